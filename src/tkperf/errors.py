@@ -1,0 +1,60 @@
+"""Every error tkperf raises on purpose, and the exit code each one ends with.
+
+TkperfError
+├── UsageError          2   the command line or an input file asks for something impossible
+│   └── ProfileError    2   a profile file: names file, key and reason
+├── RefusedError        3   safety: the device must not be erased, nothing was touched
+├── DeviceError         4   the device is missing, unsuitable, or changed under the run
+├── EngineError         5   fio is missing, too old, failed or printed rubbish
+├── RunFileError        6   the run file cannot be read or written
+└── Interrupted       130   the user stopped the run; what was measured is kept
+
+A message says what happened, on which device or file, and what to do next. Only the cli prints
+errors and exits.
+"""
+
+
+class TkperfError(Exception):
+    """Base of all errors meant for the user."""
+
+    exit_code = 1
+
+
+class UsageError(TkperfError):
+    """The command line or an input file asks for something impossible."""
+
+    exit_code = 2
+
+
+class ProfileError(UsageError):
+    """A profile has a typo or an impossible value."""
+
+
+class RefusedError(TkperfError):
+    """The safety check refuses the device; nothing was touched."""
+
+    exit_code = 3
+
+
+class DeviceError(TkperfError):
+    """The device is missing, unsuitable, or no longer the one the run began with."""
+
+    exit_code = 4
+
+
+class EngineError(TkperfError):
+    """fio is missing, too old, failed, hung or printed something that is not its output."""
+
+    exit_code = 5
+
+
+class RunFileError(TkperfError):
+    """The run file cannot be created, read or written."""
+
+    exit_code = 6
+
+
+class Interrupted(TkperfError):
+    """The user stopped the run; everything measured before is in the run file."""
+
+    exit_code = 130

@@ -1,0 +1,123 @@
+"""What happens during a run, told to whoever watches: run file, live view, progress lines.
+
+The runner emits these in order; an observer is any callable that takes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tkperf.measurement import Sample
+from tkperf.phases import Outcome, Phase
+from tkperf.record import PurgeRecord, RunInfo, RunStatus, RunWarning, StepKind, StepRecord
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    info: RunInfo
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestStarted:
+    __test__ = False
+
+    test: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseStarted:
+    """``shortest_s``/``longest_s``: remaining time of the whole run from here on."""
+
+    test: str
+    phase: Phase
+    at_s: float
+    shortest_s: float
+    longest_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted:
+    """``position`` counts from 0 among ``steps`` of the phase. ``planned_s`` None: by amount."""
+
+    test: str
+    section: str
+    kind: StepKind
+    number: int
+    position: int
+    steps: int
+    workload: Workload
+    planned_s: float | None
+    planned_bytes: int | None
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleSeen:
+    test: str
+    sample: Sample
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnded:
+    test: str
+    record: StepRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeEnded:
+    test: str
+    record: PurgeRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    test: str
+    section: str
+    number: int
+    verdict: SteadyStateVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    warning: RunWarning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestEnded:
+    """``outcome`` is None when the test was cut short."""
+
+    __test__ = False
+
+    test: str
+    status: RunStatus
+    outcome: Outcome | None
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    status: RunStatus
+    because: str | None
+    ended_utc: str
+
+
+Event = (
+    RunStarted
+    | TestStarted
+    | PhaseStarted
+    | StepStarted
+    | SampleSeen
+    | StepEnded
+    | PurgeEnded
+    | Judged
+    | Warned
+    | TestEnded
+    | RunEnded
+)
+Observer = Callable[[Event], None]

@@ -1,0 +1,145 @@
+"""Latency histograms in fio's own bucket layout, so that nothing is lost on the way.
+
+fio sorts every completion into logarithmic buckets: exact below 128 ns, then 64 buckets per
+power of two (stat.h: FIO_IO_U_PLAT_BITS 6), so a bucket is at most 1/64 of its value wide.
+A bucket is named by its middle value, the convention fio's own percentiles follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+SUB_BUCKETS = 64
+BUCKETS = 29 * SUB_BUCKETS  # 29 groups: up to about 17 s, the last bucket takes the rest
+
+IntArray = NDArray[np.int64]
+
+
+def _bucket_edges_ns() -> tuple[IntArray, IntArray]:
+    index = np.arange(BUCKETS, dtype=np.int64)
+    exact = index < 2 * SUB_BUCKETS
+    shift = np.where(exact, 0, index // SUB_BUCKETS - 1)
+    lower = np.where(exact, index, (SUB_BUCKETS + index % SUB_BUCKETS) << shift)
+    upper = np.where(exact, index, lower + (np.int64(1) << shift) - 1)
+    return lower, upper
+
+
+BUCKET_LOWER_NS, BUCKET_UPPER_NS = _bucket_edges_ns()
+BUCKET_MIDDLE_NS: IntArray = np.where(
+    np.arange(BUCKETS) < 2 * SUB_BUCKETS,
+    BUCKET_LOWER_NS,
+    (BUCKET_LOWER_NS + BUCKET_UPPER_NS + 1) // 2,
+)
+
+
+def bucket_of_ns(value_ns: int) -> int:
+    """Index of the bucket that holds a latency.
+
+    Raises:
+        ValueError: the latency is negative.
+    """
+    if value_ns < 0:
+        raise ValueError(f"latency {value_ns} ns is negative")
+    if value_ns < 2 * SUB_BUCKETS:
+        return value_ns
+    shift = value_ns.bit_length() - 7
+    return min((shift + 1) * SUB_BUCKETS + ((value_ns >> shift) & 63), BUCKETS - 1)
+
+
+class Histogram:
+    """How many I/Os took how long. Immutable; equal when all counts are equal.
+
+    ``indices`` are the non-empty buckets, ascending; ``counts`` their I/Os.
+    """
+
+    __slots__ = ("counts", "indices")
+
+    def __init__(self, indices: Iterable[int] = (), counts: Iterable[int] = ()) -> None:
+        self.indices: IntArray = np.asarray(indices, dtype=np.int64)
+        self.counts: IntArray = np.asarray(counts, dtype=np.int64)
+        if self.indices.shape != self.counts.shape or self.indices.ndim != 1:
+            raise ValueError("a histogram needs one count for each bucket index")
+        if self.indices.size:
+            if self.indices[0] < 0 or self.indices[-1] >= BUCKETS:
+                raise ValueError("bucket index out of range")
+            if np.any(np.diff(self.indices) <= 0) or np.any(self.counts <= 0):
+                raise ValueError("indices must ascend and counts must be positive")
+
+    @classmethod
+    def from_dense(cls, dense: IntArray) -> Histogram:
+        """From one count for each of the ``BUCKETS`` buckets."""
+        indices = np.flatnonzero(dense)
+        return cls(indices, dense[indices])
+
+    @classmethod
+    def from_bins(cls, bins: Mapping[int, int]) -> Histogram:
+        """From fio's json+ ``bins``: bucket middle in ns -> count."""
+        dense = np.zeros(BUCKETS, dtype=np.int64)
+        for value_ns, count in bins.items():
+            dense[bucket_of_ns(value_ns)] += count
+        return cls.from_dense(dense)
+
+    def dense(self) -> IntArray:
+        """One count for each of the ``BUCKETS`` buckets."""
+        dense = np.zeros(BUCKETS, dtype=np.int64)
+        dense[self.indices] = self.counts
+        return dense
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    def __add__(self, other: Histogram) -> Histogram:
+        return Histogram.from_dense(self.dense() + other.dense())
+
+    def __sub__(self, earlier: Histogram) -> Histogram:
+        """What was added since an earlier cumulative histogram.
+
+        Raises:
+            ValueError: a count went down, so ``earlier`` is not earlier.
+        """
+        difference = self.dense() - earlier.dense()
+        if np.any(difference < 0):
+            raise ValueError("the earlier histogram holds I/Os that the later one lacks")
+        return Histogram.from_dense(difference)
+
+    def percentile_ns(self, percent: float) -> float | None:
+        """Latency that ``percent`` of the I/Os did not exceed, to within a bucket.
+
+        The middle of the bucket is given, as fio does. None when there are too few I/Os for the
+        percentile to mean anything: fewer than one I/O would lie beyond it.
+        """
+        total = self.total
+        if total == 0 or total * (100 - percent) < 100 * (1 - 1e-9):
+            return None
+        rank = int(np.searchsorted(self.counts.cumsum(), percent / 100 * total, side="left"))
+        return float(BUCKET_MIDDLE_NS[self.indices[min(rank, self.indices.size - 1)]])
+
+    @property
+    def lowest_ns(self) -> int | None:
+        """Lower edge of the first bucket with I/Os; None when empty."""
+        return int(BUCKET_LOWER_NS[self.indices[0]]) if self.indices.size else None
+
+    @property
+    def highest_ns(self) -> int | None:
+        """Upper edge of the last bucket with I/Os; None when empty."""
+        return int(BUCKET_UPPER_NS[self.indices[-1]]) if self.indices.size else None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Histogram)
+            and np.array_equal(self.indices, other.indices)
+            and np.array_equal(self.counts, other.counts)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.indices.tobytes(), self.counts.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Histogram({self.total} I/Os in {self.indices.size} buckets)"
+
+
+EMPTY = Histogram()

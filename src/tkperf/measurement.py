@@ -1,0 +1,167 @@
+"""What was seen: I/O statistics of an interval, per-second samples, whole measurements.
+
+None always means "not measured", never 0. Latency is the whole response time (fio's ``lat``:
+submission plus completion), in ns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tkperf import histogram
+from tkperf.histogram import Histogram
+
+REPORTED_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IoStats:
+    """I/Os of one direction, or of both together, over some interval.
+
+    ``latency_sum_ns`` / ``latency_ios`` is the mean; fio's latency count may trail ``ios`` by a
+    few while a job runs, which is why it is kept apart.
+    """
+
+    ios: int = 0
+    bytes: int = 0
+    latency_ios: int = 0
+    latency_sum_ns: float = 0.0
+    latency_min_ns: int | None = None
+    latency_max_ns: int | None = None
+    histogram: Histogram = histogram.EMPTY
+
+    @property
+    def latency_mean_ns(self) -> float | None:
+        return self.latency_sum_ns / self.latency_ios if self.latency_ios else None
+
+    def percentile_ns(self, percent: float) -> float | None:
+        """Latency percentile to within a histogram bucket, kept within the exact extremes."""
+        value = self.histogram.percentile_ns(percent)
+        if value is None:
+            return None
+        if self.latency_max_ns is not None:
+            value = min(value, self.latency_max_ns)
+        if self.latency_min_ns is not None:
+            value = max(value, self.latency_min_ns)
+        return value
+
+    def __add__(self, other: IoStats) -> IoStats:
+        """Both together; the mean is weighted by I/O count, extremes are true extremes."""
+        return IoStats(
+            ios=self.ios + other.ios,
+            bytes=self.bytes + other.bytes,
+            latency_ios=self.latency_ios + other.latency_ios,
+            latency_sum_ns=self.latency_sum_ns + other.latency_sum_ns,
+            latency_min_ns=_extreme(min, self.latency_min_ns, other.latency_min_ns),
+            latency_max_ns=_extreme(max, self.latency_max_ns, other.latency_max_ns),
+            histogram=self.histogram + other.histogram,
+        )
+
+    def since(self, earlier: IoStats) -> IoStats:
+        """The interval between two cumulative readings.
+
+        An extreme that moved in the interval is exact; otherwise it is the edge of the outermost
+        bucket that gained I/Os, so exact to within a bucket (1/64).
+
+        Raises:
+            ValueError: a count went down.
+        """
+        if self.ios < earlier.ios or self.bytes < earlier.bytes:
+            raise ValueError("the earlier reading counts more than the later one")
+        gained = self.histogram - earlier.histogram
+        latency_min, latency_max = gained.lowest_ns, gained.highest_ns
+        if latency_min is not None and self.latency_min_ns is not None:
+            moved = earlier.latency_min_ns is None or self.latency_min_ns < earlier.latency_min_ns
+            latency_min = self.latency_min_ns if moved else max(latency_min, self.latency_min_ns)
+        if latency_max is not None and self.latency_max_ns is not None:
+            moved = earlier.latency_max_ns is None or self.latency_max_ns > earlier.latency_max_ns
+            latency_max = self.latency_max_ns if moved else min(latency_max, self.latency_max_ns)
+        return IoStats(
+            ios=self.ios - earlier.ios,
+            bytes=self.bytes - earlier.bytes,
+            latency_ios=max(0, self.latency_ios - earlier.latency_ios),
+            latency_sum_ns=max(0.0, self.latency_sum_ns - earlier.latency_sum_ns),
+            latency_min_ns=latency_min,
+            latency_max_ns=latency_max,
+            histogram=gained,
+        )
+
+
+def _extreme(choose, a: int | None, b: int | None) -> int | None:  # type: ignore[no-untyped-def]
+    known = [value for value in (a, b) if value is not None]
+    return choose(known) if known else None
+
+
+NO_IO = IoStats()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """About one second of a step. ``start_s`` counts from the step's first I/O."""
+
+    start_s: float
+    duration_s: float
+    read: IoStats
+    write: IoStats
+
+    @property
+    def both(self) -> IoStats:
+        return self.read + self.write
+
+    @property
+    def iops(self) -> float:
+        return (self.read.ios + self.write.ios) / self.duration_s
+
+    @property
+    def bytes_per_s(self) -> float:
+        return (self.read.bytes + self.write.bytes) / self.duration_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuUse:
+    """CPU time of the load generator's threads, in percent of one CPU."""
+
+    busiest_thread_percent: float
+    all_threads_percent: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One step, or one slice of a continuous stream, as measured.
+
+    ``duration_s`` is measured, not nominal. ``samples`` are the seconds it is made of.
+    ``host_limited`` says that the host's CPUs, not the device, set the pace.
+    """
+
+    duration_s: float
+    read: IoStats
+    write: IoStats
+    samples: tuple[Sample, ...] = field(default=(), repr=False)
+    cpu: CpuUse | None = None
+    host_limited: bool = False
+
+    @property
+    def both(self) -> IoStats:
+        return self.read + self.write
+
+    @property
+    def ios(self) -> int:
+        return self.read.ios + self.write.ios
+
+    @property
+    def bytes(self) -> int:
+        return self.read.bytes + self.write.bytes
+
+    @property
+    def iops(self) -> float:
+        return self.ios / self.duration_s
+
+    @property
+    def megabytes_per_s(self) -> float:
+        """Decimal MB/s: 10^6 bytes per second."""
+        return self.bytes / 1e6 / self.duration_s
+
+    @property
+    def latency_mean_us(self) -> float | None:
+        mean_ns = self.both.latency_mean_ns
+        return None if mean_ns is None else mean_ns / 1000

@@ -1,0 +1,92 @@
+"""The vocabulary of procedures: what a test may ask for, and what it is sent back.
+
+A procedure is a generator: it yields a phase, and the answer to the phase is sent into it.
+
+| yielded            | sent back              |
+|--------------------|------------------------|
+| Purge              | None                   |
+| Fill               | Measurement            |
+| Round              | RoundResult            |
+| Continuous         | Measurement            |
+| SteadyStateVerdict | None (logged, shown)   |
+
+Its return value is an Outcome.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+
+from tkperf.measurement import Measurement
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.workload import Cell, Step, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge:
+    """Put the device in "as new" state (PTS User Guide, section 6)."""
+
+    section: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fill:
+    """Write ``passes`` x the active range sequentially: workload-independent preconditioning."""
+
+    section: str
+    workload: Workload
+    passes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Steps run back to back, without idle time between them. Rounds count from 1."""
+
+    section: str
+    number: int
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuous:
+    """The next ``duration_s`` of one uninterrupted stream of a workload.
+
+    Consecutive phases of the same section and workload are slices of the same stream: the device
+    never sees a pause between them. ``longest_s`` bounds the whole stream.
+    """
+
+    section: str
+    number: int
+    workload: Workload
+    duration_s: float
+    longest_s: float
+
+
+Phase = Purge | Fill | Round | Continuous
+RoundResult = Mapping[Cell, Measurement]
+Answer = Measurement | RoundResult | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionOutcome:
+    """How one section of a test ended.
+
+    ``window`` are the numbers of the rounds (or slices) that results are averaged over; empty
+    where the section has none. ``verdict`` is None where the section has no steady-state rule.
+    """
+
+    section: str
+    window: tuple[int, ...]
+    verdict: SteadyStateVerdict | None
+    ended_because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a procedure returns: how each of its sections ended, in order."""
+
+    sections: tuple[SectionOutcome, ...]
+
+
+Procedure = Generator[Phase | SteadyStateVerdict, Answer, Outcome]

@@ -1,0 +1,137 @@
+"""What a run leaves behind: the records that the runner emits and the run file keeps.
+
+Every time ``*_s`` counts from the start of the run on the monotonic clock; ``*_utc`` is ISO 8601.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from tkperf.measurement import Measurement
+from tkperf.phases import Outcome
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.workload import Workload
+
+
+class StepKind(StrEnum):
+    FILL = "fill"
+    ROUND = "round"
+    CONTINUOUS = "continuous"
+
+
+class RunStatus(StrEnum):
+    """``running`` in a file nobody writes to means that tkperf was killed."""
+
+    RUNNING = "running"
+    COMPLETE = "complete"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunInfo:
+    """Everything fixed before the first I/O, disclosed in every result.
+
+    ``device`` and ``host`` are facts as plain data (name -> value, None = not known);
+    ``profile`` is the whole profile as plain data, user options applied; ``options`` what the
+    user set. ``notices`` are shown on every page of a result (quick profile, file target,
+    SIMULATED).
+    """
+
+    name: str
+    suite: str
+    tkperf_version: str
+    fio_version: str | None
+    engine: str
+    command_line: tuple[str, ...]
+    started_utc: str
+    profile_name: str
+    profile: dict[str, object]
+    options: dict[str, object]
+    device: dict[str, object]
+    host: dict[str, object]
+    active_range_offset_bytes: int
+    active_range_length_bytes: int
+    device_description: str | None = None
+    feature_matrix: str | None = None
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One executed step: a fill, a step of a round, or a slice of a continuous stream.
+
+    ``number`` is the round's or slice's number (1 for a fill), ``position`` the place in the
+    round from 0. ``gap_s`` is the time from the end of the step before to this one's release by
+    tkperf's clock; None where no step came before in the test. ``job_file`` is the fio job as
+    it can be run again; ``engine_output`` fio's last JSON document (empty if none).
+    """
+
+    section: str
+    kind: StepKind
+    number: int
+    position: int
+    workload: Workload
+    planned_s: float | None
+    started_s: float
+    gap_s: float | None
+    measurement: Measurement
+    job_file: str
+    engine_output: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeRecord:
+    section: str
+    started_s: float
+    duration_s: float
+    method: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRecord:
+    """A steady-state verdict as it was given during the run, after round ``number``."""
+
+    section: str
+    number: int
+    verdict: SteadyStateVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunWarning:
+    """A circumstance that a reader of the result must know. ``code`` is stable."""
+
+    code: str
+    text: str
+    test: str | None = None
+    at_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestRecord:
+    """One test of a run as far as it got. ``outcome`` is None if it did not end."""
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+
+    name: str
+    status: RunStatus
+    started_s: float
+    ended_s: float | None
+    outcome: Outcome | None
+    purges: tuple[PurgeRecord, ...]
+    steps: tuple[StepRecord, ...]
+    verdicts: tuple[VerdictRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A whole run as read back from its file. ``ended_because`` is for people."""
+
+    info: RunInfo
+    status: RunStatus
+    ended_utc: str | None
+    ended_because: str | None
+    tests: tuple[TestRecord, ...]
+    warnings: tuple[RunWarning, ...]

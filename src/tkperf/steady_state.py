@@ -1,0 +1,159 @@
+"""Steady state: the window rule of the PTS and its verdict as data.
+
+Rule (PTS-E 1.1, IOPS, step 3 and definitions; seen in its pseudo code): over the last five
+consecutive rounds of the tracking variable y, with A = mean(y),
+
+- data excursion: max(y) - min(y) <= 20 % of A, and
+- slope excursion: (max - min) of the least-squares line over the window <= 10 % of A.
+
+The comparison is inclusive. The +-10 % lines drawn in reports are a drawing convention; the
+criterion is the range.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criteria:
+    """Limits of the window rule, as fractions of the window's average."""
+
+    window_rounds: int = 5
+    max_data_excursion: float = 0.20
+    max_slope_excursion: float = 0.10
+
+
+PTS_CRITERIA = Criteria()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Least-squares line y = slope * round + intercept over the window.
+
+    ``correlation`` is Pearson's r; None where all values are equal and it is undefined.
+    """
+
+    slope: float
+    intercept: float
+    correlation: float | None
+
+    def at(self, round_number: float) -> float:
+        return self.slope * round_number + self.intercept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyStateVerdict:
+    """The judgement after one round, with everything needed to audit it.
+
+    ``rounds`` and ``values`` are the window: the last ``window_rounds`` rounds, or fewer while
+    fewer have been measured. Excursions are absolute, in ``unit``; ``fit`` is None with fewer
+    than two values. ``reached`` and ``reason`` say the verdict and why.
+    """
+
+    tracking: str
+    unit: str
+    rounds: tuple[int, ...]
+    values: tuple[float, ...]
+    average: float
+    data_excursion: float
+    allowed_data_excursion: float
+    slope_excursion: float | None
+    allowed_slope_excursion: float
+    fit: Fit | None
+    reached: bool
+    reason: str
+
+
+def fit_line(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
+    """Least-squares line through the points; None with fewer than two.
+
+    m = sum((x-xm)(y-ym)) / sum((x-xm)^2), b = ym - m xm,
+    r = sum((x-xm)(y-ym)) / sqrt(sum((x-xm)^2) sum((y-ym)^2)).
+    """
+    if len(xs) < 2:
+        return None
+    x_mean, y_mean = sum(xs) / len(xs), sum(ys) / len(ys)
+    sxx = sum((x - x_mean) ** 2 for x in xs)
+    syy = sum((y - y_mean) ** 2 for y in ys)
+    sxy = sum((x - x_mean) * (y - y_mean) for x, y in zip(xs, ys, strict=True))
+    slope = sxy / sxx
+    correlation = sxy / sqrt(sxx * syy) if syy > 0 and sxx * syy > 0 else None
+    return Fit(slope=slope, intercept=y_mean - slope * x_mean, correlation=correlation)
+
+
+def judge(
+    rounds: Sequence[int],
+    values: Sequence[float],
+    *,
+    tracking: str,
+    unit: str,
+    criteria: Criteria = PTS_CRITERIA,
+) -> SteadyStateVerdict:
+    """Judge steady state on the last window of a series.
+
+    Args:
+        rounds: numbers of all rounds so far, ascending.
+        values: tracking variable of each round, in ``unit``.
+        tracking: what is tracked, for people, e.g. ``RND 4k R/W 0/100 IOPS``.
+
+    Raises:
+        ValueError: the two sequences differ in length or are empty.
+    """
+    if len(rounds) != len(values) or not values:
+        raise ValueError("steady state needs one value for each round, and at least one round")
+    window = tuple(values[-criteria.window_rounds :])
+    window_rounds = tuple(rounds[-criteria.window_rounds :])
+    average = sum(window) / len(window)
+    data_excursion = max(window) - min(window)
+    fit = fit_line(window_rounds, window)
+    slope_excursion = None
+    if fit is not None:
+        slope_excursion = abs(fit.slope) * (window_rounds[-1] - window_rounds[0])
+    allowed_data = criteria.max_data_excursion * average
+    allowed_slope = criteria.max_slope_excursion * average
+    reason = _explain(
+        window, criteria, average, data_excursion, allowed_data, slope_excursion, allowed_slope
+    )
+    return SteadyStateVerdict(
+        tracking=tracking,
+        unit=unit,
+        rounds=window_rounds,
+        values=window,
+        average=average,
+        data_excursion=data_excursion,
+        allowed_data_excursion=allowed_data,
+        slope_excursion=slope_excursion,
+        allowed_slope_excursion=allowed_slope,
+        fit=fit,
+        reached=reason is None,
+        reason=reason or "data and slope excursion are within their limits",
+    )
+
+
+def _explain(
+    window: tuple[float, ...],
+    criteria: Criteria,
+    average: float,
+    data_excursion: float,
+    allowed_data: float,
+    slope_excursion: float | None,
+    allowed_slope: float,
+) -> str | None:
+    """Why the window is not steady; None if it is."""
+    if len(window) < criteria.window_rounds:
+        return f"{len(window)} of the {criteria.window_rounds} rounds a window needs"
+    if not all(isfinite(value) for value in window) or average <= 0:
+        return "the window holds rounds in which nothing was measured"
+    faults = []
+    if data_excursion > allowed_data:
+        faults.append(
+            f"data excursion {data_excursion / average:.1%} "
+            f"exceeds {criteria.max_data_excursion:.0%} of the average"
+        )
+    if slope_excursion is None or slope_excursion > allowed_slope:
+        measured = "unknown" if slope_excursion is None else f"{slope_excursion / average:.1%}"
+        faults.append(
+            f"slope excursion {measured} exceeds {criteria.max_slope_excursion:.0%} of the average"
+        )
+    return " and ".join(faults) or None

@@ -1,0 +1,87 @@
+"""Sizes, times and their spelling: the one place that turns text into numbers and back.
+
+Block sizes and offsets are binary (KiB = 1024), capacities and rates decimal (MB = 10^6), as the
+PTS has it (PTS User Guide, section 2, note on units).
+"""
+
+import re
+
+from tkperf.errors import UsageError
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+MB = 10**6
+GB = 10**9
+
+_FACTORS = {
+    "": 1,
+    "b": 1,
+    "k": KIB,
+    "kib": KIB,
+    "m": MIB,
+    "mib": MIB,
+    "g": GIB,
+    "gib": GIB,
+    "t": 1024 * GIB,
+    "tib": 1024 * GIB,
+    "kb": 1000,
+    "mb": MB,
+    "gb": GB,
+    "tb": 10**12,
+}
+
+
+def parse_size_bytes(text: str) -> int:
+    """Bytes meant by a size such as ``512MiB``, ``1g``, ``960GB`` or ``4096``.
+
+    A bare letter is binary, as fio reads it; ``kB MB GB TB`` are decimal.
+
+    Raises:
+        UsageError: the text is not a size or not positive.
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if match is None or match[2].lower() not in _FACTORS:
+        raise UsageError(
+            f"'{text}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes"
+        )
+    size_bytes = int(float(match[1]) * _FACTORS[match[2].lower()])
+    if size_bytes <= 0:
+        raise UsageError(f"'{text}' is not a size: it must be more than 0 bytes")
+    return size_bytes
+
+
+def format_block_size(block_size_bytes: int) -> str:
+    """A block size as fio and TKperf users write it: ``1024k``, ``4k``, ``512``."""
+    if block_size_bytes >= KIB and block_size_bytes % KIB == 0:
+        return f"{block_size_bytes // KIB}k"
+    return str(block_size_bytes)
+
+
+def format_block_size_kib(block_size_bytes: int) -> str:
+    """A block size in KiB without trailing zeroes, for table heads: ``1024``, ``4``, ``0.5``."""
+    return f"{block_size_bytes / KIB:g}"
+
+
+def format_capacity(capacity_bytes: float) -> str:
+    """A capacity in decimal units: ``960.2 GB``, ``536.9 MB``."""
+    for factor, unit in ((10**12, "TB"), (GB, "GB"), (MB, "MB"), (10**3, "kB")):
+        if capacity_bytes >= factor:
+            return f"{capacity_bytes / factor:.1f} {unit}"
+    return f"{capacity_bytes:.0f} B"
+
+
+def format_duration(duration_s: float) -> str:
+    """A duration for people: ``4 h 40 min``, ``2 min 05 s``, ``12 s``."""
+    whole_s = max(0, round(duration_s))
+    hours, minutes, seconds = whole_s // 3600, whole_s % 3600 // 60, whole_s % 60
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    if minutes:
+        return f"{minutes} min {seconds:02d} s"
+    return f"{seconds} s"
+
+
+def format_mix(read_percent: int) -> str:
+    """A read/write mix as the PTS writes it: ``100/0``, ``65/35``."""
+    return f"{read_percent}/{100 - read_percent}"
