@@ -1,1 +1,324 @@
+"""Profiles: the numbers of a specification as named data, each table with its source beside it.
 
+A profile is a TOML file. Those shipped with tkperf live in this folder; a user may give an own
+file. Reading is strict: an unknown key, a missing one or an impossible value is an error that
+names file, key and reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from tkperf.errors import ProfileError, UsageError
+from tkperf.steady_state import Criteria
+from tkperf.units import KIB, format_block_size_kib, parse_size_bytes
+from tkperf.workload import Access, ActiveRange, Cell, Workload
+
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=16 * 1024)]
+Source = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    source: Source
+
+
+class SteadyStateTable(_Table, frozen=True, kw_only=True):
+    window_rounds: Annotated[int, msgspec.Meta(ge=2)]
+    max_data_excursion_percent: Annotated[float, msgspec.Meta(gt=0)]
+    max_slope_excursion_percent: Annotated[float, msgspec.Meta(gt=0)]
+    max_rounds: Count
+
+    @property
+    def criteria(self) -> Criteria:
+        return Criteria(
+            window_rounds=self.window_rounds,
+            max_data_excursion=self.max_data_excursion_percent / 100,
+            max_slope_excursion=self.max_slope_excursion_percent / 100,
+        )
+
+
+class DemandTable(_Table, frozen=True, kw_only=True):
+    """Thread count (TC) and queue depth per thread (QD) of all tests but latency."""
+
+    jobs: Count
+    io_depth: Count
+
+
+class ActiveRangeTable(_Table, frozen=True, kw_only=True):
+    """``length`` is a share of the device such as ``100%`` or a size such as ``16GiB``."""
+
+    length: str
+
+
+class PreconditioningTable(_Table, frozen=True, kw_only=True):
+    """Workload-independent preconditioning: ``passes`` x the active range, sequentially."""
+
+    block_size_kib: BlockSizeKib
+    passes: Count
+
+
+class IopsTable(_Table, frozen=True, kw_only=True):
+    """``read_percents`` is the outer loop, ``block_sizes_kib`` the inner one."""
+
+    read_percents: Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1)]
+    block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    step_s: Seconds
+    tracking_read_percent: Percent
+    tracking_block_size_kib: BlockSizeKib
+
+
+class ThroughputTable(_Table, frozen=True, kw_only=True):
+    """``steady_state``: judged for each block size, or for the first, the others copying it."""
+
+    block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    step_s: Seconds
+    precondition: bool
+    steady_state: Literal["each", "first"]
+
+
+class LatencyTable(_Table, frozen=True, kw_only=True):
+    """``histogram_s`` 0: no histogram run after steady state."""
+
+    read_percents: Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1)]
+    block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    step_s: Seconds
+    jobs: Count
+    io_depth: Count
+    tracking_read_percent: Percent
+    tracking_block_size_kib: BlockSizeKib
+    histogram_s: Annotated[float, msgspec.Meta(ge=0)]
+
+
+class WriteSaturationTable(_Table, frozen=True, kw_only=True):
+    """``round_every_slices`` 0: no steady-state rule, runs to amount or time."""
+
+    block_size_kib: BlockSizeKib
+    read_percent: Percent
+    slice_s: Seconds
+    max_slices: Count
+    capacity_multiple: Annotated[float, msgspec.Meta(gt=0)]
+    round_every_slices: Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All numbers of one specification. ``notice`` is shown in every result if not empty."""
+
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    title: str
+    notice: str
+    steady_state: SteadyStateTable
+    demand: DemandTable
+    active_range: ActiveRangeTable
+    preconditioning: PreconditioningTable
+    iops: IopsTable
+    throughput: ThroughputTable
+    latency: LatencyTable
+    write_saturation: WriteSaturationTable
+
+    def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
+        """A workload at the profile's demand intensity."""
+        return Workload(
+            access=access,
+            read_percent=read_percent,
+            block_size_bytes=round(block_size_kib * KIB),
+            jobs=self.demand.jobs,
+            io_depth=self.demand.io_depth,
+        )
+
+    def as_plain_data(self) -> dict[str, object]:
+        data = msgspec.to_builtins(self)
+        assert isinstance(data, dict)
+        return data
+
+
+def built_in_profiles() -> tuple[str, ...]:
+    """Names of the profiles shipped with tkperf."""
+    folder = resources.files(__name__)
+    return tuple(
+        sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    )
+
+
+def load_profile(name_or_path: str) -> Profile:
+    """A shipped profile by name, or a user's own by path (anything with a ``/`` or ``.toml``).
+
+    Raises:
+        UsageError: no such profile.
+        ProfileError: the file is not a valid profile; the message names file, key and reason.
+    """
+    if "/" in name_or_path or name_or_path.endswith(".toml"):
+        path = Path(name_or_path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ProfileError(f"cannot read profile {path}: {error}") from error
+        return parse_profile(text, file=str(path))
+    if name_or_path not in built_in_profiles():
+        raise UsageError(
+            f"there is no profile '{name_or_path}'; shipped are {', '.join(built_in_profiles())}; "
+            "an own profile is given as a path to its .toml file"
+        )
+    file = resources.files(__name__) / f"{name_or_path}.toml"
+    return parse_profile(file.read_text(encoding="utf-8"), file=str(file))
+
+
+def parse_profile(text: str, *, file: str) -> Profile:
+    """Decode a profile; ``file`` is named in errors.
+
+    Raises:
+        ProfileError: not TOML, a typo, or an impossible value.
+    """
+    try:
+        profile = msgspec.toml.decode(text, type=Profile)
+    except msgspec.ValidationError as error:
+        reason, _, key = str(error).partition(" - at `$")
+        where = f", key {key.strip('`').lstrip('.')}" if key else ""
+        raise ProfileError(f"profile {file}{where}: {reason}") from error
+    except msgspec.DecodeError as error:
+        raise ProfileError(f"profile {file}: not valid TOML: {error}") from error
+    fault = _find_fault(profile)
+    if fault:
+        raise ProfileError(f"profile {file}, key {fault}")
+    return profile
+
+
+def _find_fault(profile: Profile) -> str | None:
+    """The first value that no schema can rule out, as ``key: reason``."""
+    tables: tuple[tuple[str, IopsTable | LatencyTable], ...] = (
+        ("iops", profile.iops),
+        ("latency", profile.latency),
+    )
+    for name, table in tables:
+        if table.tracking_read_percent not in table.read_percents:
+            return f"{name}.tracking_read_percent: not one of {name}.read_percents"
+        if table.tracking_block_size_kib not in table.block_sizes_kib:
+            return f"{name}.tracking_block_size_kib: not one of {name}.block_sizes_kib"
+        if len(set(table.read_percents)) < len(table.read_percents):
+            return f"{name}.read_percents: a value occurs twice"
+    lists: tuple[tuple[str, Sequence[float]], ...] = (
+        ("preconditioning.block_size_kib", (profile.preconditioning.block_size_kib,)),
+        ("iops.block_sizes_kib", profile.iops.block_sizes_kib),
+        ("throughput.block_sizes_kib", profile.throughput.block_sizes_kib),
+        ("latency.block_sizes_kib", profile.latency.block_sizes_kib),
+        ("write_saturation.block_size_kib", (profile.write_saturation.block_size_kib,)),
+    )
+    for key, sizes_kib in lists:
+        for size_kib in sizes_kib:
+            if size_kib * KIB % 512:
+                return f"{key}: {size_kib * KIB:g} bytes is not a multiple of 512 bytes"
+        if len(set(sizes_kib)) < len(sizes_kib):
+            return f"{key}: a value occurs twice"
+    if profile.steady_state.max_rounds < profile.steady_state.window_rounds:
+        return "steady_state.max_rounds: fewer than window_rounds, steady state cannot be reached"
+    try:
+        resolve_active_range(profile.active_range.length, 2**40, 4096)
+    except UsageError as error:
+        return f"active_range.length: {error}"
+    return None
+
+
+def resolve_active_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
+    """The active range meant by ``100%``, ``75%`` or ``16GiB`` on a device, from its start.
+
+    A size larger than the device means the whole device; the end is rounded down to whole
+    logical blocks.
+
+    Raises:
+        UsageError: not a share within 0..100 % and not a size, or less than one block.
+    """
+    if text.strip().endswith("%"):
+        try:
+            percent = float(text.strip()[:-1])
+        except ValueError:
+            percent = 0.0
+        if not 0 < percent <= 100:
+            raise UsageError(f"'{text}' is not a share of the device: give 1% to 100%, or a size")
+        length_bytes = int(capacity_bytes * percent / 100)
+    else:
+        length_bytes = min(parse_size_bytes(text), capacity_bytes)
+    length_bytes -= length_bytes % alignment_bytes
+    if length_bytes <= 0:
+        raise UsageError(f"active range '{text}' is less than one logical block of the device")
+    return ActiveRange(offset_bytes=0, length_bytes=length_bytes)
+
+
+def apply_options(
+    profile: Profile, *, jobs: int | None = None, io_depth: int | None = None, step_s: float | None = None
+) -> Profile:
+    """The profile with what the user set on the command line (-nj, -iod, -rt) in place."""
+    demand = msgspec.structs.replace(
+        profile.demand,
+        jobs=jobs or profile.demand.jobs,
+        io_depth=io_depth or profile.demand.io_depth,
+    )
+    profile = msgspec.structs.replace(profile, demand=demand)
+    if step_s is None:
+        return profile
+    replace = msgspec.structs.replace
+    return replace(
+        profile,
+        iops=replace(profile.iops, step_s=step_s),
+        throughput=replace(profile.throughput, step_s=step_s),
+        latency=replace(profile.latency, step_s=step_s),
+        write_saturation=replace(profile.write_saturation, slice_s=step_s),
+    )
+
+
+def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, tuple[str, ...]]:
+    """Drop block sizes that the device cannot address, with a warning for each test.
+
+    A 4Kn device drops 0.5 KiB and goes on tracking 4 KiB, which is found by key.
+
+    Returns:
+        The profile that fits, and the warnings that a result must show.
+
+    Raises:
+        UsageError: a tracked or sole block size is below the sector size.
+    """
+    warnings: list[str] = []
+
+    def fitting(test: str, sizes_kib: tuple[float, ...], tracked_kib: float | None) -> tuple[float, ...]:
+        kept = tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0)
+        if not kept or (tracked_kib is not None and tracked_kib not in kept):
+            raise UsageError(
+                f"the device's logical sector is {logical_block_bytes} bytes: test {test} of profile "
+                f"{profile.name} cannot run, its tracked block size is not a multiple of that"
+            )
+        dropped = [format_block_size_kib(round(size * KIB)) for size in sizes_kib if size not in kept]
+        if dropped:
+            warnings.append(
+                f"{test}: block size {', '.join(dropped)} KiB left out, the device's logical sector "
+                f"is {logical_block_bytes} bytes"
+            )
+        return kept
+
+    replace = msgspec.structs.replace
+    iops, throughput, latency = profile.iops, profile.throughput, profile.latency
+    fitting("writesat", (profile.write_saturation.block_size_kib,), None)
+    fitted = replace(
+        profile,
+        iops=replace(
+            iops, block_sizes_kib=fitting("iops", iops.block_sizes_kib, iops.tracking_block_size_kib)
+        ),
+        latency=replace(
+            latency,
+            block_sizes_kib=fitting("lat", latency.block_sizes_kib, latency.tracking_block_size_kib),
+        ),
+        throughput=replace(
+            throughput, block_sizes_kib=fitting("tp", throughput.block_sizes_kib, None)
+        ),
+    )
+    return fitted, tuple(warnings)
+
+
+def tracked_cell(table: IopsTable | LatencyTable) -> Cell:
+    """The cell whose value decides steady state."""
+    return Cell(table.tracking_read_percent, round(table.tracking_block_size_kib * KIB))
