@@ -1,0 +1,201 @@
+"""Looking ahead: the same procedures fed with imagined answers.
+
+Nothing about a test's course is written down a second time. How long a run may take, and what
+comes next, is found by replaying the answers so far into a fresh generator and then answering
+with the best case (all values constant: steady at once) or the worst (values that jump).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import islice
+
+from tkperf.measurement import NO_IO, IoStats, Measurement
+from tkperf.phases import (
+    Answer,
+    Continuous,
+    Fill,
+    Phase,
+    Procedure,
+    Purge,
+    Round,
+    RoundResult,
+)
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.workload import Workload
+
+# Until a fill has been measured its rate is a guess; a SATA SSD writes about this fast.
+ASSUMED_FILL_BYTES_PER_S = 500e6
+
+
+class Case(Enum):
+    BEST = "best"
+    WORST = "worst"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """``duration_s`` without purges, whose time nobody knows beforehand."""
+
+    duration_s: float
+    phases: int
+
+
+def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
+    """All phases of a procedure under the given answers; verdicts are passed over."""
+    reply: Answer = None
+    while True:
+        try:
+            yielded = procedure.send(reply)
+        except StopIteration:
+            return
+        reply = None
+        if not isinstance(yielded, SteadyStateVerdict):
+            yield yielded
+            reply = answer(yielded)
+
+
+def forecast(
+    procedure: Procedure,
+    answers: Sequence[Answer],
+    case: Case,
+    *,
+    active_range_bytes: int,
+) -> Forecast:
+    """What remains of a procedure after ``answers``, in the best or the worst case.
+
+    Args:
+        procedure: a fresh generator.
+        answers: what its phases so far were answered with.
+    """
+    imagine = _Imagination(case, answers, active_range_bytes)
+    phases = phases_of(procedure, _replay(answers, imagine))
+    remaining = [imagine.duration_s(phase) for phase in islice(phases, len(answers), None)]
+    return Forecast(duration_s=sum(remaining), phases=len(remaining))
+
+
+def next_phase(
+    fresh_procedure: Callable[[], Procedure],
+    answers: Sequence[Answer],
+    *,
+    active_range_bytes: int,
+) -> tuple[Phase | None, bool]:
+    """What follows the phase under way, and whether that is certain.
+
+    Certain means that best and worst case go on with the same phase, so that it may be started
+    before the answer is known. None: the test ends.
+    """
+
+    def following(case: Case) -> Phase | None:
+        imagine = _Imagination(case, answers, active_range_bytes)
+        phases = phases_of(fresh_procedure(), _replay(answers, imagine))
+        return next(islice(phases, len(answers) + 1, None), None)
+
+    likely = following(Case.WORST)
+    return likely, likely == following(Case.BEST)
+
+
+def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
+    """The answers already given, in order, then imagined ones."""
+    given = iter(answers)
+
+    def answer(phase: Phase) -> Answer:
+        try:
+            return next(given)
+        except StopIteration:
+            return imagine(phase)
+
+    return answer
+
+
+class _Imagination:
+    """Answers phases as the best or the worst case would."""
+
+    def __init__(self, case: Case, known: Sequence[Answer], active_range_bytes: int) -> None:
+        self._case = case
+        self._active_range_bytes = active_range_bytes
+        self._calls = 0
+        self._last_round: RoundResult | None = None
+        self._last_measurement: Measurement | None = None
+        for answer in known:
+            if isinstance(answer, Measurement):
+                self._last_measurement = answer
+            elif answer is not None:
+                self._last_round = answer
+
+    def __call__(self, phase: Phase) -> Answer:
+        # The worst case jumps by powers of two in a cycle of seven, prime so that values sampled
+        # every 30th slice jump too; no window of the PTS survives that.
+        self._calls += 1
+        factor = 2.0 ** (self._calls % 7) if self._case is Case.WORST else 1.0
+        match phase:
+            case Purge():
+                return None
+            case Fill():
+                return _imagined(phase.workload, self.duration_s(phase), factor)
+            case Continuous():
+                measured = self._last_measurement
+                imagined = measured or _imagined(phase.workload, phase.duration_s, factor)
+                if self._case is Case.BEST and measured is not None:
+                    return imagined
+                return _without_writes(_scaled(imagined, factor))
+            case Round():
+                known = self._last_round or {}
+                return {
+                    step.workload.cell: _scaled(
+                        known.get(step.workload.cell)
+                        or _imagined(step.workload, step.duration_s, 1.0),
+                        factor,
+                    )
+                    for step in phase.steps
+                }
+
+    def duration_s(self, phase: Phase) -> float:
+        match phase:
+            case Purge():
+                return 0.0
+            case Fill():
+                return phase.passes * self._active_range_bytes / ASSUMED_FILL_BYTES_PER_S
+            case Round():
+                return sum(step.duration_s for step in phase.steps)
+            case Continuous():
+                return phase.duration_s
+
+
+def _imagined(workload: Workload, duration_s: float, factor: float) -> Measurement:
+    ios = round(10_000 * factor)
+    stats = IoStats(
+        ios=ios,
+        bytes=ios * workload.block_size_bytes,
+        latency_ios=ios,
+        latency_sum_ns=1e5 * ios * factor,
+    )
+    if workload.read_percent:
+        return Measurement(duration_s=duration_s, read=stats, write=NO_IO)
+    return Measurement(duration_s=duration_s, read=NO_IO, write=stats)
+
+
+def _scaled(measurement: Measurement, factor: float) -> Measurement:
+    """The same with rate and latency changed alike, so that any tracking variable moves."""
+
+    def scale(stats: IoStats) -> IoStats:
+        return replace(
+            stats,
+            ios=round(stats.ios * factor),
+            bytes=round(stats.bytes * factor),
+            latency_ios=round(stats.latency_ios * factor),
+            latency_sum_ns=stats.latency_sum_ns * factor**2,
+        )
+
+    return replace(measurement, read=scale(measurement.read), write=scale(measurement.write))
+
+
+def _without_writes(measurement: Measurement) -> Measurement:
+    """The same rate, but no bytes, so that no amount is ever reached."""
+    return replace(
+        measurement,
+        read=replace(measurement.read, bytes=0),
+        write=replace(measurement.write, bytes=0),
+    )

@@ -1,0 +1,90 @@
+"""Parts that several tests share: preconditioning and rounds until steady state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+from tkperf.measurement import Measurement
+from tkperf.phases import (
+    Answer,
+    Fill,
+    Phase,
+    Round,
+    RoundResult,
+    SectionOutcome,
+)
+from tkperf.profiles import Profile, SteadyStateTable
+from tkperf.steady_state import SteadyStateVerdict, judge
+from tkperf.workload import Access, Step
+
+Part = Phase | SteadyStateVerdict
+
+
+def workload_independent_preconditioning(profile: Profile, section: str) -> Fill:
+    """WIPC: the active range written sequentially, twice in the PTS."""
+    block_size_kib = profile.preconditioning.block_size_kib
+    return Fill(
+        section=section,
+        workload=profile.workload(Access.SEQUENTIAL, 0, block_size_kib),
+        passes=profile.preconditioning.passes,
+    )
+
+
+def rounds_until_steady(
+    section: str,
+    steps: tuple[Step, ...],
+    rules: SteadyStateTable,
+    *,
+    tracking: str,
+    unit: str,
+    tracked_value: Callable[[RoundResult], float],
+    exactly_rounds: int | None = None,
+) -> Generator[Part, Answer, SectionOutcome]:
+    """Rounds of the same steps until the tracking variable is steady or rounds run out.
+
+    The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Without
+    steady state the window is the last rounds, and the outcome says so. ``exactly_rounds`` fixes
+    the number of rounds; the verdict then only informs.
+    """
+    last_round = exactly_rounds or rules.max_rounds
+    rounds: list[int] = []
+    values: list[float] = []
+    while True:
+        rounds.append(len(rounds) + 1)
+        result = yield Round(section=section, number=rounds[-1], steps=steps)
+        values.append(tracked_value(expect_round(result)))
+        verdict = judge(rounds, values, tracking=tracking, unit=unit, criteria=rules.criteria)
+        yield verdict
+        steady = verdict.reached and exactly_rounds is None
+        if steady or rounds[-1] >= last_round:
+            break
+    return SectionOutcome(
+        section=section,
+        window=verdict.rounds,
+        verdict=verdict,
+        ended_because=(
+            f"steady state in rounds {verdict.rounds[0]}-{verdict.rounds[-1]}"
+            if verdict.reached
+            else f"no steady state in {rounds[-1]} rounds: {verdict.reason}"
+        ),
+    )
+
+
+def expect_round(answer: Answer) -> RoundResult:
+    """The answer to a Round phase."""
+    if answer is None or isinstance(answer, Measurement):
+        raise TypeError("a Round is answered with its cells")
+    return answer
+
+
+def expect_measurement(answer: Answer) -> Measurement:
+    """The answer to a Fill or Continuous phase."""
+    if not isinstance(answer, Measurement):
+        raise TypeError("a Fill or Continuous phase is answered with a measurement")
+    return answer
+
+
+def mean_latency_us(measurement: Measurement) -> float:
+    """Mean response time over all I/Os in us; NaN, which is never steady, if none was measured."""
+    mean_us = measurement.latency_mean_us
+    return float("nan") if mean_us is None else mean_us

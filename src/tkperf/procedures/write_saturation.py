@@ -1,0 +1,70 @@
+"""Write saturation test (PTS section 10): how a purged device changes under constant writes."""
+
+from __future__ import annotations
+
+from tkperf.measurement import Measurement
+from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.procedures.parts import expect_measurement
+from tkperf.profiles import Profile
+from tkperf.steady_state import SteadyStateVerdict, judge
+from tkperf.units import format_capacity
+from tkperf.workload import Access
+
+SECTION = "Write Saturation"
+
+
+def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
+    """Purge, then one uninterrupted stream of random writes, recorded in slices of a minute.
+
+    Ends with the first of: the capacity multiple written, the longest time, steady state of the
+    slices sampled every ``round_every_slices`` (PTS-E 1.1: minutes 1, 31, 61 ...).
+    """
+    table = profile.write_saturation
+    workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
+    enough_bytes = table.capacity_multiple * active_range_bytes
+    written_bytes = 0
+    sampled: list[int] = []
+    values: list[float] = []
+    verdict: SteadyStateVerdict | None = None
+
+    yield Purge(section=SECTION)
+    for number in range(1, table.max_slices + 1):
+        answer = yield Continuous(
+            section=SECTION,
+            number=number,
+            workload=workload,
+            duration_s=table.slice_s,
+            longest_s=table.slice_s * table.max_slices,
+        )
+        slice_: Measurement = expect_measurement(answer)
+        written_bytes += slice_.write.bytes
+
+        if table.round_every_slices and (number - 1) % table.round_every_slices == 0:
+            sampled.append(number)
+            values.append(slice_.iops)
+            verdict = judge(
+                sampled,
+                values,
+                tracking=f"{workload} IOPS",
+                unit="IOPS",
+                criteria=profile.steady_state.criteria,
+            )
+            yield verdict
+            if verdict.reached:
+                return _end(verdict, f"steady state in slices {_list(verdict.rounds)}")
+        if written_bytes >= enough_bytes:
+            written = f"{table.capacity_multiple:g} x the active range"
+            return _end(verdict, f"{written} written ({format_capacity(written_bytes)})")
+    return _end(verdict, f"longest time of {table.max_slices} slices")
+
+
+def _end(verdict: SteadyStateVerdict | None, because: str) -> Outcome:
+    window = verdict.rounds if verdict else ()
+    section = SectionOutcome(
+        section=SECTION, window=window, verdict=verdict, ended_because=because
+    )
+    return Outcome(sections=(section,))
+
+
+def _list(numbers: tuple[int, ...]) -> str:
+    return ", ".join(str(number) for number in numbers)
