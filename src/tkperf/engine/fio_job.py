@@ -1,0 +1,173 @@
+"""Workloads as fio job files. Pure: text in, text out, so that every job can be shown and re-run.
+
+Choices that hold for every job, with their reasons:
+
+- ``direct=1``, no file system or page cache between fio and the device (PTS section 2).
+- ``randrepeat=0`` with a 64-bit generator: a fresh uniform sequence for each step (PTS: at least
+  48 bits of state, the sequence of addresses not repeated). ``norandommap``: addresses are drawn
+  independently, also when more than the whole range is written.
+- ``refill_buffers``: every write carries new random data (PTS: random data pattern).
+- ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
+- sequential jobs own disjoint regions of the active range and go on where they stopped.
+- ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tkperf.errors import UsageError
+from tkperf.units import format_block_size, format_capacity
+from tkperf.workload import Access, ActiveRange, Step, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FioTarget:
+    """Where fio does its I/O, and how."""
+
+    path: str
+    ioengine: str
+    active_range: ActiveRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A job's own part of the active range, in bytes."""
+
+    offset_bytes: int
+    length_bytes: int
+
+
+def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[Region, ...]:
+    """Disjoint regions of whole blocks, one for each job, equal to within a block.
+
+    Raises:
+        UsageError: fewer blocks than jobs.
+    """
+    blocks = active_range.length_bytes // block_size_bytes
+    if blocks < jobs:
+        raise UsageError(
+            f"the active range of {format_capacity(active_range.length_bytes)} is too small for "
+            f"{jobs} jobs with blocks of {format_block_size(block_size_bytes)}: "
+            "take a larger range or fewer jobs"
+        )
+    edges = [blocks * job // jobs for job in range(jobs + 1)]
+    return tuple(
+        Region(
+            offset_bytes=active_range.offset_bytes + first * block_size_bytes,
+            length_bytes=(last - first) * block_size_bytes,
+        )
+        for first, last in zip(edges, edges[1:], strict=False)
+    )
+
+
+def render_step_job(
+    step: Step, target: FioTarget, *, starts_bytes: Sequence[int] = (), prerun: str | None = None
+) -> str:
+    """The job file of a timed step.
+
+    Args:
+        starts_bytes: for sequential workloads, where in its region each job starts.
+        prerun: command that fio's threads wait for before their first I/O.
+    """
+    workload = step.workload
+    lines = _global_lines(workload, target, prerun)
+    lines += ["time_based=1", f"runtime={round(step.duration_s * 1000)}ms"]
+    if workload.access is Access.RANDOM:
+        lines += [
+            f"offset={target.active_range.offset_bytes}",
+            f"size={_whole_blocks(target.active_range, workload.block_size_bytes)}",
+            "norandommap=1",
+            "random_generator=tausworthe64",
+            f"numjobs={workload.jobs}",
+            "",
+            "[step]",
+        ]
+        return _text(lines)
+    regions = split_regions(target.active_range, workload.jobs, workload.block_size_bytes)
+    for job, region in enumerate(regions):
+        start_bytes = starts_bytes[job] if starts_bytes else 0
+        lines += [
+            "",
+            f"[step{job}]",
+            f"offset={region.offset_bytes + start_bytes}",
+            f"size={region.length_bytes - start_bytes}",
+        ]
+    return _text(lines)
+
+
+def render_fill_job(
+    workload: Workload, passes: int, target: FioTarget, *, prerun: str | None = None
+) -> str:
+    """The job file that writes the active range exactly ``passes`` times, whatever the jobs.
+
+    The jobs split the range. A remainder smaller than a block gets a job of its own, so that
+    every byte of the range is written.
+    """
+    lines = _global_lines(workload, target, prerun)
+    active, block = target.active_range, workload.block_size_bytes
+    jobs = min(workload.jobs, active.length_bytes // block)
+    regions = split_regions(active, jobs, block) if jobs else ()
+    for job, region in enumerate(regions):
+        lines += ["", f"[fill{job}]", *_fill_lines(region, passes)]
+    rest = active.length_bytes % block
+    if rest:
+        region = Region(
+            offset_bytes=active.offset_bytes + active.length_bytes - rest, length_bytes=rest
+        )
+        lines += ["", "[rest]", f"bs={rest}", *_fill_lines(region, passes)]
+    return _text(lines)
+
+
+def _fill_lines(region: Region, passes: int) -> list[str]:
+    return [
+        f"offset={region.offset_bytes}",
+        f"size={region.length_bytes}",
+        f"io_size={region.length_bytes * passes}",
+    ]
+
+
+def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> list[str]:
+    lines = [
+        "[global]",
+        f"filename={target.path.replace(':', chr(92) + ':')}",
+        f"ioengine={target.ioengine}",
+        "direct=1",
+        "thread=1",
+        f"rw={_rw(workload)}",
+        f"bs={workload.block_size_bytes}",
+        f"iodepth={workload.io_depth}",
+        "randrepeat=0",
+        "refill_buffers=1",
+        "invalidate=0",
+        "allow_file_create=0",
+        "exitall_on_error=1",
+        "lat_percentiles=1",
+        "clat_percentiles=0",
+        "slat_percentiles=0",
+    ]
+    if 0 < workload.read_percent < 100:
+        lines.append(f"rwmixread={workload.read_percent}")
+    if prerun:
+        lines.append(f"exec_prerun={prerun}")
+    return lines
+
+
+def _rw(workload: Workload) -> str:
+    direction = {0: "write", 100: "read"}.get(workload.read_percent, "rw")
+    return f"rand{direction}" if workload.access is Access.RANDOM else direction
+
+
+def _whole_blocks(active_range: ActiveRange, block_size_bytes: int) -> int:
+    length_bytes = active_range.length_bytes - active_range.length_bytes % block_size_bytes
+    if not length_bytes:
+        raise UsageError(
+            f"the active range of {format_capacity(active_range.length_bytes)} is smaller than "
+            f"one block of {format_block_size(block_size_bytes)}"
+        )
+    return length_bytes
+
+
+def _text(lines: list[str]) -> str:
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,63 @@
+"""Where sequential jobs go on: each stream continues over its steps instead of restarting.
+
+fio can start a job anywhere in its region but, reaching the end, wraps to where it started, not
+to the region's beginning. So a step whose rest of the region is too short to last, at the speed
+last seen, starts at the beginning again; otherwise it goes on where the stream stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tkperf.engine.fio_job import Region, split_regions
+from tkperf.workload import Access, ActiveRange, Step, Workload
+
+# A step may run faster than the one before it.
+SPEED_MARGIN = 1.5
+
+
+@dataclass(slots=True)
+class _Cursor:
+    next_bytes: tuple[int, ...]
+    bytes_per_s: float
+
+
+class SequentialCursors:
+    """Positions of all sequential streams of a device, each known by its workload."""
+
+    def __init__(self, active_range: ActiveRange) -> None:
+        self._active_range = active_range
+        self._cursors: dict[Workload, _Cursor] = {}
+
+    def starts_bytes(self, step: Step) -> tuple[int, ...]:
+        """Start of each job within its region; empty for random workloads."""
+        workload = step.workload
+        if workload.access is not Access.SEQUENTIAL:
+            return ()
+        cursor = self._cursors.get(workload)
+        if cursor is None:
+            return (0,) * workload.jobs
+        regions = self._regions(workload)
+        needed_bytes = SPEED_MARGIN * cursor.bytes_per_s * step.duration_s / workload.jobs
+        return tuple(
+            position if region.length_bytes - position >= needed_bytes else 0
+            for region, position in zip(regions, cursor.next_bytes, strict=True)
+        )
+
+    def advance(self, step: Step, starts_bytes: Sequence[int], job_bytes: Sequence[int]) -> None:
+        """Note what each job moved in a step that began at ``starts_bytes``."""
+        workload = step.workload
+        positions = []
+        for region, start, moved in zip(
+            self._regions(workload), starts_bytes, job_bytes, strict=True
+        ):
+            # After a wrap the stream is where fio's own wrap put it.
+            position = start + moved % (region.length_bytes - start)
+            positions.append(position if position < region.length_bytes else 0)
+        self._cursors[workload] = _Cursor(
+            next_bytes=tuple(positions), bytes_per_s=sum(job_bytes) / step.duration_s
+        )
+
+    def _regions(self, workload: Workload) -> tuple[Region, ...]:
+        return split_regions(self._active_range, workload.jobs, workload.block_size_bytes)
