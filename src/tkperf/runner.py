@@ -1,0 +1,329 @@
+"""The whole flow of a run: ask the procedure, do what it says, tell the observers, answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from tkperf.engine import Engine, Execution, Next, OnSample
+from tkperf.errors import Interrupted, TkperfError
+from tkperf.events import (
+    Event,
+    Judged,
+    Observer,
+    PhaseStarted,
+    PurgeEnded,
+    RunEnded,
+    RunStarted,
+    SampleSeen,
+    StepEnded,
+    StepStarted,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.measurement import Measurement, Sample
+from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
+from tkperf.plan import Case, forecast, next_phase
+from tkperf.procedures import Test
+from tkperf.profiles import Profile
+from tkperf.record import PurgeRecord, RunInfo, RunStatus, RunWarning, StepKind, StepRecord
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeResult:
+    method: str
+    note: str | None = None
+
+
+class Target(Protocol):
+    """The device, held by a permit to erase it."""
+
+    def recheck(self) -> None:
+        """Raise unless it is still the same device and still free to be erased."""
+        ...
+
+    def purge(self) -> PurgeResult:
+        """Put it in "as new" state, or raise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Everything that a run is made of."""
+
+    info: RunInfo
+    tests: Sequence[Test]
+    profile: Profile
+    engine: Engine
+    target: Target
+    observers: Sequence[Observer]
+    clock: Callable[[], float]
+    warnings: Sequence[RunWarning] = ()
+
+    @property
+    def active_range_bytes(self) -> int:
+        return self.info.active_range_length_bytes
+
+    def emit(self, event: Event) -> None:
+        for observer in self.observers:
+            observer(event)
+
+
+def execute(run: Run) -> None:
+    """Run all tests in order. However it ends, the engine is stopped and the end is recorded.
+
+    Raises:
+        TkperfError: what ended the run early; everything before is with the observers.
+    """
+    origin_s = run.clock()
+    try:
+        run.emit(RunStarted(info=run.info, tests=tuple(test.name for test in run.tests)))
+        for warning in run.warnings:
+            run.emit(Warned(warning=warning))
+        for position, test in enumerate(run.tests):
+            _TestRun(run, test, run.tests[position + 1 :], origin_s).execute()
+        _end(run, RunStatus.COMPLETE, None)
+    except KeyboardInterrupt:
+        _end(run, RunStatus.INTERRUPTED, "stopped by the user")
+        raise Interrupted("stopped by the user; everything measured so far is kept") from None
+    except TkperfError as error:
+        _end(run, RunStatus.FAILED, str(error))
+        raise
+    except BaseException as error:
+        _end(run, RunStatus.FAILED, f"internal error: {error!r}")
+        raise
+
+
+def _end(run: Run, status: RunStatus, because: str | None) -> None:
+    """Stop the engine and tell every observer, even those after one that fails."""
+    run.engine.close()
+    event = RunEnded(
+        status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds")
+    )
+    for observer in run.observers:
+        try:
+            observer(event)
+        except TkperfError:
+            if status is RunStatus.COMPLETE:
+                raise
+
+
+@dataclass(slots=True)
+class _TestRun:
+    """One test under way."""
+
+    run: Run
+    test: Test
+    later_tests: Sequence[Test]
+    origin_s: float
+    answers: list[Answer] = field(default_factory=list)
+    previous_end_s: float | None = None
+    warned_host_limited: bool = False
+
+    def execute(self) -> None:
+        self.run.emit(TestStarted(test=self.test.name, at_s=self._now_s()))
+        outcome: Outcome | None = None
+        status = RunStatus.FAILED
+        try:
+            outcome = self._follow(self._procedure())
+            status = RunStatus.COMPLETE
+        except KeyboardInterrupt:
+            status = RunStatus.INTERRUPTED
+            raise
+        finally:
+            self.run.emit(
+                TestEnded(
+                    test=self.test.name, status=status, outcome=outcome, at_s=self._now_s()
+                )
+            )
+
+    def _procedure(self) -> Procedure:
+        return self.test.procedure(self.run.profile, self.run.active_range_bytes)
+
+    def _follow(self, procedure: Procedure) -> Outcome:
+        """Drive the procedure to its end, answering each phase with what was measured."""
+        reply: Answer = None
+        section, number = "", 0
+        while True:
+            try:
+                asked = procedure.send(reply)
+            except StopIteration as end:
+                outcome: Outcome = end.value
+                return outcome
+            if isinstance(asked, SteadyStateVerdict):
+                self.run.emit(
+                    Judged(test=self.test.name, section=section, number=number, verdict=asked)
+                )
+                reply = None
+                continue
+            section, number = asked.section, getattr(asked, "number", 1)
+            self._announce(asked)
+            reply = self._perform(asked)
+            self.answers.append(reply)
+
+    def _perform(self, phase: Phase) -> Answer:
+        self.run.target.recheck()
+        match phase:
+            case Purge():
+                return self._purge(phase)
+            case Fill():
+                return self._fill(phase)
+            case Round():
+                return self._round(phase)
+            case Continuous():
+                return self._slice(phase)
+
+    def _purge(self, phase: Purge) -> None:
+        began_s = self._now_s()
+        result = self.run.target.purge()
+        record = PurgeRecord(
+            section=phase.section,
+            started_s=began_s,
+            duration_s=self._now_s() - began_s,
+            method=result.method,
+            note=result.note,
+        )
+        self.previous_end_s = None
+        self.run.emit(PurgeEnded(test=self.test.name, record=record))
+
+    def _fill(self, phase: Fill) -> Measurement:
+        amount_bytes = phase.passes * self.run.active_range_bytes
+        on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
+        execution = self.run.engine.fill(phase, then=self._following(), on_sample=on_sample)
+        return self._keep(phase, phase.workload, 0, None, execution)
+
+    def _round(self, phase: Round) -> Answer:
+        cells = {}
+        for position, step in enumerate(phase.steps):
+            on_sample = self._start_step(phase, step.workload, position, step.duration_s)
+            if position + 1 < len(phase.steps):
+                then: Next | None = Next(step=phase.steps[position + 1], certain=True)
+            else:
+                then = self._following()
+            execution = self.run.engine.measure(step, then=then, on_sample=on_sample)
+            cells[step.workload.cell] = self._keep(
+                phase, step.workload, position, step.duration_s, execution
+            )
+        return cells
+
+    def _slice(self, phase: Continuous) -> Measurement:
+        on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)
+        execution = self.run.engine.measure_slice(phase, on_sample=on_sample)
+        return self._keep(phase, phase.workload, 0, phase.duration_s, execution)
+
+    def _following(self) -> Next | None:
+        """The step after the phase under way, so that the engine can have it ready."""
+        phase, certain = next_phase(
+            self._procedure, self.answers, active_range_bytes=self.run.active_range_bytes
+        )
+        return Next(step=phase.steps[0], certain=certain) if isinstance(phase, Round) else None
+
+    def _announce(self, phase: Phase) -> None:
+        shortest_s, longest_s = (
+            forecast(
+                self._procedure(),
+                self.answers,
+                case,
+                active_range_bytes=self.run.active_range_bytes,
+            ).duration_s
+            + sum(self._whole_test_s(test, case) for test in self.later_tests)
+            for case in (Case.BEST, Case.WORST)
+        )
+        self.run.emit(
+            PhaseStarted(
+                test=self.test.name,
+                phase=phase,
+                at_s=self._now_s(),
+                shortest_s=shortest_s,
+                longest_s=longest_s,
+            )
+        )
+
+    def _whole_test_s(self, test: Test, case: Case) -> float:
+        bytes_ = self.run.active_range_bytes
+        procedure = test.procedure(self.run.profile, bytes_)
+        return forecast(procedure, (), case, active_range_bytes=bytes_).duration_s
+
+    def _start_step(
+        self,
+        phase: Fill | Round | Continuous,
+        workload: Workload,
+        position: int = 0,
+        planned_s: float | None = None,
+        planned_bytes: int | None = None,
+    ) -> OnSample:
+        self.run.emit(
+            StepStarted(
+                test=self.test.name,
+                section=phase.section,
+                kind=_kind(phase),
+                number=getattr(phase, "number", 1),
+                position=position,
+                steps=len(phase.steps) if isinstance(phase, Round) else 1,
+                workload=workload,
+                planned_s=planned_s,
+                planned_bytes=planned_bytes,
+                at_s=self._now_s(),
+            )
+        )
+
+        def on_sample(sample: Sample) -> None:
+            self.run.emit(SampleSeen(test=self.test.name, sample=sample, at_s=self._now_s()))
+
+        return on_sample
+
+    def _keep(
+        self,
+        phase: Fill | Round | Continuous,
+        workload: Workload,
+        position: int,
+        planned_s: float | None,
+        execution: Execution,
+    ) -> Measurement:
+        """Hand the finished step to the observers; the answer needs its totals only."""
+        gap_s = None
+        if self.previous_end_s is not None:
+            gap_s = execution.started_s - self.previous_end_s
+        self.previous_end_s = execution.ended_s
+        record = StepRecord(
+            section=phase.section,
+            kind=_kind(phase),
+            number=getattr(phase, "number", 1),
+            position=position,
+            workload=workload,
+            planned_s=planned_s,
+            started_s=execution.started_s - self.origin_s,
+            gap_s=gap_s,
+            measurement=execution.measurement,
+            job_file=execution.job_file,
+            engine_output=execution.output,
+        )
+        self.run.emit(StepEnded(test=self.test.name, record=record))
+        self._warn_host_limited(record)
+        return replace(execution.measurement, samples=())
+
+    def _warn_host_limited(self, record: StepRecord) -> None:
+        if not record.measurement.host_limited or self.warned_host_limited:
+            return
+        self.warned_host_limited = True
+        text = (
+            f"fio used up the host's CPUs in {record.workload}: results of such steps, marked in the "
+            "tables, show the host's limit, not the device's"
+        )
+        warning = RunWarning(
+            code="host-limited", text=text, test=self.test.name, at_s=self._now_s()
+        )
+        self.run.emit(Warned(warning=warning))
+
+    def _now_s(self) -> float:
+        return self.run.clock() - self.origin_s
+
+
+def _kind(phase: Fill | Round | Continuous) -> StepKind:
+    kinds = {Fill: StepKind.FILL, Round: StepKind.ROUND, Continuous: StepKind.CONTINUOUS}
+    return kinds[type(phase)]
