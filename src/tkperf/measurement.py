@@ -25,7 +25,7 @@ class IoStats:
     ios: int = 0
     bytes: int = 0
     latency_ios: int = 0
-    latency_sum_ns: float = 0.0
+    latency_sum_ns: int = 0
     latency_min_ns: int | None = None
     latency_max_ns: int | None = None
     histogram: Histogram = histogram.EMPTY
@@ -80,7 +80,7 @@ class IoStats:
             ios=self.ios - earlier.ios,
             bytes=self.bytes - earlier.bytes,
             latency_ios=max(0, self.latency_ios - earlier.latency_ios),
-            latency_sum_ns=max(0.0, self.latency_sum_ns - earlier.latency_sum_ns),
+            latency_sum_ns=max(0, self.latency_sum_ns - earlier.latency_sum_ns),
             latency_min_ns=latency_min,
             latency_max_ns=latency_max,
             histogram=gained,

@@ -170,7 +170,7 @@ def _imagined(workload: Workload, duration_s: float, factor: float) -> Measureme
         ios=ios,
         bytes=ios * workload.block_size_bytes,
         latency_ios=ios,
-        latency_sum_ns=1e5 * ios * factor,
+        latency_sum_ns=round(1e5 * ios * factor),
     )
     if workload.read_percent:
         return Measurement(duration_s=duration_s, read=stats, write=NO_IO)
@@ -186,7 +186,7 @@ def _scaled(measurement: Measurement, factor: float) -> Measurement:
             ios=round(stats.ios * factor),
             bytes=round(stats.bytes * factor),
             latency_ios=round(stats.latency_ios * factor),
-            latency_sum_ns=stats.latency_sum_ns * factor**2,
+            latency_sum_ns=round(stats.latency_sum_ns * factor**2),
         )
 
     return replace(measurement, read=scale(measurement.read), write=scale(measurement.write))

@@ -134,7 +134,7 @@ def _io_stats(direction: _Direction) -> IoStats:
         ios=direction.total_ios,
         bytes=direction.io_bytes,
         latency_ios=latency.N,
-        latency_sum_ns=latency.mean * latency.N,
+        latency_sum_ns=round(latency.mean * latency.N),
         latency_min_ns=latency.min if latency.N else None,
         latency_max_ns=latency.max if latency.N else None,
         histogram=Histogram.from_bins(latency.bins),
@@ -149,8 +149,8 @@ def build_sample(earlier: Reading, later: Reading, *, origin_s: float = 0.0) -> 
     """
     try:
         return Sample(
-            start_s=earlier.elapsed_s - origin_s,
-            duration_s=later.elapsed_s - earlier.elapsed_s,
+            start_s=round(earlier.elapsed_s - origin_s, 6),
+            duration_s=round(later.elapsed_s - earlier.elapsed_s, 6),
             read=later.read.since(earlier.read),
             write=later.write.since(earlier.write),
         )

@@ -176,7 +176,7 @@ class SimulatedEngine:
             ios=ios,
             bytes=ios * workload.block_size_bytes,
             latency_ios=ios,
-            latency_sum_ns=float((values * weights).sum()),
+            latency_sum_ns=int((values * weights).sum()),
             latency_min_ns=int(values[0]),
             latency_max_ns=int(values[-1]),
             histogram=Histogram.from_dense(dense),

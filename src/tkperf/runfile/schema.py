@@ -1,0 +1,74 @@
+"""The schema of a run file, and how an older one is brought up to date.
+
+A migration is a named function, recorded in the transaction that applies it. docs/run-file.md
+explains the tables to readers.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+# "TKPF": lets file(1) and us tell a run file from any other database.
+APPLICATION_ID = 0x544B5046
+
+
+def m001_initial(connection: sqlite3.Connection) -> None:
+    """Runs with the four SSD tests."""
+    stats = ", ".join(
+        f"{side}_ios INTEGER NOT NULL, {side}_bytes INTEGER NOT NULL, "
+        f"{side}_latency_ios INTEGER NOT NULL, {side}_latency_sum_ns INTEGER NOT NULL, "
+        f"{side}_latency_min_ns INTEGER, {side}_latency_max_ns INTEGER, {side}_histogram BLOB"
+        for side in ("read", "write")
+    )
+    statements = (
+        # One row for each fact of a run, its value as JSON.
+        "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE test (id INTEGER PRIMARY KEY, name TEXT NOT NULL, status TEXT NOT NULL, "
+        "started_s REAL NOT NULL, ended_s REAL, outcome TEXT)",
+        # sequence ascends over purge, step and verdict together: it is the log's order.
+        "CREATE TABLE purge (sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL "
+        "REFERENCES test, section TEXT NOT NULL, started_s REAL NOT NULL, "
+        "duration_s REAL NOT NULL, method TEXT NOT NULL, note TEXT)",
+        "CREATE TABLE job (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE)",
+        "CREATE TABLE step (sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL "
+        "REFERENCES test, section TEXT NOT NULL, kind TEXT NOT NULL, number INTEGER NOT NULL, "
+        "position INTEGER NOT NULL, access TEXT NOT NULL, read_percent INTEGER NOT NULL, "
+        "block_size_bytes INTEGER NOT NULL, jobs INTEGER NOT NULL, io_depth INTEGER NOT NULL, "
+        "planned_s REAL, started_s REAL NOT NULL, gap_s REAL, duration_s REAL NOT NULL, "
+        f"{stats}, cpu_busiest_thread_percent REAL, cpu_all_threads_percent REAL, "
+        "host_limited INTEGER NOT NULL, job_id INTEGER NOT NULL REFERENCES job, "
+        "fio_json BLOB, sample_details BLOB)",
+        "CREATE INDEX step_by_test ON step (test_id, section, number)",
+        "CREATE TABLE sample (step_sequence INTEGER NOT NULL REFERENCES step, "
+        "number INTEGER NOT NULL, start_us INTEGER NOT NULL, duration_us INTEGER NOT NULL, "
+        "read_ios INTEGER, read_bytes INTEGER, read_latency_sum_ns INTEGER, "
+        "write_ios INTEGER, write_bytes INTEGER, write_latency_sum_ns INTEGER, "
+        "PRIMARY KEY (step_sequence, number)) WITHOUT ROWID",
+        "CREATE TABLE verdict (sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL "
+        "REFERENCES test, section TEXT NOT NULL, number INTEGER NOT NULL, "
+        "reached INTEGER NOT NULL, verdict TEXT NOT NULL)",
+        "CREATE TABLE warning (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, "
+        "test TEXT, at_s REAL)",
+    )
+    for statement in statements:
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (m001_initial,)
+VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a new or older database to the current version, each step in its transaction."""
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for number, migration in enumerate(MIGRATIONS[version:], start=version + 1):
+        with connection:
+            connection.execute("BEGIN")
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL)"
+            )
+            migration(connection)
+            connection.execute("INSERT INTO migration VALUES (?, ?)", (number, migration.__name__))
+            connection.execute(f"PRAGMA user_version = {number}")
