@@ -1,0 +1,57 @@
+"""Regular files as targets: real I/O without root or a spare drive."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+
+from tkperf.device.identity import file_system_of
+from tkperf.errors import DeviceError
+from tkperf.units import format_capacity
+
+
+def create_file_target(path: Path, size_bytes: int) -> None:
+    """Create a file with all its blocks allocated. An existing file is never touched.
+
+    Raises:
+        DeviceError: it exists, cannot be created, or the disk is too full.
+    """
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        raise DeviceError(f"{path} exists already: leave --size out to use it as it is") from None
+    except OSError as error:
+        raise DeviceError(f"cannot create the scratch file {path}: {error.strerror}") from error
+    try:
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError as error:
+        path.unlink()
+        raise DeviceError(
+            f"cannot give the scratch file {path} {format_capacity(size_bytes)}: {error.strerror}"
+        ) from error
+    finally:
+        os.close(descriptor)
+
+
+def require_direct_io(path: str, block_bytes: int) -> None:
+    """Read one block past the page cache.
+
+    Raises:
+        DeviceError: the file system has no direct I/O, or the read fails.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+        try:
+            # An anonymous map is aligned to a page, as direct I/O wants it.
+            page = mmap.mmap(-1, max(block_bytes, mmap.PAGESIZE))
+            os.preadv(descriptor, [page], 0)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        file_system = file_system_of(Path(path)) or "its"
+        raise DeviceError(
+            f"{path} cannot be read with direct I/O ({error.strerror}): the {file_system} file "
+            "system does not support it, and without it the page cache would be measured. Put the "
+            "file on another file system (ext4, xfs)"
+        ) from error
