@@ -7,7 +7,7 @@ A bucket is named by its middle value, the convention fio's own percentiles foll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,11 @@ class Histogram:
             return None
         rank = int(np.searchsorted(self.counts.cumsum(), percent / 100 * total, side="left"))
         return float(BUCKET_MIDDLE_NS[self.indices[min(rank, self.indices.size - 1)]])
+
+    def buckets(self) -> Iterator[tuple[int, int, int]]:
+        """Lowest and highest latency in ns, and count, of each bucket with I/Os."""
+        for index, count in zip(self.indices.tolist(), self.counts.tolist(), strict=True):
+            yield int(BUCKET_LOWER_NS[index]), int(BUCKET_UPPER_NS[index]), count
 
     @property
     def lowest_ns(self) -> int | None:

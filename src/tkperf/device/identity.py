@@ -119,7 +119,8 @@ def _read_block_device(real: Path, status: os.stat_result, sys_root: Path) -> De
     try:
         descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC)
     except PermissionError:
-        raise DeviceError(f"{real} cannot be opened without more rights: run tkperf as root") from None
+        advice = "run tkperf as root" if os.geteuid() else "something forbids it even to root"
+        raise DeviceError(f"{real} cannot be opened: not permitted; {advice}") from None
     except OSError as error:
         raise DeviceError(f"{real} cannot be opened: {error.strerror}") from error
     try:

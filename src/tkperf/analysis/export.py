@@ -1,0 +1,26 @@
+"""Results as a JSON document for programs; layout in docs/results-json.md."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import msgspec
+
+from tkperf.analysis.results import RunResult
+
+
+def render_json(result: RunResult) -> str:
+    """The whole result. "Not measured" is null; keys and units are stable within a schema."""
+    return json.dumps(_finite(msgspec.to_builtins(result)), indent=2, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    """The same data with NaN, which JSON lacks, as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value

@@ -1,0 +1,286 @@
+"""What a run found, as plain data: the one source of every table, chart and export.
+
+Rules (PTS section 2.2 and 3.3): a reported number is the mean over the rounds of the steady-state
+window; a mean latency is the mean of the rounds' means; a maximum is the greatest of the window;
+percentiles come from the merged histograms of the window. None is "not measured".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
+from tkperf.phases import SectionOutcome
+from tkperf.record import (
+    PurgeRecord,
+    RunInfo,
+    RunRecord,
+    RunStatus,
+    RunWarning,
+    StepKind,
+    StepRecord,
+    TestRecord,
+)
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.workload import Cell
+
+TITLES = {
+    "iops": "IOPS",
+    "lat": "Latency",
+    "tp": "Throughput",
+    "writesat": "Write Saturation",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellResult:
+    """One cell of a table. Rates per second, latencies in us, all I/Os of the cell together.
+
+    ``percentiles_us`` maps ``p50`` ... ``p99.999`` to a latency, or to None where there were too
+    few I/Os. ``rounds`` says how many rounds the values are averaged over.
+    """
+
+    read_percent: int
+    block_size_bytes: int
+    iops: float
+    megabytes_per_s: float
+    latency_mean_us: float | None
+    latency_min_us: float | None
+    latency_max_us: float | None
+    percentiles_us: dict[str, float | None]
+    ios: int
+    rounds: int
+    host_limited: bool
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.read_percent, self.block_size_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundResult:
+    """One round of a section; ``complete`` unless the run ended within it."""
+
+    number: int
+    complete: bool
+    cells: tuple[CellResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceResult:
+    """One slice of a continuous stream. Times and amounts count from the stream's start."""
+
+    number: int
+    start_s: float
+    duration_s: float
+    total_written_bytes: int
+    values: CellResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SectionResult:
+    """A part of a test with its own purge and verdict.
+
+    ``cells`` are the results: means over ``window``. ``verdict`` is the last one given, None if
+    the section has no steady-state rule. ``workload`` describes a stream's workload.
+    """
+
+    name: str
+    steady: bool | None
+    window: tuple[int, ...]
+    ended_because: str
+    verdict: SteadyStateVerdict | None
+    verdicts: tuple[SteadyStateVerdict, ...]
+    cells: tuple[CellResult, ...]
+    rounds: tuple[RoundResult, ...]
+    slices: tuple[SliceResult, ...]
+    workload: str | None
+    purge: PurgeRecord | None
+    filled_bytes: int | None
+    filled_s: float | None
+    histogram_us: tuple[tuple[float, float, int], ...]
+    """Of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
+
+    def cell(self, cell: Cell) -> CellResult | None:
+        return next((each for each in self.cells if each.cell == cell), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    __test__ = False
+
+    name: str
+    title: str
+    status: RunStatus
+    duration_s: float | None
+    written_bytes: int
+    longest_gap_s: float | None
+    sections: tuple[SectionResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """Everything a report may show. ``schema`` names this layout for programs."""
+
+    schema: str
+    info: RunInfo
+    status: RunStatus
+    ended_utc: str | None
+    ended_because: str | None
+    warnings: tuple[RunWarning, ...]
+    tests: tuple[TestResult, ...]
+
+
+SCHEMA = "tkperf-results/1"
+
+
+def analyse(record: RunRecord) -> RunResult:
+    """All results of a run, as far as it got."""
+    return RunResult(
+        schema=SCHEMA,
+        info=record.info,
+        status=record.status,
+        ended_utc=record.ended_utc,
+        ended_because=record.ended_because,
+        warnings=record.warnings,
+        tests=tuple(_test(test) for test in record.tests),
+    )
+
+
+def _test(test: TestRecord) -> TestResult:
+    sections = list(dict.fromkeys(step.section for step in test.steps))
+    # Between the steps of rounds; before the first step of a section nothing is promised.
+    gaps = [
+        step.gap_s
+        for step in test.steps
+        if step.gap_s is not None and step.kind is StepKind.ROUND and step.position > 0
+    ]
+    return TestResult(
+        name=test.name,
+        title=TITLES.get(test.name, test.name),
+        status=test.status,
+        duration_s=None if test.ended_s is None else test.ended_s - test.started_s,
+        written_bytes=sum(step.measurement.write.bytes for step in test.steps),
+        longest_gap_s=max(gaps, default=None),
+        sections=tuple(_section(test, name) for name in sections),
+    )
+
+
+def _section(test: TestRecord, name: str) -> SectionResult:
+    steps = [step for step in test.steps if step.section == name]
+    given = [each for each in test.verdicts if each.section == name]
+    ended = None
+    if test.outcome is not None:
+        ended = next((each for each in test.outcome.sections if each.section == name), None)
+    window, because = _window(ended, [each.verdict for each in given], test)
+    judged = {each.number for each in given}
+    rounds = _rounds([step for step in steps if step.kind is StepKind.ROUND], judged)
+    slices = _slices([step for step in steps if step.kind is StepKind.CONTINUOUS])
+    fill = next((step for step in steps if step.kind is StepKind.FILL), None)
+    stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
+    verdict = ended.verdict if ended else (given[-1].verdict if given else None)
+    return SectionResult(
+        name=name,
+        steady=None if verdict is None else verdict.reached,
+        window=window,
+        ended_because=because,
+        verdict=verdict,
+        verdicts=tuple(each.verdict for each in given),
+        cells=_window_cells(steps, window),
+        rounds=rounds,
+        slices=slices,
+        workload=str(stream[0].workload) if stream else None,
+        purge=next((purge for purge in test.purges if purge.section == name), None),
+        filled_bytes=fill.measurement.write.bytes if fill else None,
+        filled_s=fill.measurement.duration_s if fill else None,
+        histogram_us=_histogram_us(stream),
+    )
+
+
+def _window(
+    ended: SectionOutcome | None, verdicts: Sequence[SteadyStateVerdict], test: TestRecord
+) -> tuple[tuple[int, ...], str]:
+    """Rounds that results are averaged over, and why the section ended."""
+    if ended is not None:
+        return ended.window, ended.ended_because
+    # Cut short: the last rounds that were judged, so complete, say what is known so far.
+    window = verdicts[-1].rounds if verdicts else ()
+    return window, f"the test did not end: {test.status.value}"
+
+
+def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:
+    by_number: dict[int, list[CellResult]] = {}
+    for step in steps:
+        by_number.setdefault(step.number, []).append(
+            summarise(step.workload.cell, [step.measurement])
+        )
+    return tuple(
+        RoundResult(number=number, complete=number in judged, cells=tuple(cells))
+        for number, cells in by_number.items()
+    )
+
+
+def _slices(steps: Iterable[StepRecord]) -> tuple[SliceResult, ...]:
+    slices: list[SliceResult] = []
+    start_s, written_bytes = 0.0, 0
+    for step in steps:
+        seen = step.measurement
+        written_bytes += seen.write.bytes
+        slices.append(
+            SliceResult(
+                number=step.number,
+                start_s=start_s,
+                duration_s=seen.duration_s,
+                total_written_bytes=written_bytes,
+                values=summarise(step.workload.cell, [seen]),
+            )
+        )
+        start_s += seen.duration_s
+    return tuple(slices)
+
+
+def _window_cells(steps: Sequence[StepRecord], window: tuple[int, ...]) -> tuple[CellResult, ...]:
+    """Means over the window; a stream without one is summed up over its whole length."""
+    in_window: dict[Cell, list[Measurement]] = {}
+    for step in steps:
+        if step.kind is StepKind.FILL:
+            continue
+        if step.number in window or (step.kind is StepKind.CONTINUOUS and not window):
+            in_window.setdefault(step.workload.cell, []).append(step.measurement)
+    return tuple(summarise(cell, measured) for cell, measured in in_window.items())
+
+
+def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
+    """One cell from the rounds of its window."""
+    whole: IoStats = reduce(lambda a, b: a + b, (seen.both for seen in rounds))
+    means = [seen.latency_mean_us for seen in rounds if seen.latency_mean_us is not None]
+    return CellResult(
+        read_percent=cell.read_percent,
+        block_size_bytes=cell.block_size_bytes,
+        iops=sum(seen.iops for seen in rounds) / len(rounds),
+        megabytes_per_s=sum(seen.megabytes_per_s for seen in rounds) / len(rounds),
+        latency_mean_us=sum(means) / len(means) if means else None,
+        latency_min_us=_us(whole.latency_min_ns),
+        latency_max_us=_us(whole.latency_max_ns),
+        percentiles_us={
+            f"p{percent:g}": _us(whole.percentile_ns(percent)) for percent in REPORTED_PERCENTILES
+        },
+        ios=whole.ios,
+        rounds=len(rounds),
+        host_limited=any(seen.host_limited for seen in rounds),
+    )
+
+
+def _histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:
+    if not stream:
+        return ()
+    whole = reduce(lambda a, b: a + b, (step.measurement.both.histogram for step in stream))
+    return tuple(
+        (lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.buckets()
+    )
+
+
+def _us(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / 1000

@@ -1,0 +1,202 @@
+"""The live view: where the run is, this second's figures, the steady-state window so far.
+
+It redraws when something happened and never by a timer of its own: a drawing thread could delay
+the hand-over between steps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from tkperf.events import (
+    Event,
+    Judged,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+    SampleSeen,
+    StepEnded,
+    StepStarted,
+    TestStarted,
+    Warned,
+)
+from tkperf.measurement import Sample
+from tkperf.phases import Phase, Purge
+from tkperf.record import StepKind
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.units import format_block_size, format_capacity, format_duration, format_mix
+
+SPARKS = "▁▂▃▄▅▆▇█"
+HISTORY = 60
+
+
+class LiveView:
+    """Draws on stderr, so that results on stdout stay clean."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._live = Live(
+            console=console or Console(stderr=True), auto_refresh=False, transient=True
+        )
+        self._state = _State()
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def __call__(self, event: Event) -> None:
+        self._state.take(event)
+        self._live.update(render(self._state), refresh=True)
+
+
+class _State:
+    """What the view shows, taken from the events."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.tests: tuple[str, ...] = ()
+        self.notices: tuple[str, ...] = ()
+        self.test = ""
+        self.phase: Phase | None = None
+        self.step: StepStarted | None = None
+        self.sample: Sample | None = None
+        self.history: deque[float] = deque(maxlen=HISTORY)
+        self.verdict: SteadyStateVerdict | None = None
+        self.warnings: list[str] = []
+        self.kept_bytes = 0
+        self.step_bytes = 0
+        self.began_s = time.monotonic()
+        self.phase_at_s = 0.0
+        self.at_s = 0.0
+        self.shortest_s = self.longest_s = 0.0
+
+    def take(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self.name, self.tests = event.info.name, event.tests
+                self.notices = event.info.notices
+            case TestStarted():
+                self.test, self.verdict, self.step, self.sample = event.test, None, None, None
+            case PhaseStarted():
+                if self.phase is None or self.phase.section != event.phase.section:
+                    self.verdict = None
+                self.phase, self.phase_at_s, self.at_s = event.phase, event.at_s, event.at_s
+                self.shortest_s, self.longest_s = event.shortest_s, event.longest_s
+            case StepStarted():
+                self.step, self.step_bytes, self.at_s = event, 0, event.at_s
+            case SampleSeen():
+                self.sample, self.at_s = event.sample, event.at_s
+                self.step_bytes += event.sample.write.bytes
+                self.history.append(event.sample.iops)
+            case StepEnded():
+                self.kept_bytes += event.record.measurement.write.bytes
+                self.step_bytes = 0
+            case Judged():
+                self.verdict = event.verdict
+            case Warned():
+                self.warnings.append(event.warning.text)
+            case RunEnded():
+                self.phase = self.step = None
+
+    @property
+    def written_bytes(self) -> int:
+        return self.kept_bytes + self.step_bytes
+
+
+def render(state: _State) -> RenderableType:
+    """The whole view as one panel."""
+    parts: list[RenderableType] = [_where(state), _now(state)]
+    if state.verdict is not None:
+        parts.append(_window(state.verdict))
+    parts.append(_totals(state))
+    parts += [Text(warning, style="yellow") for warning in state.warnings[-2:]]
+    parts += [Text(notice, style="yellow") for notice in state.notices]
+    return Panel(Group(*parts), title=f"tkperf: {state.name}", title_align="left", expand=True)
+
+
+def _where(state: _State) -> Text:
+    tests = Text()
+    for test in state.tests:
+        tests.append(f"{test} ", style="bold reverse" if test == state.test else "dim")
+    phase, step = state.phase, state.step
+    if isinstance(phase, Purge):
+        tests.append(f" {phase.section}: purging")
+    elif step is not None:
+        tests.append(f" {step.section}: {_step_text(step)}")
+    return tests
+
+
+def _step_text(step: StepStarted) -> str:
+    workload = step.workload
+    cell = f"R/W {format_mix(workload.read_percent)}, {format_block_size(workload.block_size_bytes)}"
+    demand = f"{workload.access.value}, TC{workload.jobs}/QD{workload.io_depth}"
+    if step.kind is StepKind.FILL:
+        return f"preconditioning, {format_capacity(step.planned_bytes or 0)} ({cell}, {demand})"
+    if step.kind is StepKind.CONTINUOUS:
+        return f"slice {step.number} ({cell}, {demand})"
+    return f"round {step.number}, step {step.position + 1} of {step.steps} ({cell}, {demand})"
+
+
+def _now(state: _State) -> Table:
+    grid = Table.grid(padding=(0, 3))
+    for _ in range(5):
+        grid.add_column(justify="right")
+    sample = state.sample
+    if sample is None:
+        grid.add_row("- IOPS", "- MB/s", "mean -", "p99 -", "")
+        return grid
+    both = sample.both
+    mean_ns, p99_ns = both.latency_mean_ns, both.percentile_ns(99)
+    grid.add_row(
+        f"[bold]{sample.iops:,.0f}[/bold] IOPS",
+        f"[bold]{sample.bytes_per_s / 1e6:,.1f}[/bold] MB/s",
+        "mean -" if mean_ns is None else f"mean [bold]{mean_ns / 1000:,.1f}[/bold] us",
+        "p99 -" if p99_ns is None else f"p99 [bold]{p99_ns / 1000:,.1f}[/bold] us",
+        f"[cyan]{sparkline(list(state.history))}[/cyan]",
+    )
+    return grid
+
+
+def sparkline(values: list[float]) -> str:
+    """The values as bars between 0 and their greatest."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return ""
+    return "".join(SPARKS[min(7, int(value / top * 7.999))] for value in values)
+
+
+def _window(verdict: SteadyStateVerdict) -> Group:
+    state = Text("steady" if verdict.reached else "not yet steady")
+    state.stylize("bold green" if verdict.reached else "bold yellow")
+    rounds = ", ".join(str(number) for number in verdict.rounds)
+    values = "  ".join(f"{value:,.1f}" for value in verdict.values)
+    slope = verdict.slope_excursion
+    return Group(
+        Text.assemble("window  ", verdict.tracking, ", rounds ", rounds, ": ", state),
+        Text(f"        {values}  average {verdict.average:,.1f} {verdict.unit}"),
+        Text(
+            f"        range {verdict.data_excursion:,.1f} of {verdict.allowed_data_excursion:,.1f} "
+            f"allowed, slope {'-' if slope is None else f'{slope:,.1f}'} of "
+            f"{verdict.allowed_slope_excursion:,.1f} allowed"
+        ),
+    )
+
+
+def _totals(state: _State) -> Text:
+    in_phase_s = state.at_s - state.phase_at_s
+    shortest_s = max(0.0, state.shortest_s - in_phase_s)
+    longest_s = max(shortest_s, state.longest_s - in_phase_s)
+    return Text(
+        f"written {format_capacity(state.written_bytes)}, elapsed {format_duration(state.at_s)}, "
+        f"remaining {format_duration(shortest_s)} to {format_duration(longest_s)}"
+    )

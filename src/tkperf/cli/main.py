@@ -1,0 +1,61 @@
+"""Entry point: the command group, and every error turned into one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tkperf import __version__
+from tkperf.cli.completion import completion
+from tkperf.cli.report import report
+from tkperf.cli.show import show
+from tkperf.cli.ssd import ssd
+from tkperf.errors import TkperfError
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(context_settings=CONTEXT)
+@click.version_option(__version__, prog_name="tkperf")
+def cli() -> None:
+    """Measure SSDs at the block-device level by the SNIA Performance Test Specification.
+
+    \b
+    Examples:
+      tkperf ssd look ./scratch.img --size 1GiB --profile quick   no root, no spare drive
+      tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  the whole suite, days on a drive
+      tkperf show D3-S4510.tkperf                                 results again
+      tkperf report D3-S4510.tkperf                               results as one HTML file
+
+    \b
+    Exit codes: 0 done, 2 wrong use, 3 refused for safety, 4 device, 5 fio, 6 run file,
+    130 stopped by the user.
+    """
+
+
+for command in (ssd, show, report, completion):
+    cli.add_command(command)
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    try:
+        cli.main(standalone_mode=False)
+    except TkperfError as error:
+        fail(str(error), error.exit_code)
+    except click.exceptions.Abort:
+        fail("stopped by the user; nothing was touched", 130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        fail(error.format_message(), 2)
+    except BrokenPipeError:
+        sys.exit(141)
+
+
+def fail(message: str, exit_code: int) -> None:
+    """One line on stderr, and out."""
+    click.echo(f"tkperf: {message}", err=True)
+    sys.exit(exit_code)

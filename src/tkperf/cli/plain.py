@@ -1,0 +1,94 @@
+"""Progress as plain lines: for logs, pipes and terminals without cursor control."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TextIO
+
+from tkperf.events import (
+    Event,
+    Judged,
+    PhaseStarted,
+    PurgeEnded,
+    RunEnded,
+    RunStarted,
+    SampleSeen,
+    StepEnded,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.phases import Round
+from tkperf.record import StepKind
+from tkperf.units import format_capacity, format_duration, format_mix, format_block_size
+
+
+class PlainLines:
+    """A line for each event that matters, and a sample at most every ``every_s``."""
+
+    def __init__(self, stream: TextIO, *, every_s: float, jobs: bool = False) -> None:
+        self._stream = stream
+        self._every_s = every_s
+        self._jobs = jobs
+        self._next_sample_s = every_s
+
+    def __call__(self, event: Event) -> None:
+        text = self._describe(event)
+        if text:
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            self._stream.write(f"{now} {text}\n")
+            self._stream.flush()
+
+    def _describe(self, event: Event) -> str | None:
+        match event:
+            case RunStarted():
+                return f"run {event.info.name}: {', '.join(event.tests)}"
+            case TestStarted():
+                return f"test {event.test}"
+            case PhaseStarted() if isinstance(event.phase, Round):
+                return (
+                    f"{event.test}: {event.phase.section}, round {event.phase.number}; remaining "
+                    f"{format_duration(event.shortest_s)} to {format_duration(event.longest_s)}"
+                )
+            case SampleSeen():
+                return self._sample(event)
+            case PurgeEnded():
+                return f"{event.test}: purged in {event.record.duration_s:.1f} s: {event.record.method}"
+            case StepEnded():
+                return self._step(event)
+            case Judged():
+                state = "steady" if event.verdict.reached else "not steady"
+                return f"{event.test}: round {event.number} {state}: {event.verdict.reason}"
+            case Warned():
+                return f"warning: {event.warning.text}"
+            case TestEnded():
+                return f"test {event.test} {event.status.value}"
+            case RunEnded():
+                return f"run {event.status.value}" + (f": {event.because}" if event.because else "")
+            case _:
+                return None
+
+    def _sample(self, event: SampleSeen) -> str | None:
+        if event.at_s < self._next_sample_s:
+            return None
+        self._next_sample_s = event.at_s + self._every_s
+        sample = event.sample
+        return f"{event.test}: {sample.iops:,.0f} IOPS, {sample.bytes_per_s / 1e6:,.1f} MB/s"
+
+    def _step(self, event: StepEnded) -> str | None:
+        step, seen = event.record, event.record.measurement
+        if step.kind is StepKind.FILL:
+            text = (
+                f"{event.test}: preconditioned with {format_capacity(seen.write.bytes)} in "
+                f"{format_duration(seen.duration_s)}"
+            )
+        else:
+            cell = f"{format_mix(step.workload.read_percent)} "
+            cell += format_block_size(step.workload.block_size_bytes)
+            mean = seen.latency_mean_us
+            text = (
+                f"{event.test}: {step.section} {step.number}, {cell}: {seen.iops:,.0f} IOPS, "
+                f"{seen.megabytes_per_s:,.1f} MB/s"
+                + ("" if mean is None else f", mean {mean:,.1f} us")
+            )
+        return f"{text}\n{step.job_file}" if self._jobs else text

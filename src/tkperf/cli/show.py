@@ -1,0 +1,31 @@
+"""tkperf show: results of a run file, for people or programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tkperf.analysis.export import render_json
+from tkperf.analysis.results import analyse
+from tkperf.cli.tables import print_results
+from tkperf.runfile.reader import read_run
+
+
+@click.command()
+@click.argument("run_file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="A documented JSON document instead.")
+def show(run_file: Path, as_json: bool) -> None:
+    """Print the results in RUN_FILE again; also while its run goes on.
+
+    \b
+    Examples:
+      tkperf show D3-S4510.tkperf
+      tkperf show D3-S4510.tkperf --json | jq '.tests[].sections[].steady'
+    """
+    result = analyse(read_run(run_file))
+    if as_json:
+        click.echo(render_json(result))
+    else:
+        print_results(result, Console())

@@ -1,0 +1,159 @@
+"""Results as tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.units import format_block_size_kib, format_capacity, format_duration, format_mix
+from tkperf.workload import Cell
+
+NOT_MEASURED = "-"
+LATENCY_COLUMNS = ("p50", "p99", "p99.9", "p99.99", "p99.999")
+
+
+def print_results(result: RunResult, console: Console) -> None:
+    """Everything a terminal can show of a run."""
+    info = result.info
+    console.print(f"[bold]{info.name}[/bold]  {describe_device(info.device)}", highlight=False)
+    console.print(
+        f"profile {info.profile_name}, {info.fio_version or info.engine}, "
+        f"active range {format_capacity(info.active_range_length_bytes)}, started {info.started_utc}",
+        highlight=False,
+    )
+    for notice in info.notices:
+        console.print(notice, style="yellow", highlight=False)
+    if result.status != "complete":
+        console.print(
+            f"run {result.status.value}: {result.ended_because or 'still going on'}",
+            style="bold red",
+            highlight=False,
+        )
+    for warning in result.warnings:
+        console.print(f"warning: {warning.text}", style="yellow", highlight=False)
+    for test in result.tests:
+        _print_test(test, console)
+
+
+def describe_device(facts: dict[str, object]) -> str:
+    """One line: what was measured."""
+    capacity = facts.get("capacity_bytes")
+    size = format_capacity(capacity) if isinstance(capacity, int | float) else "size not known"
+    words = [facts.get("model") or facts.get("kind"), facts.get("serial"), facts.get("path"), size]
+    return ", ".join(str(word) for word in words if word)
+
+
+def _print_test(test: TestResult, console: Console) -> None:
+    console.print()
+    console.rule(f"[bold]{test.title}[/bold]", align="left")
+    for section in test.sections:
+        _print_section(section, console)
+    if test.longest_gap_s is not None:
+        console.print(
+            f"longest hand-over between steps of a round: {test.longest_gap_s * 1000:.1f} ms "
+            "(by tkperf's clock)",
+            style="dim",
+            highlight=False,
+        )
+
+
+def _print_section(section: SectionResult, console: Console) -> None:
+    console.print(f"[bold]{section.name}[/bold]: {_verdict_line(section)}", highlight=False)
+    if section.slices:
+        _print_stream(section, console)
+    elif not section.cells:
+        console.print("no round was finished")
+    elif section.name.startswith("Throughput"):
+        console.print(_matrix(section, "MB/s", lambda cell: cell.megabytes_per_s, 1))
+    elif section.name == "Latency":
+        console.print(_matrix(section, "mean latency in us", lambda cell: cell.latency_mean_us, 1))
+        console.print(
+            _matrix(section, "maximum latency in us", lambda cell: cell.latency_max_us, 1)
+        )
+        for name in ("p99", "p99.9", "p99.99", "p99.999"):
+            console.print(
+                _matrix(section, f"{name} latency in us", _percentile(name), 1)
+            )
+    else:
+        console.print(_matrix(section, "IOPS", lambda cell: cell.iops, 1))
+
+
+def _percentile(name: str) -> Callable[[CellResult], float | None]:
+    return lambda cell: cell.percentiles_us[name]
+
+
+def _verdict_line(section: SectionResult) -> str:
+    verdict = section.verdict
+    if verdict is None:
+        return section.ended_because
+    state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
+    slope = "-" if verdict.slope_excursion is None else f"{verdict.slope_excursion:.4g}"
+    return (
+        f"{state}, {section.ended_because}; {verdict.tracking}: average {verdict.average:.6g} "
+        f"{verdict.unit}, range {verdict.data_excursion:.4g} (allowed "
+        f"{verdict.allowed_data_excursion:.4g}), slope {slope} (allowed "
+        f"{verdict.allowed_slope_excursion:.4g})"
+    )
+
+
+def _matrix(
+    section: SectionResult, quantity: str, value: Callable[[CellResult], float | None], digits: int
+) -> Table:
+    """Block sizes down, read/write mixes across, as the PTS lays it out."""
+    mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
+    sizes = sorted({cell.block_size_bytes for cell in section.cells})
+    window = f"rounds {section.window[0]}-{section.window[-1]}" if section.window else "no window"
+    table = Table(title=f"{quantity}, {window}", title_justify="left", title_style="")
+    table.add_column("KiB \\ R/W %", justify="right")
+    for mix in mixes:
+        table.add_column(format_mix(mix), justify="right")
+    limited = False
+    for size in sizes:
+        row = [format_block_size_kib(size)]
+        for mix in mixes:
+            cell = section.cell(Cell(mix, size))
+            limited = limited or (cell is not None and cell.host_limited)
+            row.append(_number(cell and value(cell), digits) + _mark(cell))
+        table.add_row(*row)
+    if limited:
+        table.caption = "* limited by the host's CPUs"
+    return table
+
+
+def _mark(cell: CellResult | None) -> str:
+    return "*" if cell is not None and cell.host_limited else ""
+
+
+def _print_stream(section: SectionResult, console: Console) -> None:
+    """A stream in a few figures: its ends and its whole."""
+    table = Table(title=section.workload, title_justify="left", title_style="")
+    for column in ("", "IOPS", "MB/s", "mean us", *LATENCY_COLUMNS, "max us"):
+        table.add_column(column, justify="right" if column else "left")
+    first, last = section.slices[0], section.slices[-1]
+    rows = [(f"slice {last.number} (last)", last.values)] if first is not last else []
+    rows.insert(0, (f"slice {first.number} (first)", first.values))
+    if section.cells:
+        over = "window" if section.window and len(section.slices) > 1 else "whole stream"
+        rows.append((over, section.cells[0]))
+    for name, values in rows:
+        table.add_row(
+            name,
+            _number(values.iops, 1) + _mark(values),
+            _number(values.megabytes_per_s, 1),
+            _number(values.latency_mean_us, 1),
+            *(_number(values.percentiles_us[column], 1) for column in LATENCY_COLUMNS),
+            _number(values.latency_max_us, 1),
+        )
+    console.print(table)
+    console.print(
+        f"{len(section.slices)} slices, {format_duration(last.start_s + last.duration_s)}, "
+        f"{format_capacity(last.total_written_bytes)} written",
+        highlight=False,
+    )
+
+
+def _number(value: float | None, digits: int) -> str:
+    return NOT_MEASURED if value is None else f"{value:,.{digits}f}"
