@@ -91,10 +91,12 @@ def _refuse_objections(identity: DeviceIdentity, *, held_by_us: bool) -> None:
     objections = find_objections(identity, held_by_us=held_by_us)
     if objections:
         reasons = "; ".join(objection.text for objection in objections)
-        raise RefusedError(
-            f"{identity.path} must not be erased: {reasons}. Nothing was touched; "
-            "free the device first if it is the right one"
+        consequence = (
+            "Nothing more is written"
+            if held_by_us
+            else "Nothing was touched; free the device first if it is the right one"
         )
+        raise RefusedError(f"{identity.path} must not be erased: {reasons}. {consequence}")
 
 
 def _hold_exclusively(identity: DeviceIdentity) -> int:

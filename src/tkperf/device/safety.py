@@ -140,18 +140,27 @@ def _why_not_exclusive(path: str) -> str | None:
 
 
 def _processes_with_open(identity: DeviceIdentity, proc_root: Path) -> Iterator[str]:
-    """Other processes that have the file open, as far as this user may look."""
-    own = str(os.getpid())
+    """Processes that have the file open, as far as this user may look; not our own ones."""
     for folder in proc_root.glob("[0-9]*/fd"):
         process = folder.parent
         try:
-            if process.name != own and any(
-                _inode(link.stat()) == identity.inode for link in folder.iterdir()
-            ):
+            is_open = any(_inode(link.stat()) == identity.inode for link in folder.iterdir())
+            if is_open and not _is_ours(process):
                 command = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
                 yield f"process {process.name} ({command})"
         except OSError:
             continue
+
+
+def _is_ours(process: Path) -> bool:
+    """Whether a process is tkperf or was started by it, such as a fio under way."""
+    while process.name not in ("0", "1"):
+        if process.name == str(os.getpid()):
+            return True
+        # The command in parentheses may itself hold spaces and parentheses.
+        after_command = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2]
+        process = process.parent / after_command.split()[1]
+    return False
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:
