@@ -54,7 +54,7 @@ class RunFileError(TkperfError):
     exit_code = 6
 
 
-class Interrupted(TkperfError):
+class Interrupted(TkperfError):  # noqa: N818 - not an error of anybody
     """The user stopped the run; everything measured before is in the run file."""
 
     exit_code = 130

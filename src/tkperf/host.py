@@ -20,7 +20,8 @@ def read_host(*, root: Path = Path("/")) -> dict[str, object]:
         "cpu_governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "memory_bytes": _memory_bytes(root),
         "motherboard": _joined(
-            _text(root / "sys/class/dmi/id/board_vendor"), _text(root / "sys/class/dmi/id/board_name")
+            _text(root / "sys/class/dmi/id/board_vendor"),
+            _text(root / "sys/class/dmi/id/board_name"),
         ),
         "bios": _text(root / "sys/class/dmi/id/bios_version"),
         "virtual_machine": "hypervisor" in (cpu.get("flags") or "").split() or None,

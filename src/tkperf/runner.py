@@ -137,9 +137,7 @@ class _TestRun:
             raise
         finally:
             self.run.emit(
-                TestEnded(
-                    test=self.test.name, status=status, outcome=outcome, at_s=self._now_s()
-                )
+                TestEnded(test=self.test.name, status=status, outcome=outcome, at_s=self._now_s())
             )
 
     def _procedure(self) -> Procedure:
@@ -170,7 +168,8 @@ class _TestRun:
         self.run.target.recheck()
         match phase:
             case Purge():
-                return self._purge(phase)
+                self._purge(phase)
+                return None
             case Fill():
                 return self._fill(phase)
             case Round():
@@ -312,8 +311,8 @@ class _TestRun:
             return
         self.warned_host_limited = True
         text = (
-            f"fio used up the host's CPUs in {record.workload}: results of such steps, marked in the "
-            "tables, show the host's limit, not the device's"
+            f"fio used up the host's CPUs in {record.workload}: results of such steps, marked "
+            "in the tables, show the host's limit, not the device's"
         )
         warning = RunWarning(
             code="host-limited", text=text, test=self.test.name, at_s=self._now_s()

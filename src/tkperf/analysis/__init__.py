@@ -1,1 +1,1 @@
-
+"""From records to results: pure functions, the one source of tables, charts and exports."""

@@ -20,7 +20,7 @@ from tkperf.events import (
 )
 from tkperf.phases import Round
 from tkperf.record import StepKind
-from tkperf.units import format_capacity, format_duration, format_mix, format_block_size
+from tkperf.units import format_block_size, format_capacity, format_duration, format_mix
 
 
 class PlainLines:
@@ -53,7 +53,8 @@ class PlainLines:
             case SampleSeen():
                 return self._sample(event)
             case PurgeEnded():
-                return f"{event.test}: purged in {event.record.duration_s:.1f} s: {event.record.method}"
+                purge = event.record
+                return f"{event.test}: purged in {purge.duration_s:.1f} s: {purge.method}"
             case StepEnded():
                 return self._step(event)
             case Judged():

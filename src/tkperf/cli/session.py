@@ -44,7 +44,7 @@ from tkperf.profiles import (
 from tkperf.record import RunInfo, RunWarning
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner import PurgeResult, Run, execute
+from tkperf.runner import PurgeResult, Run, Target, execute
 from tkperf.units import KIB, format_capacity, format_duration, parse_size_bytes
 from tkperf.workload import ActiveRange
 
@@ -227,8 +227,8 @@ def _confirmed_id(options: SsdOptions, preparation: Preparation) -> str:
     what = "serial number" if identity.serial else "path"
     if not sys.stdin.isatty():
         raise RefusedError(
-            f"all data on {identity.path} will be destroyed and nobody is there to ask: confirm with "
-            f"--yes-destroy {identity.confirm_id}"
+            f"all data on {identity.path} will be destroyed and nobody is there to ask: "
+            f"confirm with --yes-destroy {identity.confirm_id}"
         )
     return str(
         click.prompt(
@@ -246,8 +246,8 @@ def _execute(options: SsdOptions, preparation: Preparation) -> None:
     if identity.kind is TargetKind.SIMULATED:
         model = find_preset(identity.path.removeprefix("sim:"))
         simulated = SimulatedEngine(model, active_range.length_bytes)
-        target = _SimulatedTarget(simulated, options.no_purge)
-        _run(options, preparation, simulated, target, ioengine="simulated")
+        rehearsal = _SimulatedTarget(simulated, options.no_purge)
+        _run(options, preparation, simulated, rehearsal, ioengine="simulated")
         return
     version = find_fio_version()
     permit = _ask_permit(options, preparation)
@@ -276,7 +276,7 @@ def _run(
     options: SsdOptions,
     preparation: Preparation,
     engine: Engine,
-    target: _PermittedTarget | _SimulatedTarget,
+    target: Target,
     ioengine: str,
 ) -> None:
     writer = RunFileWriter(options.run_path)

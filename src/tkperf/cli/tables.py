@@ -12,7 +12,6 @@ from tkperf.units import format_block_size_kib, format_capacity, format_duration
 from tkperf.workload import Cell
 
 NOT_MEASURED = "-"
-LATENCY_COLUMNS = ("p50", "p99", "p99.9", "p99.99", "p99.999")
 
 
 def print_results(result: RunResult, console: Console) -> None:
@@ -21,7 +20,8 @@ def print_results(result: RunResult, console: Console) -> None:
     console.print(f"[bold]{info.name}[/bold]  {describe_device(info.device)}", highlight=False)
     console.print(
         f"profile {info.profile_name}, {info.fio_version or info.engine}, "
-        f"active range {format_capacity(info.active_range_length_bytes)}, started {info.started_utc}",
+        f"active range {format_capacity(info.active_range_length_bytes)}, "
+        f"started {info.started_utc}",
         highlight=False,
     )
     for notice in info.notices:
@@ -73,10 +73,8 @@ def _print_section(section: SectionResult, console: Console) -> None:
         console.print(
             _matrix(section, "maximum latency in us", lambda cell: cell.latency_max_us, 1)
         )
-        for name in ("p99", "p99.9", "p99.99", "p99.999"):
-            console.print(
-                _matrix(section, f"{name} latency in us", _percentile(name), 1)
-            )
+        for name in section.cells[0].percentiles_us:
+            console.print(_matrix(section, f"{name} latency in us", _percentile(name), 1))
     else:
         console.print(_matrix(section, "IOPS", lambda cell: cell.iops, 1))
 
@@ -116,7 +114,7 @@ def _matrix(
         for mix in mixes:
             cell = section.cell(Cell(mix, size))
             limited = limited or (cell is not None and cell.host_limited)
-            row.append(_number(cell and value(cell), digits) + _mark(cell))
+            row.append(_number(None if cell is None else value(cell), digits) + _mark(cell))
         table.add_row(*row)
     if limited:
         table.caption = "* limited by the host's CPUs"
@@ -128,25 +126,26 @@ def _mark(cell: CellResult | None) -> str:
 
 
 def _print_stream(section: SectionResult, console: Console) -> None:
-    """A stream in a few figures: its ends and its whole."""
-    table = Table(title=section.workload, title_justify="left", title_style="")
-    for column in ("", "IOPS", "MB/s", "mean us", *LATENCY_COLUMNS, "max us"):
-        table.add_column(column, justify="right" if column else "left")
+    """A stream in a few columns: its ends and its whole."""
     first, last = section.slices[0], section.slices[-1]
-    rows = [(f"slice {last.number} (last)", last.values)] if first is not last else []
-    rows.insert(0, (f"slice {first.number} (first)", first.values))
-    if section.cells:
-        over = "window" if section.window and len(section.slices) > 1 else "whole stream"
-        rows.append((over, section.cells[0]))
-    for name, values in rows:
-        table.add_row(
-            name,
-            _number(values.iops, 1) + _mark(values),
-            _number(values.megabytes_per_s, 1),
-            _number(values.latency_mean_us, 1),
-            *(_number(values.percentiles_us[column], 1) for column in LATENCY_COLUMNS),
-            _number(values.latency_max_us, 1),
-        )
+    columns = [(f"slice {first.number}", first.values)]
+    if last is not first:
+        columns.append((f"slice {last.number}", last.values))
+    if section.cells and last is not first:
+        columns.append(("window" if section.window else "whole stream", section.cells[0]))
+    table = Table(title=section.workload, title_justify="left", title_style="")
+    table.add_column("")
+    for name, _ in columns:
+        table.add_column(name, justify="right")
+    rows: list[tuple[str, Callable[[CellResult], float | None]]] = [
+        ("IOPS", lambda cell: cell.iops),
+        ("MB/s", lambda cell: cell.megabytes_per_s),
+        ("mean latency in us", lambda cell: cell.latency_mean_us),
+        *((f"{name} in us", _percentile(name)) for name in first.values.percentiles_us),
+        ("maximum in us", lambda cell: cell.latency_max_us),
+    ]
+    for name, value in rows:
+        table.add_row(name, *(_number(value(values), 1) + _mark(values) for _, values in columns))
     console.print(table)
     console.print(
         f"{len(section.slices)} slices, {format_duration(last.start_s + last.duration_s)}, "

@@ -51,7 +51,7 @@ def find_direct_io_block_bytes(path: str) -> int:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            reason = error.strerror
+            reason = error.strerror or str(error)
         else:
             return block_bytes
     file_system = file_system_of(Path(path)) or "its"

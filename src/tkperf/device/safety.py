@@ -58,7 +58,9 @@ def _block_objections(
     node = (sys_root / "dev/block" / identity.major_minor).resolve()
     # A whole disk includes its partitions; a partition shares its disk's holders only if whole.
     parts = [node, *sorted(entry.parent for entry in node.glob("*/partition"))]
-    numbers = {(part / "dev").read_text().strip(): part for part in parts if (part / "dev").exists()}
+    numbers = {
+        (part / "dev").read_text().strip(): part for part in parts if (part / "dev").exists()
+    }
     numbers.setdefault(identity.major_minor, node)
 
     for mount_point, number in _mounts(proc_root):
@@ -87,9 +89,7 @@ def _file_objections(
     if not os.access(path, os.W_OK):
         yield Objection(reason=Reason.READ_ONLY, text="the file is read-only for you")
     if path.stat().st_nlink > 1:
-        yield Objection(
-            reason=Reason.HARD_LINKS, text="the file has other names too (hard links)"
-        )
+        yield Objection(reason=Reason.HARD_LINKS, text="the file has other names too (hard links)")
     for backing in sorted(sys_root.glob("block/loop*/loop/backing_file")):
         behind = Path(backing.read_text(encoding="utf-8", errors="replace").strip())
         if behind.exists() and _inode(behind.stat()) == identity.inode:

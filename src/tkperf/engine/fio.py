@@ -128,15 +128,15 @@ class FioEngine:
             recorder(reading)
             # The end of a fill is not known beforehand: prepare when it is about two seconds off.
             rate = reading.write.bytes / reading.elapsed_s if reading.elapsed_s else 0.0
-            if then and not self._prepared and rate:
-                if (total_bytes - reading.write.bytes) / rate < 2 * PREPARE_AHEAD_S:
-                    self._prepare(then.step)
+            nearly_done = total_bytes - reading.write.bytes < 2 * PREPARE_AHEAD_S * rate
+            if then and nearly_done and not self._prepared:
+                self._prepare(then.step)
 
         process.read_to_end(on_reading)
         if process.last.write.bytes != total_bytes:
             raise EngineError(
-                f"fio wrote {process.last.write.bytes} bytes to {self._device} where preconditioning "
-                f"asks for exactly {total_bytes}"
+                f"fio wrote {process.last.write.bytes} bytes to {self._device} where "
+                f"preconditioning asks for exactly {total_bytes}"
             )
         return self._execution(
             process,
@@ -203,7 +203,7 @@ class FioEngine:
     # What runs: at most one process measuring, one waiting at its gate, or one stream.
 
     def _start(self, render: Callable[[str], str]) -> FioProcess:
-        """Start fio, waiting at its gate. ``render`` makes the job file, given the gate's command."""
+        """Start fio, waiting at its gate. ``render`` makes the job from the gate's command."""
         self._started += 1
         name = f"{self._started:05d}"
         gate = Gate(self._folder, name)
@@ -261,9 +261,7 @@ class FioEngine:
             self._stream.process.stop()
             self._stream = None
 
-    def _execution(
-        self, process: FioProcess, measurement: Measurement, job_text: str
-    ) -> Execution:
+    def _execution(self, process: FioProcess, measurement: Measurement, job_text: str) -> Execution:
         assert process.released_s is not None
         process.stop()
         self._current = None

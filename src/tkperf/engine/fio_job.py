@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tkperf.errors import UsageError
 from tkperf.units import format_block_size, format_capacity
@@ -39,7 +40,9 @@ class Region:
     length_bytes: int
 
 
-def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -> tuple[Region, ...]:
+def split_regions(
+    active_range: ActiveRange, jobs: int, block_size_bytes: int
+) -> tuple[Region, ...]:
     """Disjoint regions of whole blocks, one for each job, equal to within a block.
 
     Raises:
@@ -58,7 +61,7 @@ def split_regions(active_range: ActiveRange, jobs: int, block_size_bytes: int) -
             offset_bytes=active_range.offset_bytes + first * block_size_bytes,
             length_bytes=(last - first) * block_size_bytes,
         )
-        for first, last in zip(edges, edges[1:], strict=False)
+        for first, last in pairwise(edges)
     )
 
 

@@ -120,9 +120,7 @@ def parse_document(document: bytes) -> Reading:
         write=write,
         job_bytes=tuple(job.read.io_bytes + job.write.io_bytes for job in jobs),
         errors=tuple(job.error for job in jobs),
-        cpu=CpuUse(
-            busiest_thread_percent=max(cpu_percents), all_threads_percent=sum(cpu_percents)
-        ),
+        cpu=CpuUse(busiest_thread_percent=max(cpu_percents), all_threads_percent=sum(cpu_percents)),
     )
 
 

@@ -1,11 +1,10 @@
-"""One running fio: started at its gate, its stream turned into readings, always brought to an end."""
+"""One running fio: held at its gate, its stream turned into readings, always brought to an end."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import select
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -143,9 +143,7 @@ class SimulatedEngine:
         started_s = self._clock_s
         self._clock_s += duration_s
         return Execution(
-            measurement=Measurement(
-                duration_s=duration_s, read=read, write=write, samples=samples
-            ),
+            measurement=Measurement(duration_s=duration_s, read=read, write=write, samples=samples),
             started_s=started_s,
             ended_s=self._clock_s,
             job_file=f"; SIMULATED {kind}: {workload}, no fio job was run\n",
@@ -181,4 +179,3 @@ class SimulatedEngine:
             latency_max_ns=int(values[-1]),
             histogram=Histogram.from_dense(dense),
         )
-

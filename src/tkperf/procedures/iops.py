@@ -8,7 +8,7 @@ from tkperf.workload import Access, Step
 SECTION = "IOPS"
 
 
-def iops(profile: Profile, active_range_bytes: int) -> Procedure:
+def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge, precondition, loop over mix and block size until random 4 KiB writes are steady."""
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)

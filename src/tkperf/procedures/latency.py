@@ -15,7 +15,7 @@ SECTION = "Latency"
 HISTOGRAM_SECTION = "Response time histogram"
 
 
-def latency(profile: Profile, active_range_bytes: int) -> Procedure:
+def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge, precondition, loop until the mean of random 4 KiB writes is steady, histogram run."""
     table = profile.latency
     yield Purge(section=SECTION)

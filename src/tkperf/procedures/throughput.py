@@ -15,7 +15,7 @@ from tkperf.units import KIB, format_block_size
 from tkperf.workload import Access, Cell, Step
 
 
-def throughput(profile: Profile, active_range_bytes: int) -> Procedure:
+def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
     """For each block size: purge, precondition, read and write in turn until writes are steady."""
     table = profile.throughput
     outcomes: list[SectionOutcome] = []

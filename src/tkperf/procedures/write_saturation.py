@@ -60,9 +60,7 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
 
 def _end(verdict: SteadyStateVerdict | None, because: str) -> Outcome:
     window = verdict.rounds if verdict and verdict.reached else ()
-    section = SectionOutcome(
-        section=SECTION, window=window, verdict=verdict, ended_because=because
-    )
+    section = SectionOutcome(section=SECTION, window=window, verdict=verdict, ended_because=because)
     return Outcome(sections=(section,))
 
 

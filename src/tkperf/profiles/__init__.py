@@ -143,7 +143,11 @@ def built_in_profiles() -> tuple[str, ...]:
     """Names of the profiles shipped with tkperf."""
     folder = resources.files(__name__)
     return tuple(
-        sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+        sorted(
+            entry.name.removesuffix(".toml")
+            for entry in folder.iterdir()
+            if entry.name.endswith(".toml")
+        )
     )
 
 
@@ -251,7 +255,11 @@ def resolve_active_range(text: str, capacity_bytes: int, alignment_bytes: int) -
 
 
 def apply_options(
-    profile: Profile, *, jobs: int | None = None, io_depth: int | None = None, step_s: float | None = None
+    profile: Profile,
+    *,
+    jobs: int | None = None,
+    io_depth: int | None = None,
+    step_s: float | None = None,
 ) -> Profile:
     """The profile with what the user set on the command line (-nj, -iod, -rt) in place."""
     demand = msgspec.structs.replace(
@@ -285,18 +293,22 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, 
     """
     warnings: list[str] = []
 
-    def fitting(test: str, sizes_kib: tuple[float, ...], tracked_kib: float | None) -> tuple[float, ...]:
+    def fitting(
+        test: str, sizes_kib: tuple[float, ...], tracked_kib: float | None
+    ) -> tuple[float, ...]:
         kept = tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0)
         if not kept or (tracked_kib is not None and tracked_kib not in kept):
             raise UsageError(
-                f"the device's logical sector is {logical_block_bytes} bytes: test {test} of profile "
-                f"{profile.name} cannot run, its tracked block size is not a multiple of that"
+                f"the device's logical sector is {logical_block_bytes} bytes: test {test} of "
+                f"profile {profile.name} cannot run, its tracked block size is no multiple of that"
             )
-        dropped = [format_block_size_kib(round(size * KIB)) for size in sizes_kib if size not in kept]
+        dropped = [
+            format_block_size_kib(round(size * KIB)) for size in sizes_kib if size not in kept
+        ]
         if dropped:
             warnings.append(
-                f"{test}: block size {', '.join(dropped)} KiB left out, the device's logical sector "
-                f"is {logical_block_bytes} bytes"
+                f"{test}: block size {', '.join(dropped)} KiB left out, the device's logical "
+                f"sector is {logical_block_bytes} bytes"
             )
         return kept
 
@@ -306,11 +318,14 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, 
     fitted = replace(
         profile,
         iops=replace(
-            iops, block_sizes_kib=fitting("iops", iops.block_sizes_kib, iops.tracking_block_size_kib)
+            iops,
+            block_sizes_kib=fitting("iops", iops.block_sizes_kib, iops.tracking_block_size_kib),
         ),
         latency=replace(
             latency,
-            block_sizes_kib=fitting("lat", latency.block_sizes_kib, latency.tracking_block_size_kib),
+            block_sizes_kib=fitting(
+                "lat", latency.block_sizes_kib, latency.tracking_block_size_kib
+            ),
         ),
         throughput=replace(
             throughput, block_sizes_kib=fitting("tp", throughput.block_sizes_kib, None)

@@ -1,1 +1,1 @@
-
+"""Reports for people. Needs the extra ``report``; nothing else imports it."""

@@ -30,7 +30,7 @@ def convergence(
 ) -> Spec:
     """A value over the rounds, a curve for each block size (and mix, if several)."""
     mixes = set(read_percents)
-    rows = [
+    rows: list[Row] = [
         {
             "round": round_result.number,
             "value": value(cell),
@@ -120,7 +120,7 @@ def measurement_2d(
     log: bool = True,
 ) -> Spec:
     """Window means over the block size, a curve for each read/write mix."""
-    rows = [
+    rows: list[Row] = [
         {
             "size": format_block_size_kib(cell.block_size_bytes),
             "value": value(cell),
@@ -159,8 +159,10 @@ def stream_over_time(
 ) -> Spec:
     """Values of a stream's slices over time, or over the amount written."""
     total_s = section.slices[-1].start_s + section.slices[-1].duration_s
-    unit, unit_s = ("h", 3600.0) if total_s > 7200 else ("min", 60.0) if total_s > 300 else ("s", 1.0)
-    rows = [
+    unit, unit_s = (
+        ("h", 3600.0) if total_s > 7200 else ("min", 60.0) if total_s > 300 else ("s", 1.0)
+    )
+    rows: list[Row] = [
         {
             "x": (
                 each.total_written_bytes / 1e9
@@ -181,9 +183,7 @@ def stream_over_time(
     }
     if len(series) > 1:
         encoding["color"] = _colour(None)
-    return _chart(
-        title, rows, encoding, mark={"type": "line", "point": len(section.slices) <= 60}
-    )
+    return _chart(title, rows, encoding, mark={"type": "line", "point": len(section.slices) <= 60})
 
 
 def response_time_histogram(section: SectionResult, title: str) -> Spec:
@@ -217,7 +217,9 @@ def response_time_histogram(section: SectionResult, title: str) -> Spec:
                         "scale": {"type": "symlog"},
                     },
                     "tooltip": _tooltip(
-                        ("lower", "from us"), ("upper", "to us"), ("count", "I/Os"),
+                        ("lower", "from us"),
+                        ("upper", "to us"),
+                        ("count", "I/Os"),
                         ("share", "I/Os up to here (%)"),
                     ),
                 },

@@ -45,5 +45,5 @@ def _script_json(value: object) -> str:
 def _chart_script() -> str:
     """Vega, Vega-Lite and the drawing code in one script."""
     # The bundle makes vegaEmbed global; it is the code that came with the package, no download.
-    script: str = vl_convert.javascript_bundle() + _DRAW
+    script: str = vl_convert.javascript_bundle() + _DRAW  # type: ignore[call-arg]  # the stub is too strict
     return script.replace("</script", "<\\/script")

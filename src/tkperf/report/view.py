@@ -17,7 +17,7 @@ from tkperf.units import (
 from tkperf.workload import Cell
 
 NOT_KNOWN = "not known"
-NOT_MEASURED = "–"
+NOT_MEASURED = "-"
 Value = Callable[[CellResult], float | None]
 
 
@@ -78,7 +78,9 @@ def build_view(result: RunResult) -> ReportView:
     """Everything the report of a run says."""
     banners = list(result.info.notices)
     if result.status.value != "complete":
-        banners.insert(0, f"RUN {result.status.value.upper()}: {result.ended_because or 'going on'}")
+        banners.insert(
+            0, f"RUN {result.status.value.upper()}: {result.ended_because or 'going on'}"
+        )
     return ReportView(
         title=result.info.name,
         subtitle=_device_line(result),
@@ -86,7 +88,7 @@ def build_view(result: RunResult) -> ReportView:
         warnings=tuple(warning.text for warning in result.warnings),
         disclosure=_disclosure(result),
         overview=_overview(result),
-        tests=tuple(_test(test, result) for test in result.tests),
+        tests=tuple(_test(test) for test in result.tests),
     )
 
 
@@ -161,7 +163,10 @@ def _disclosure(result: RunResult) -> tuple[tuple[str, tuple[tuple[str, str], ..
             (
                 ("Host", _text(host.get("hostname"))),
                 ("Motherboard", _text(host.get("motherboard"))),
-                ("CPU", f"{_text(host.get('cpu_model'))}, {_text(host.get('cpu_threads'))} threads"),
+                (
+                    "CPU",
+                    f"{_text(host.get('cpu_model'))}, {_text(host.get('cpu_threads'))} threads",
+                ),
                 ("Memory", _capacity(host.get("memory_bytes"))),
                 ("Operating system", _text(host.get("operating_system"))),
                 ("Kernel", _text(host.get("kernel"))),
@@ -208,7 +213,7 @@ def _state(section: SectionResult) -> str:
     return "reached" if section.verdict.reached else "NOT reached"
 
 
-def _test(test: TestResult, result: RunResult) -> TestView:
+def _test(test: TestResult) -> TestView:
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
@@ -304,10 +309,23 @@ def _latency(section: SectionResult, key: str) -> Parts:
     return (
         tables,
         (
-            _convergence(section, key, (0,), mean, "mean latency (us)",
-                         "Steady state convergence: mean latency of RND writes", log=False),
-            _convergence(section, f"{key}max", (0,), maximum, "maximum latency (us)",
-                         "Maximum latency of RND writes over the rounds"),
+            _convergence(
+                section,
+                key,
+                (0,),
+                mean,
+                "mean latency (us)",
+                "Steady state convergence: mean latency of RND writes",
+                log=False,
+            ),
+            _convergence(
+                section,
+                f"{key}max",
+                (0,),
+                maximum,
+                "maximum latency (us)",
+                "Maximum latency of RND writes over the rounds",
+            ),
             *_window_chart(section, key),
             _chart_2d(section, key, mean, "mean latency (us)", "Mean latency by block size"),
         ),
@@ -425,8 +443,8 @@ def _window_chart(section: SectionResult, key: str) -> tuple[ChartView, ...]:
     x_title = "Slice" if section.slices else "Round"
     spec = charts.steady_state_window(verdict, "Steady state window", x_title)
     text = (
-        f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of it, and "
-        "the best linear fit. The lines are a convention; the criterion is the range."
+        f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of it, "
+        "and the best linear fit. The lines are a convention; the criterion is the range."
     )
     return (ChartView(key=f"{key}window", text=text, spec=spec),)
 
@@ -464,9 +482,7 @@ def _determination(verdict: SteadyStateVerdict) -> TableView:
         rows.append(("Best linear fit", f"{fit.slope:,.4g} x round + {fit.intercept:,.6g}"))
         correlation = "undefined" if fit.correlation is None else f"{fit.correlation:.3f}"
         rows.append(("Correlation", correlation))
-    return TableView(
-        title="Steady state determination", columns=("", ""), rows=tuple(rows)
-    )
+    return TableView(title="Steady state determination", columns=("", ""), rows=tuple(rows))
 
 
 def _excursion(measured: float | None, allowed: float, average: float) -> str:
@@ -493,9 +509,7 @@ def _matrix(section: SectionResult, title: str, value: Value) -> TableView:
         )
         rows.append((format_block_size_kib(size), *texts))
     limited = any(cell.host_limited for cell in section.cells)
-    window = (
-        f"mean of rounds {section.window[0]} to {section.window[-1]}" if section.window else ""
-    )
+    window = f"mean of rounds {section.window[0]} to {section.window[-1]}" if section.window else ""
     return TableView(
         title=f"{title}, {window}",
         columns=("Block size (KiB)", *(format_mix(mix) for mix in mixes)),

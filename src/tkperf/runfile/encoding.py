@@ -92,8 +92,7 @@ def decode_samples(rows: Sequence[SampleRow], details: bytes | None) -> tuple[Sa
         raise RunFileError("the run file lacks the details of samples it holds")
     numbers = _unpack(details)
     sides = [
-        _decode_side([row[2 + 3 * side : 5 + 3 * side] for row in rows], numbers)
-        for side in (0, 1)
+        _decode_side([row[2 + 3 * side : 5 + 3 * side] for row in rows], numbers) for side in (0, 1)
     ]
     return tuple(
         Sample(start_s=row[0] / 1e6, duration_s=row[1] / 1e6, read=read, write=write)
@@ -101,9 +100,7 @@ def decode_samples(rows: Sequence[SampleRow], details: bytes | None) -> tuple[Sa
     )
 
 
-def _decode_side(
-    columns: Sequence[Sequence[int | None]], numbers: Iterator[int]
-) -> list[IoStats]:
+def _decode_side(columns: Sequence[Sequence[int | None]], numbers: Iterator[int]) -> list[IoStats]:
     size = next(numbers)
     filled = np.cumsum([next(numbers) for _ in range(size)], dtype=np.int64)
     count = size * len(columns)

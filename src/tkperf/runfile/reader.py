@@ -50,7 +50,9 @@ class RunFile:
         with self._guard():
             # Plain read-write where allowed: after a kill SQLite must roll the journal back.
             mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
-            self._db = sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=10)
+            self._db = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=10
+            )
             self._db.row_factory = sqlite3.Row
             self._db.execute("PRAGMA query_only = ON")
             (application_id,) = self._db.execute("PRAGMA application_id").fetchone()

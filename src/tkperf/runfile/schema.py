@@ -67,7 +67,8 @@ def migrate(connection: sqlite3.Connection) -> None:
         with connection:
             connection.execute("BEGIN")
             connection.execute(
-                "CREATE TABLE IF NOT EXISTS migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL)"
+                "CREATE TABLE IF NOT EXISTS migration "
+                "(number INTEGER PRIMARY KEY, name TEXT NOT NULL)"
             )
             migration(connection)
             connection.execute("INSERT INTO migration VALUES (?, ?)", (number, migration.__name__))

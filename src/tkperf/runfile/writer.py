@@ -145,7 +145,8 @@ class RunFileWriter:
         with self._transaction():
             for key, value in facts.items():
                 self._db.execute(
-                    "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)", (key, json.dumps(value))
+                    "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)",
+                    (key, json.dumps(value)),
                 )
 
     def _test_started(self, event: TestStarted) -> None:
@@ -186,8 +187,8 @@ class RunFileWriter:
             if step.kind is StepKind.CONTINUOUS:
                 # A stream's document is cumulative: the newest holds all that earlier ones did.
                 self._db.execute(
-                    "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? AND kind = ? "
-                    "AND fio_json IS NOT NULL",
+                    "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? "
+                    "AND kind = ? AND fio_json IS NOT NULL",
                     (self._test_id, step.section, step.kind),
                 )
             self._insert(

@@ -1,0 +1,27 @@
+# One command for each habit. On a machine without make, the scripts do the same.
+.PHONY: help setup demo test lint format bench
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+
+setup: ## install what tkperf needs (apt for packages, the rest into .venv)
+	@sh scripts/setup.sh
+
+demo: ## the whole suite on a scratch file, with its report: about three minutes
+	@sh scripts/demo.sh
+
+test: ## install what the tests need; lint and all tests
+	@sh scripts/test.sh
+
+lint: ## format check, ruff, layers, types
+	@sh scripts/setup.sh test
+	@sh scripts/lint.sh
+
+format: ## put the code into its format
+	@sh scripts/setup.sh test
+	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+bench: ## measure what the README states
+	@sh scripts/setup.sh test
+	@.venv/bin/python bench/handover_gap.py
+	@.venv/bin/python bench/run_file_size.py

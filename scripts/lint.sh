@@ -1,0 +1,8 @@
+#!/bin/sh
+# Format, lint, layers, types. Quiet when all is well.
+set -eu
+cd "$(dirname "$0")/.."
+.venv/bin/ruff format --check --quiet .
+.venv/bin/ruff check --quiet .
+layers=$(.venv/bin/lint-imports 2>&1) || { printf '%s\n' "$layers"; exit 1; }
+.venv/bin/mypy --no-error-summary
