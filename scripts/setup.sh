@@ -2,73 +2,89 @@
 # Installs what tkperf needs on Debian or Ubuntu: system packages with apt, the rest into .venv.
 #   scripts/setup.sh         what running tests and reports needs
 #   scripts/setup.sh test    what the project's own tests need, too
-# Called again it returns at once.
+# Called again it returns at once. Root or sudo is used for apt alone, and only if a package lacks.
 set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-run}
-UV_VERSION=0.9.7
+UV_VERSION=0.13.8
 
 say() { printf 'setup: %s\n' "$*" >&2; }
+fail() {
+    say "$*"
+    exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Ordinary users on Debian do not have the folders of system programs on their PATH.
+PATH="$PATH:/usr/sbin:/sbin"
 
 missing=""
 need() { # program package
-    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+    have "$1" || missing="$missing $2"
 }
-PATH="$PATH:/usr/sbin:/sbin"
 need fio fio
 need setpriv util-linux
 need flock util-linux
-command -v python3 >/dev/null 2>&1 || missing="$missing python3"
-if ! command -v uv >/dev/null 2>&1 && [ ! -x .tools/bin/uv ]; then
+need python3 python3
+if ! have uv && [ ! -x .tools/bin/uv ]; then
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 fi
 if [ "$purpose" = test ]; then
-    need losetup util-linux
-    need mkfs.ext4 e2fsprogs
+    need losetup mount
     need mkswap util-linux
+    need mkfs.ext4 e2fsprogs
     need sqlite3 sqlite3
-    need chromium chromium
+    # Ubuntu has Chromium only as a snap: there, tests in a browser run if one is installed.
+    grep -qs '^ID=ubuntu' /etc/os-release || need chromium chromium
 fi
 
-if [ -n "$missing" ]; then
-    missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ')
-    if ! command -v apt-get >/dev/null 2>&1; then
-        say "please install what these Debian packages hold, then call this again: $missing"
-        exit 1
-    fi
+install_packages() { # package...
+    have apt-get || fail "please install what these Debian packages hold, then call this again: $*"
     as_root=""
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null 2>&1 || {
-            say "needs root once; please run: apt-get install $missing"
-            exit 1
-        }
+        have sudo || fail "needs root once; please run as root: apt-get install $*"
         as_root=sudo
     fi
-    say "installing $missing"
-    $as_root apt-get update -qq
-    # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends \
-        $missing >/dev/null
+    say "installing $*"
+    # sudo drops the environment, hence env.
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq ||
+        say "the package lists could not be renewed; trying with the old ones"
+    $as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
+        fail "could not install; please run as root: apt-get install $*"
+}
+
+if [ -n "$missing" ]; then
+    # Words on purpose: one package each.
+    # shellcheck disable=SC2046,SC2086
+    install_packages $(printf '%s\n' $missing | sort -u)
 fi
 
-if command -v uv >/dev/null 2>&1; then
+stamp=".venv/.tkperf-$purpose"
+# shellcheck disable=SC3013 # -nt is not in POSIX, but in every sh of Debian and Ubuntu
+if [ -e "$stamp" ] && [ ! uv.lock -nt "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] &&
+    [ -x .venv/bin/tkperf ]; then
+    exit 0
+fi
+
+if have uv; then
     uv=uv
 else
     uv=.tools/bin/uv
     if [ ! -x $uv ]; then
         say "installing uv $UV_VERSION into .tools"
-        python3 -m venv .tools
+        python3 -m venv --clear .tools
         .tools/bin/pip install --quiet --disable-pip-version-check "uv==$UV_VERSION"
     fi
 fi
 
-stamp=".venv/.tkperf-$purpose"
-if [ ! -e "$stamp" ] || [ uv.lock -nt "$stamp" ] || [ pyproject.toml -nt "$stamp" ]; then
-    say "installing Python packages into .venv"
-    dev=--no-dev
-    [ "$purpose" = test ] && dev=--dev
-    # The test environment serves the demo as well; the other way round packages would go missing.
-    [ -e .venv/.tkperf-test ] && dev=--dev
-    $uv sync --quiet --frozen --extra report $dev
-    touch "$stamp"
+say "installing Python packages into .venv"
+# The test environment serves the demo as well; the other way round packages would go missing.
+if [ "$purpose" = test ] || [ -e .venv/.tkperf-test ]; then
+    set -- --all-extras --dev
+else
+    set -- --extra report --no-dev
 fi
+# The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
+$uv sync --quiet --frozen --python-preference system "$@"
+touch "$stamp"
