@@ -46,11 +46,10 @@ install_packages() { # package...
         as_root=sudo
     fi
     say "installing $*"
-    # sudo drops the environment, hence env.
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq ||
-        say "the package lists could not be renewed; trying with the old ones"
-    $as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
+    # One call, so that sudo asks once; it drops the environment, hence env.
+    $as_root env DEBIAN_FRONTEND=noninteractive sh -c '
+        apt-get update -qq || echo "setup: package lists not renewed, trying the old ones" >&2
+        apt-get install -y -qq --no-install-recommends "$@" >/dev/null' sh "$@" ||
         fail "could not install; please run as root: apt-get install $*"
 }
 
