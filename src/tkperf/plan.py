@@ -76,6 +76,12 @@ def forecast(
     return Forecast(duration_s=sum(remaining), phases=len(remaining))
 
 
+def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
+    """What a fresh procedure asks for after these answers; None if it has ended."""
+    given = iter(answers)
+    return next(islice(phases_of(procedure, lambda _: next(given)), len(answers), None), None)
+
+
 def next_phase(
     fresh_procedure: Callable[[], Procedure],
     answers: Sequence[Answer],

@@ -26,12 +26,12 @@ from tkperf.events import (
 )
 from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
-from tkperf.plan import Case, forecast, next_phase
+from tkperf.plan import Case, forecast, next_phase, upcoming_phase
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
 from tkperf.record import PurgeRecord, RunInfo, RunStatus, RunWarning, StepKind, StepRecord
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Workload
+from tkperf.workload import Cell, Step, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ class _TestRun:
         return self._keep(phase, phase.workload, 0, None, execution)
 
     def _round(self, phase: Round) -> Answer:
-        cells = {}
+        cells: dict[Cell, Measurement] = {}
         for position, step in enumerate(phase.steps):
             on_sample = self._start_step(phase, step.workload, position, step.duration_s)
             if position + 1 < len(phase.steps):
@@ -205,10 +205,17 @@ class _TestRun:
             else:
                 then = self._following()
             execution = self.run.engine.measure(step, then=then, on_sample=on_sample)
-            cells[step.workload.cell] = self._keep(
-                phase, step.workload, position, step.duration_s, execution
-            )
+            cells[step.workload.cell] = replace(execution.measurement, samples=())
+            if then is not None and not then.certain and self._is_next(then.step, cells):
+                # Before anything is written down, so that the device does not wait for that.
+                self.run.engine.start_next()
+            self._keep(phase, step.workload, position, step.duration_s, execution)
         return cells
+
+    def _is_next(self, step: Step, answer: Answer) -> bool:
+        """Whether the procedure, given this answer too, goes on with a round from this step."""
+        phase = upcoming_phase(self._procedure(), [*self.answers, answer])
+        return isinstance(phase, Round) and phase.steps[0] == step
 
     def _slice(self, phase: Continuous) -> Measurement:
         on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)

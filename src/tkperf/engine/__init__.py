@@ -53,6 +53,10 @@ class Engine(Protocol):
         """Run one step; make ``then`` ready meanwhile, so that no idle time lies between."""
         ...
 
+    def start_next(self) -> None:
+        """Let the uncertain step that was made ready start now: it is decided to be next."""
+        ...
+
     def measure_slice(self, phase: Continuous, *, on_sample: OnSample) -> Execution:
         """The next slice of a stream, started if it is not the one running."""
         ...

@@ -7,6 +7,7 @@ planned end comes, the gate opens while the old fio is still writing its report.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.engine import Execution, Next, OnSample
-from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job
+from tkperf.engine.fio_job import FioTarget, count_threads, render_fill_job, render_step_job
 from tkperf.engine.fio_output import (
     NOTHING_YET,
     SHORTEST_SAMPLE_S,
@@ -41,6 +42,11 @@ STATUS_INTERVAL_S = 1.0
 STREAM_MARGIN_S = 10.0
 # Share of a CPU at which a thread, or of all CPUs at which fio, is taken to be out of CPU time.
 CPU_EXHAUSTED = 0.95
+
+
+def _memory_folder() -> str | None:
+    """Where files live in memory: opening a gate must not wait for a busy disk's journal."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
 
 
 class _Recorder:
@@ -104,7 +110,7 @@ class FioEngine:
         self._target = target
         self._device = device
         self._cpus = cpus
-        self._folder = Path(tempfile.mkdtemp(prefix="tkperf-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="tkperf-", dir=_memory_folder()))
         self._started = 0
         self._prepared: _Prepared | None = None
         self._current: FioProcess | None = None
@@ -120,6 +126,7 @@ class FioEngine:
             )
         )
         self._current = process
+        process.wait_at_gate()
         process.release()
         recorder = _Recorder(on_sample)
         total_bytes = phase.passes * self._target.active_range.length_bytes
@@ -149,6 +156,7 @@ class FioEngine:
         prepared = self._take_prepared(step)
         process = self._current = prepared.process
         if process.released_s is None:
+            process.wait_at_gate()
             process.release()
         assert process.released_s is not None
         end_s = process.released_s + step.duration_s
@@ -158,7 +166,7 @@ class FioEngine:
         if process.read_until(end_s - QUIET_BEFORE_HANDOVER_S, recorder):
             time.sleep(max(0.0, end_s - time.monotonic()))
             if then and then.certain and self._prepared:
-                self._prepared.process.release()
+                self.start_next()
         process.read_to_end(recorder)
         require_whole_ios(process.last, step.workload, self._device)
         if step.workload.access is Access.SEQUENTIAL:
@@ -168,6 +176,10 @@ class FioEngine:
             recorder.measurement(process.last, self._cpus),
             render_step_job(step, self._target, starts_bytes=prepared.starts_bytes),
         )
+
+    def start_next(self) -> None:
+        if self._prepared is not None and self._prepared.process.released_s is None:
+            self._prepared.process.release()
 
     def measure_slice(self, phase: Continuous, *, on_sample: OnSample) -> Execution:
         stream = self._stream_for(phase)
@@ -207,7 +219,14 @@ class FioEngine:
         self._started += 1
         name = f"{self._started:05d}"
         gate = Gate(self._folder, name)
-        return FioProcess(render(gate.command), self._folder / name, gate, self._device)
+        job_text = render(gate.command)
+        return FioProcess(
+            job_text,
+            self._folder / name,
+            gate,
+            self._device,
+            threads=count_threads(job_text),
+        )
 
     def _prepare(self, step: Step) -> None:
         starts_bytes = self._cursors.starts_bytes(step)
@@ -247,6 +266,7 @@ class FioEngine:
         # tkperf ends the stream after its last slice; fio's own end is only a safety net.
         step = Step(workload=phase.workload, duration_s=phase.longest_s + STREAM_MARGIN_S)
         process = self._start(lambda prerun: render_step_job(step, self._target, prerun=prerun))
+        process.wait_at_gate()
         process.release()
         self._stream = _Stream(
             section=phase.section,

@@ -123,6 +123,15 @@ def render_fill_job(
     return _text(lines)
 
 
+def count_threads(job_text: str) -> int:
+    """Job threads that fio starts for a job file made here."""
+    sections = job_text.count("\n[")
+    for line in job_text.splitlines():
+        if line.startswith("numjobs="):
+            return int(line.partition("=")[2]) * sections
+    return sections
+
+
 def _fill_lines(region: Region, passes: int) -> list[str]:
     return [
         f"offset={region.offset_bytes}",

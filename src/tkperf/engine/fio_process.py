@@ -17,6 +17,8 @@ from tkperf.process import PIPE, ProcessTimeout, start_process, stop_process
 # fio may drain a deep queue, or a device may hang until the kernel resets it (30 s by default
 # and several tries), before the last document comes.
 LONGEST_SILENCE_S = 120.0
+# fio comes to its gate in a third of a second; a loaded host may need longer.
+LONGEST_START_S = 30.0
 # Room for several status documents, so that fio never waits for tkperf to read.
 PIPE_BYTES = 1 << 20
 
@@ -26,15 +28,18 @@ OnReading = Callable[[Reading], None]
 class FioProcess:
     """A fio job behind a gate.
 
-    ``readings`` come through ``on_reading`` while one of the waiting methods runs; ``last`` is the
+    ``threads`` is how many job threads come to the gate. Readings come through ``on_reading`` while one of the waiting methods runs; ``last`` is the
     newest one, ``document`` the JSON it came from.
     """
 
-    def __init__(self, job_text: str, folder: Path, gate: Gate, device: str) -> None:
+    def __init__(
+        self, job_text: str, folder: Path, gate: Gate, device: str, *, threads: int
+    ) -> None:
         folder.mkdir(exist_ok=True)
         job_path = folder / "job.fio"
         job_path.write_text(job_text, encoding="utf-8")
         self._gate = gate
+        self._threads = threads
         self._device = device
         self._stderr_path = folder / "stderr.txt"
         self._splitter = DocumentSplitter()
@@ -60,6 +65,14 @@ class FioProcess:
         os.set_blocking(self._stdout, False)
         fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._silent_since_s = time.monotonic()
+
+    def wait_at_gate(self) -> None:
+        """Give a fio just started the time to come to its gate, or to end before."""
+        until_s = time.monotonic() + LONGEST_START_S
+        while self._gate.waiting < self._threads and time.monotonic() < until_s:
+            if self._process.poll() is not None:
+                return
+            time.sleep(0.002)
 
     def release(self) -> None:
         """Open the gate: fio's first I/O follows within milliseconds."""

@@ -104,6 +104,9 @@ class SimulatedEngine:
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         return self._run(step.workload, step.duration_s, on_sample)
 
+    def start_next(self) -> None:
+        pass
+
     def measure_slice(self, phase: Continuous, *, on_sample: OnSample) -> Execution:
         return self._run(phase.workload, phase.duration_s, on_sample)
 

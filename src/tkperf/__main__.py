@@ -1,0 +1,6 @@
+"""python -m tkperf."""
+
+from tkperf.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Values that many tests need."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
+from tkperf.measurement import IoStats
+from tkperf.record import RunInfo
+
+latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
+
+
+def io_stats(latencies_ns: list[int], block_size_bytes: int = 4096) -> IoStats:
+    """Statistics of I/Os with exactly these latencies."""
+    dense = np.zeros(BUCKETS, dtype=np.int64)
+    for value in latencies_ns:
+        dense[bucket_of_ns(value)] += 1
+    return IoStats(
+        ios=len(latencies_ns),
+        bytes=len(latencies_ns) * block_size_bytes,
+        latency_ios=len(latencies_ns),
+        latency_sum_ns=sum(latencies_ns),
+        latency_min_ns=min(latencies_ns, default=None),
+        latency_max_ns=max(latencies_ns, default=None),
+        histogram=Histogram.from_dense(dense),
+    )
+
+
+def run_info(**changes: object) -> RunInfo:
+    """A run's facts, with changes."""
+    facts: dict[str, object] = {
+        "name": "test",
+        "suite": "ssd",
+        "tkperf_version": "0",
+        "fio_version": None,
+        "engine": "simulated",
+        "command_line": ("tkperf", "ssd"),
+        "started_utc": "2026-01-01T00:00:00+00:00",
+        "profile_name": "quick",
+        "profile": {"title": "t"},
+        "options": {},
+        "device": {"model": "M", "capacity_bytes": 10**9},
+        "host": {},
+        "active_range_offset_bytes": 0,
+        "active_range_length_bytes": 1 << 30,
+    }
+    return RunInfo(**(facts | changes))  # type: ignore[arg-type]

@@ -1,0 +1,210 @@
+"""Bad input of any kind: one clear line, the right exit code, nothing lost, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ENV = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
+
+
+def tkperf(
+    *argv: str | Path, path: str | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """The command as a user runs it."""
+    env = ENV if path is None else {**ENV, "PATH": path}
+    return subprocess.run(
+        [sys.executable, "-m", "tkperf", *[str(word) for word in argv]],
+        env=env,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) -> None:
+    lines = done.stderr.strip().splitlines()
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert lines[-1].startswith("tkperf: ")
+    for words in says:
+        assert words in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        (["ssd", "n", "/dev/nowhere"], 4, "there is no device or file /dev/nowhere"),
+        (["ssd", "n", "/tmp"], 4, "is a directory"),
+        (["ssd", "n", "/dev/null"], 4, "is a character device"),
+        (["ssd", "n", "/proc/cpuinfo"], 4, "empty file"),
+        (["ssd", "n", "/dev/new", "--size", "1MiB"], 4, "/dev is no place for a scratch file"),
+        (["ssd", "n", "sim:none"], 2, "known are nvme-4kn, sata-ssd, unsteady"),
+        (["ssd", "a/b", "sim:sata-ssd"], 2, "becomes a file name"),
+        (["ssd", "n", "x", "-nj", "0"], 2, "0 is not in the range"),
+        (["ssd", "n", "x", "-iod", "0"], 2, "0 is not in the range"),
+        (["ssd", "n", "x", "-rt", "-1"], 2, "-1.0 is not in the range"),
+        (["ssd", "n", "x", "-rt", "abc"], 2, "'abc' is not a valid float"),
+        (["ssd", "n", "x", "-ssdt", "speed"], 2, "'speed' is not one of"),
+        (["ssd", "n", "x", "--profile", "pts"], 2, "there is no profile 'pts'"),
+        (["ssd", "n", "x", "--profile", "no.toml"], 2, "cannot read profile no.toml"),
+        (["ssd", "n", "x", "-dsc", "/nowhere"], 2, "does not exist"),
+        (["ssd", "n", "sim:sata-ssd", "--active-range", "0%"], 2, "not a share"),
+        (["ssd", "n", "sim:sata-ssd", "--active-range", "64k"], 2, "too small for 4 jobs"),
+        (["ssd", "n", "x", "--size", "some"], 2, "'some' is not a size"),
+        (["ssd", "n"], 2, "Missing argument 'DEVICE'"),
+        (["sdd"], 2, "No such command 'sdd'"),
+        (["show", "nowhere.tkperf"], 6, "there is no run file"),
+        (["report", "nowhere.tkperf"], 6, "there is no run file"),
+    ],
+)
+def test_wrong_use_gets_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], code: int, says: str
+) -> None:
+    """The message says what is wrong; the exit code says which kind of wrong."""
+    monkeypatch.chdir(tmp_path)
+    assert_clear(tkperf(*argv), code, says)
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_an_existing_name_is_not_overwritten(tmp_path: Path) -> None:
+    """A result of that NAME stays as it is, and the device is not even looked at."""
+    (tmp_path / "n.tkperf").write_text("precious")
+    assert_clear(tkperf("ssd", "n", "/nowhere", "--output", tmp_path), 6, "not overwritten")
+    assert (tmp_path / "n.tkperf").read_text() == "precious"
+
+
+def test_an_output_folder_that_cannot_be_written_is_found_at_once(tmp_path: Path) -> None:
+    """Before purging for an hour, not after."""
+    (tmp_path / "file").write_text("")
+    done = tkperf("ssd", "n", "sim:sata-ssd", "--output", tmp_path / "file" / "sub")
+    assert_clear(done, 6, "cannot write to the output folder")
+
+
+def test_a_profile_with_a_typo_is_named_with_file_key_and_reason(tmp_path: Path) -> None:
+    """File, key, reason, in one line."""
+    shipped = Path(__file__).parents[2] / "src/tkperf/profiles/quick.toml"
+    mine = tmp_path / "mine.toml"
+    mine.write_text(shipped.read_text().replace("64, 4, 0.5", "64, 4, 2.9296875", 1))
+    done = tkperf("ssd", "n", "sim:sata-ssd", "--profile", mine)
+    assert_clear(done, 2, str(mine), "iops.block_sizes_kib", "3000 bytes is not a multiple of 512")
+
+
+def test_a_file_system_without_direct_io_is_named(tmp_path: Path) -> None:
+    """Measuring the page cache is refused, with the file system's name."""
+    done = tkperf("ssd", "n", "/proc/kallsyms", "--output", tmp_path)
+    assert_clear(done, 4)
+    big = Path("/proc/kcore")
+    if big.exists():
+        assert_clear(tkperf("ssd", "n", big, "--output", tmp_path), 4, "direct I/O")
+
+
+def test_a_device_smaller_than_a_step_needs_is_refused(tmp_path: Path) -> None:
+    """Four jobs of 1 MiB blocks do not fit into 2 MiB; the scratch file is not left behind."""
+    scratch = tmp_path / "s"
+    done = tkperf("ssd", "n", scratch, "--size", "2MiB", "--output", tmp_path)
+    assert_clear(done, 2, str(scratch), "too small for 4 jobs")
+    assert not scratch.exists()
+
+
+def test_without_anybody_to_ask_nothing_is_destroyed(scratch: Path, tmp_path: Path) -> None:
+    """A pipe is no consent; the way to give it is named."""
+    done = tkperf("ssd", "n", scratch, "--profile", "quick", "--output", tmp_path)
+    assert_clear(done, 3, f"--yes-destroy {scratch}")
+    assert set(scratch.read_bytes()) == {0xA5}
+
+
+def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
+    """--yes-destroy must name this very device."""
+    done = tkperf(
+        "ssd", "n", scratch, "--profile", "quick", "--output", tmp_path, "--yes-destroy", "/dev/sda"
+    )
+    assert_clear(done, 3, "does not confirm", str(scratch))
+    assert set(scratch.read_bytes()) == {0xA5}
+    assert not (tmp_path / "n.tkperf").exists()
+
+
+def test_force_does_not_skip_the_checks(scratch: Path, tmp_path: Path) -> None:
+    """-ft skips the question, never the refusal of a file in use."""
+    with subprocess.Popen(["sleep", "60"], stdin=scratch.open("rb")) as user:
+        done = tkperf("ssd", "n", scratch, "-ft", "--profile", "quick", "--output", tmp_path)
+        user.kill()
+    assert_clear(done, 3, "open in process")
+    assert set(scratch.read_bytes()) == {0xA5}
+
+
+FakeFio = Callable[[str], str]
+
+
+@pytest.fixture
+def fake_fio(tmp_path: Path) -> FakeFio:
+    """A PATH on which fio is a script of ours."""
+
+    def make(script: str) -> str:
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        if script:
+            fio = folder / "fio"
+            fio.write_text(f"#!/bin/sh\n{script}\n")
+            fio.chmod(fio.stat().st_mode | stat.S_IXUSR)
+        for tool in ("sh", "setpriv", "flock", "test", "sleep", "printf", "cat"):
+            for place in ("/usr/bin", "/bin"):
+                if Path(place, tool).exists() and not (folder / tool).exists():
+                    (folder / tool).symlink_to(Path(place, tool))
+        return str(folder)
+
+    return make
+
+
+PROBE_OK = 'case "$*" in *--version*) echo fio-3.33; exit;; *probe*) echo \'{"jobs": [{"error": 0}]}\'; exit;; esac'
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("", "'fio' is not installed: sudo apt-get install fio"),
+        ("echo fio-3.16", "fio-3.16 is too old: tkperf needs fio 3.33"),
+        ("echo hello", "does not tell a version but: 'hello'"),
+        ("exit 1", "does not tell a version"),
+        (f"{PROBE_OK}; exit 3", "fio failed on"),
+        (f"{PROBE_OK}; echo rubbish", "ended without printing a result; it said: rubbish"),
+        (f"{PROBE_OK}; printf '{{\\nnonsense\\n}}\\n'", "not its JSON status"),
+        (f"{PROBE_OK}; kill -9 $$", "fio failed on"),
+    ],
+)
+def test_a_fio_that_does_not_work_is_named(
+    scratch: Path, tmp_path: Path, fake_fio: FakeFio, script: str, says: str
+) -> None:
+    """Missing, too old, rubbish, dead at once: said, with what to do."""
+    out = tmp_path / "out"
+    done = tkperf(
+        "ssd", "n", scratch, "-ft", "--profile", "quick", "--output", out, path=fake_fio(script)
+    )
+    assert_clear(done, 5, says)
+
+
+def test_an_unknown_ioengine_is_refused_by_fio_itself(
+    scratch: Path, tmp_path: Path, fake_fio: FakeFio
+) -> None:
+    """Where no I/O engine works the reasons of both are given."""
+    script = 'case "$*" in *--version*) echo fio-3.33;; *) echo "no such engine" >&2; exit 1;; esac'
+    done = tkperf(
+        "ssd",
+        "n",
+        scratch,
+        "-ft",
+        "--profile",
+        "quick",
+        "--output",
+        tmp_path,
+        path=fake_fio(script),
+    )
+    assert_clear(done, 5, "io_uring: no such engine; libaio: no such engine")

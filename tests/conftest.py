@@ -1,0 +1,54 @@
+"""Fixtures: scratch files and loop devices that the tests make themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """A file of 64 MiB full of one byte, so that any erasure shows."""
+    path = tmp_path / "scratch.img"
+    path.write_bytes(b"\xa5" * (64 * MIB))
+    return path
+
+
+def run_tool(*argv: str | Path) -> str:
+    return subprocess.run(
+        [str(word) for word in argv], check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+def why_no_loop_devices() -> str | None:
+    if os.geteuid() != 0:
+        return "needs root for loop devices"
+    if not Path("/dev/loop-control").exists() or shutil.which("losetup") is None:
+        return "this machine has no loop devices"
+    return None
+
+
+@pytest.fixture
+def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Makes loop devices over fresh files; takes them down at the end."""
+    if reason := why_no_loop_devices():
+        pytest.skip(reason)
+    made: list[str] = []
+
+    def make(*options: str, size: int = 64 * MIB) -> Path:
+        image = tmp_path / f"loop{len(made)}.img"
+        image.write_bytes(b"\xa5" * size)
+        device = run_tool("losetup", "--find", "--show", *options, image)
+        made.append(device)
+        return Path(device)
+
+    yield make
+    for device in made:
+        subprocess.run(["losetup", "--detach", device], check=False)

@@ -1,0 +1,42 @@
+"""Scratch files: created whole, never overwritten, direct I/O or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tkperf.device.file_target import create_file_target, find_direct_io_block_bytes
+from tkperf.errors import DeviceError
+
+
+def test_a_scratch_file_has_all_its_blocks(tmp_path: Path) -> None:
+    """Not sparse: its blocks are allocated, so that reads before writes are no special case."""
+    path = tmp_path / "a"
+    create_file_target(path, 8 << 20)
+    assert path.stat().st_size == 8 << 20
+    assert path.stat().st_blocks * 512 >= 8 << 20
+
+
+def test_an_existing_file_is_never_touched(tmp_path: Path) -> None:
+    """--size on an existing file is refused."""
+    path = tmp_path / "a"
+    path.write_text("precious")
+    with pytest.raises(DeviceError, match="exists already"):
+        create_file_target(path, 1 << 20)
+    assert path.read_text() == "precious"
+
+
+def test_a_disk_too_small_leaves_no_file_behind(tmp_path: Path) -> None:
+    """More than the disk holds: a clear error, and nothing left."""
+    path = tmp_path / "a"
+    with pytest.raises(DeviceError, match="cannot give the scratch file"):
+        create_file_target(path, 1 << 60)
+    assert not path.exists()
+
+
+def test_direct_io_is_tried_for_real(scratch: Path) -> None:
+    """The block size comes from a read that worked; without direct I/O the file system is named."""
+    assert find_direct_io_block_bytes(str(scratch)) in (512, 4096)
+    with pytest.raises(DeviceError, match="proc file system does not support it"):
+        find_direct_io_block_bytes("/proc/cpuinfo")

@@ -1,0 +1,259 @@
+"""Safety: a device in use is never erased, whatever it is called (issue: refuse by kernel facts)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_tool
+from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, read_identity
+from tkperf.device.permit import ErasePermit, grant_permit
+from tkperf.device.purge import purge
+from tkperf.device.safety import Reason, find_objections
+from tkperf.errors import DeviceError, RefusedError
+
+MakeLoop = Callable[..., Path]
+
+
+def reasons(path: Path) -> set[Reason]:
+    return {objection.reason for objection in find_objections(read_identity(path))}
+
+
+def assert_refused(path: Path, says: str) -> None:
+    """No permit is given, and the reason is said."""
+    identity = read_identity(path)
+    with pytest.raises(RefusedError, match=says):
+        grant_permit(identity, confirmed_id=identity.confirm_id)
+
+
+@contextmanager
+def mounted(device: Path, folder: Path) -> Iterator[None]:
+    folder.mkdir()
+    run_tool("mkfs.ext4", "-q", device)
+    run_tool("mount", device, folder)
+    try:
+        yield
+    finally:
+        run_tool("umount", folder)
+
+
+def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
+    """The counterpart of every refusal: a free device is permitted, and purged for real."""
+    device = loop_device()
+    identity = read_identity(device)
+    assert find_objections(identity) == ()
+    permit = grant_permit(identity, confirmed_id=str(device)).redeem()
+    assert "discard" in purge(permit)
+    permit.release()
+    assert device.read_bytes().count(0) == 64 << 20
+
+
+def test_a_mounted_device_is_refused_by_every_name(loop_device: MakeLoop, tmp_path: Path) -> None:
+    """Mounted: refused through its path, a link and a link to a link, naming the mount point."""
+    device = loop_device()
+    link, second = tmp_path / "link", tmp_path / "second"
+    link.symlink_to(device)
+    second.symlink_to(link)
+    with mounted(device, tmp_path / "mnt"):
+        for name in (device, link, second):
+            assert Reason.MOUNTED in reasons(name)
+            assert_refused(name, f"mounted at {tmp_path}/mnt")
+    assert reasons(device) == set()
+
+
+def test_a_disk_with_a_mounted_partition_is_refused(loop_device: MakeLoop, tmp_path: Path) -> None:
+    """One mounted partition protects the whole disk; the free partition stays usable."""
+    device = loop_device("--partscan")
+    subprocess.run(
+        ["sfdisk", "--quiet", device], input="size=20MiB\nsize=20MiB\n", text=True, check=True
+    )
+    first, second = Path(f"{device}p1"), Path(f"{device}p2")
+    if not first.exists():
+        pytest.skip("partitions of loop devices get no nodes here (no udev)")
+    with mounted(first, tmp_path / "mnt"):
+        assert Reason.MOUNTED in reasons(device)
+        assert_refused(device, "mounted at")
+        assert reasons(second) == set()
+
+
+def test_swap_space_is_refused(loop_device: MakeLoop) -> None:
+    """A device in use as swap is refused."""
+    device = loop_device()
+    run_tool("mkswap", device)
+    if subprocess.run(["swapon", device], check=False, capture_output=True).returncode:
+        pytest.skip("swapon is not permitted here")
+    try:
+        assert Reason.SWAP in reasons(device)
+        assert_refused(device, "swap")
+    finally:
+        run_tool("swapoff", device)
+
+
+def test_a_device_somebody_holds_exclusively_is_refused(loop_device: MakeLoop) -> None:
+    """Whatever claims it (a RAID, a file system, another program): O_EXCL tells."""
+    device = loop_device()
+    holder = os.open(device, os.O_RDWR | os.O_EXCL)
+    try:
+        assert reasons(device) == {Reason.BUSY}
+        assert_refused(device, "in use")
+    finally:
+        os.close(holder)
+
+
+def test_a_read_only_device_is_refused(loop_device: MakeLoop) -> None:
+    """Read-only is said as such."""
+    device = loop_device("--read-only")
+    assert Reason.READ_ONLY in reasons(device)
+    assert_refused(device, "read-only")
+
+
+def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> None:
+    """A RAID on a partition and a mount elsewhere are found from kernel tables alone."""
+    disk = tmp_path / "sys/devices/disk"
+    partition = disk / "sdx1"
+    (partition / "holders/md7").mkdir(parents=True)
+    (disk / "holders").mkdir()
+    (disk / "dev").write_text("8:0\n")
+    (partition / "dev").write_text("8:1\n")
+    (partition / "partition").write_text("1\n")
+    (tmp_path / "sys/dev/block").mkdir(parents=True)
+    (tmp_path / "sys/dev/block/8:0").symlink_to(disk)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text("1 0 8:1 / /with\\040blank rw - ext4 /dev/x rw\n")
+    identity = DeviceIdentity(
+        path="/dev/sdx",
+        kind=TargetKind.BLOCK,
+        capacity_bytes=1,
+        logical_block_bytes=512,
+        major_minor="8:0",
+    )
+    found = find_objections(
+        identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", held_by_us=True
+    )
+    assert [objection.text for objection in found] == [
+        "sdx1 is mounted at /with blank",
+        "sdx1 is used by md7 (RAID, LVM, encryption or the like)",
+    ]
+
+
+def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
+    """Open elsewhere, hard-linked, or behind a loop device: refused, content untouched."""
+    before = scratch.read_bytes()
+    reader = subprocess.Popen(["sleep", "30"], stdin=scratch.open("rb"))
+    try:
+        assert Reason.OPEN in reasons(scratch)
+        assert_refused(scratch, r"open in process \d+ \(sleep\)")
+    finally:
+        reader.kill()
+        reader.wait()
+    os.link(scratch, tmp_path / "second name")
+    assert_refused(scratch, "hard links")
+    (tmp_path / "second name").unlink()
+    assert reasons(scratch) == set()
+    assert scratch.read_bytes() == before
+
+
+def test_a_file_behind_a_loop_device_is_refused(loop_device: MakeLoop, tmp_path: Path) -> None:
+    """The file is a disk somebody uses."""
+    loop_device()
+    assert_refused(tmp_path / "loop0.img", "behind loop device")
+
+
+def test_the_wrong_confirmation_is_refused_and_touches_nothing(scratch: Path) -> None:
+    """What was typed must be the device's own serial or path."""
+    with pytest.raises(RefusedError, match="does not confirm"):
+        grant_permit(read_identity(scratch), confirmed_id="yes")
+    assert set(scratch.read_bytes()) == {0xA5}
+
+
+def test_a_permit_cannot_be_made_by_hand(scratch: Path) -> None:
+    """Only the safety check makes permits."""
+    with pytest.raises(RefusedError, match="grant_permit"):
+        ErasePermit(read_identity(scratch), 0, made_by=object())
+
+
+def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
+    """Used once; after release it permits nothing."""
+    permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch))
+    permit.redeem()
+    with pytest.raises(RefusedError, match="one run"):
+        permit.redeem()
+    permit.release()
+    with pytest.raises(RefusedError, match="given back"):
+        purge(permit)
+    assert set(scratch.read_bytes()) == {0xA5}
+
+
+def test_two_runs_cannot_hold_one_target(scratch: Path) -> None:
+    """A second tkperf on the same file is refused while the first holds it."""
+    identity = read_identity(scratch)
+    permit = grant_permit(identity, confirmed_id=identity.confirm_id)
+    with pytest.raises(RefusedError):
+        grant_permit(identity, confirmed_id=identity.confirm_id)
+    permit.release()
+
+
+def test_another_device_under_the_same_name_is_refused_before_the_act(
+    scratch: Path, tmp_path: Path
+) -> None:
+    """A file swapped under its name after consent is not purged."""
+    permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch)).redeem()
+    other = tmp_path / "other"
+    other.write_bytes(b"\x5a" * (64 << 20))
+    other.rename(scratch)
+    with pytest.raises(DeviceError, match="no longer the device"):
+        purge(permit)
+    assert set(scratch.read_bytes()) == {0x5A}
+    permit.release()
+
+
+@pytest.mark.parametrize("change", [{"serial": "B"}, {"capacity_bytes": 9}, {"wwn": "w"}])
+def test_identity_is_more_than_a_name(change: dict[str, object]) -> None:
+    """Another serial, WWN or size is another device."""
+    one = DeviceIdentity(
+        path="/dev/sdx",
+        kind=TargetKind.BLOCK,
+        capacity_bytes=8,
+        logical_block_bytes=512,
+        serial="A",
+    )
+    assert is_same_device(one, replace(one, path="/dev/sdy"))
+    assert not is_same_device(one, replace(one, **change))  # type: ignore[arg-type]
+
+
+def test_the_confirmation_is_the_serial_where_there_is_one() -> None:
+    """Serial for drives, path for files and loop devices."""
+    drive = DeviceIdentity(
+        path="/dev/sdx", kind=TargetKind.BLOCK, capacity_bytes=8, logical_block_bytes=512
+    )
+    assert drive.confirm_id == "/dev/sdx"
+    assert replace(drive, serial="S1").confirm_id == "S1"
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/nowhere/at/all", "there is no device"),
+        ("/tmp", "is a directory"),
+        ("/dev/null", "is a character device"),
+    ],
+)
+def test_what_cannot_be_a_target_is_named(path: str, says: str) -> None:
+    """No such device, a directory, a character device: said in words."""
+    with pytest.raises(DeviceError, match=says):
+        read_identity(path)
+
+
+def test_an_unused_loop_device_has_no_capacity() -> None:
+    """A node without a medium is refused."""
+    free = subprocess.run(["losetup", "--find"], capture_output=True, text=True, check=False)
+    if free.returncode or not Path(free.stdout.strip()).exists() or os.geteuid():
+        pytest.skip("no unused loop device here")
+    with pytest.raises(DeviceError, match="no capacity"):
+        read_identity(free.stdout.strip())

@@ -1,0 +1,129 @@
+"""Workloads as fio jobs: what a reader of a report would re-run."""
+
+from __future__ import annotations
+
+import configparser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job, split_regions
+from tkperf.errors import UsageError
+from tkperf.workload import Access, ActiveRange, Step, Workload
+
+RANGE = ActiveRange(offset_bytes=0, length_bytes=1 << 30)
+TARGET = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=RANGE)
+
+
+def workload(**changes: object) -> Workload:
+    facts: dict[str, object] = {
+        "access": Access.RANDOM,
+        "read_percent": 65,
+        "block_size_bytes": 4096,
+        "jobs": 4,
+        "io_depth": 32,
+    }
+    return Workload(**(facts | changes))  # type: ignore[arg-type]
+
+
+def parse(text: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(text)
+    return parser
+
+
+def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
+    """randrepeat=0, random data, direct I/O, no cache drop, no file creation (deviations 8, 9)."""
+    job = parse(render_step_job(Step(workload=workload(), duration_s=60), TARGET))["global"]
+    expected = {
+        "filename": "/dev/sdx", "ioengine": "libaio", "direct": "1", "rw": "randrw",
+        "rwmixread": "65", "bs": "4096", "iodepth": "32", "numjobs": "4", "time_based": "1",
+        "runtime": "60000ms", "randrepeat": "0", "refill_buffers": "1", "norandommap": "1",
+        "invalidate": "0", "allow_file_create": "0", "random_generator": "tausworthe64",
+        "offset": "0", "size": str(1 << 30),
+    }  # fmt: skip
+    assert {key: job[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("access", "read_percent", "rw"),
+    [
+        (Access.RANDOM, 100, "randread"),
+        (Access.RANDOM, 0, "randwrite"),
+        (Access.SEQUENTIAL, 100, "read"),
+        (Access.SEQUENTIAL, 0, "write"),
+    ],
+)
+def test_pure_reads_and_writes_have_no_mix(access: Access, read_percent: int, rw: str) -> None:
+    """100/0 and 0/100 are fio's own pure patterns."""
+    step = Step(workload=workload(access=access, read_percent=read_percent), duration_s=1)
+    job = parse(render_step_job(step, TARGET))["global"]
+    assert job["rw"] == rw
+    assert "rwmixread" not in job
+
+
+def test_sequential_jobs_own_disjoint_regions_and_go_on_where_they_stopped() -> None:
+    """Job n covers its quarter of the range, from its start to the region's end (deviation 10)."""
+    step = Step(workload=workload(access=Access.SEQUENTIAL, read_percent=0), duration_s=1)
+    quarter = (1 << 30) // 4
+    job = parse(render_step_job(step, TARGET, starts_bytes=(0, 4096, 8192, 0)))
+    places = [(int(job[f"step{n}"]["offset"]), int(job[f"step{n}"]["size"])) for n in range(4)]
+    assert places == [
+        (0, quarter),
+        (quarter + 4096, quarter - 4096),
+        (2 * quarter + 8192, quarter - 8192),
+        (3 * quarter, quarter),
+    ]
+
+
+@given(
+    st.integers(min_value=1, max_value=64),
+    st.integers(min_value=0, max_value=1 << 40),
+    st.integers(min_value=64 * 256, max_value=1 << 32),
+    st.integers(min_value=1, max_value=4),
+)
+def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
+    jobs: int, offset_blocks: int, length_blocks: int, passes: int
+) -> None:
+    """WIPC: regions tile the range without overlap; 2 x means 2 x whatever numjobs (deviation 7)."""
+    active = ActiveRange(offset_bytes=offset_blocks * 512, length_bytes=length_blocks * 512)
+    filling = workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=jobs)
+    target = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=active)
+    job = parse(render_fill_job(filling, passes, target))
+    parts = sorted(
+        (int(job[name]["offset"]), int(job[name]["size"]), int(job[name]["io_size"]))
+        for name in job.sections()
+        if name != "global"
+    )
+    position = active.offset_bytes
+    for offset, size, io_size in parts:
+        assert offset == position
+        assert io_size == passes * size
+        position += size
+    assert position == active.offset_bytes + active.length_bytes
+    for name in job.sections():
+        block = int(job[name].get("bs", "131072"))
+        if name != "global":
+            assert int(job[name]["size"]) % block == 0
+
+
+def test_a_gate_stands_before_the_first_io() -> None:
+    """The prerun command is in the job that runs, not in the one that is shown."""
+    step = Step(workload=workload(), duration_s=1)
+    assert "exec_prerun=wait here\n" in render_step_job(step, TARGET, prerun="wait here")
+    assert "exec_prerun" not in render_step_job(step, TARGET)
+
+
+def test_a_colon_in_a_path_is_not_a_list_of_files() -> None:
+    """fio splits file names at colons; ours is one name."""
+    target = FioTarget(path="/tmp/a:b", ioengine="libaio", active_range=RANGE)
+    assert "filename=/tmp/a\\:b\n" in render_step_job(
+        Step(workload=workload(), duration_s=1), target
+    )
+
+
+def test_more_jobs_than_blocks_is_a_clear_error() -> None:
+    """A range too small for its jobs is refused before fio starts."""
+    with pytest.raises(UsageError, match="too small for 4 jobs"):
+        split_regions(ActiveRange(offset_bytes=0, length_bytes=1 << 20), 4, 1 << 20)

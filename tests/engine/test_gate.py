@@ -1,0 +1,50 @@
+"""The gate: lets all through once opened, and none when its owner dies."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tkperf.engine.gate import Gate
+
+
+def waiter(gate_command: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(["sh", "-c", gate_command])
+
+
+def test_all_wait_until_the_gate_opens_and_late_comers_pass(tmp_path: Path) -> None:
+    """Several threads wait at one gate; who comes late is not stuck."""
+    gate = Gate(tmp_path, "a")
+    waiting = [waiter(gate.command) for _ in range(3)]
+    time.sleep(0.3)
+    assert [process.poll() for process in waiting] == [None] * 3
+    gate.open()
+    assert [process.wait(timeout=5) for process in waiting] == [0] * 3
+    assert waiter(gate.command).wait(timeout=5) == 0
+
+
+def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:
+    """Discarding a prepared step: nobody starts I/O."""
+    gate = Gate(tmp_path, "a")
+    waiting = waiter(gate.command)
+    time.sleep(0.2)
+    gate.close()
+    assert waiting.wait(timeout=5) != 0
+
+
+def test_when_the_owner_is_killed_the_gate_fails_closed(tmp_path: Path) -> None:
+    """kill -9 of tkperf: the kernel drops the lock, no thread starts, no orphan waits for ever."""
+    code = (
+        "import sys, time; from pathlib import Path; from tkperf.engine.gate import Gate\n"
+        "g = Gate(Path(sys.argv[1]), 'a'); print(g.command, flush=True); time.sleep(60)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
+    assert owner.stdout is not None
+    waiting = waiter(owner.stdout.readline().decode().strip())
+    time.sleep(0.2)
+    owner.kill()
+    owner.wait()
+    owner.stdout.close()
+    assert waiting.wait(timeout=5) != 0

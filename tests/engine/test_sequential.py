@@ -1,0 +1,52 @@
+"""Sequential streams continue over steps (PTS.md 3.2)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tkperf.engine.sequential import SequentialCursors
+from tkperf.workload import Access, ActiveRange, Step, Workload
+
+REGION = 1 << 30
+RANGE = ActiveRange(offset_bytes=0, length_bytes=2 * REGION)
+BLOCK = 1 << 20
+
+
+def step(read_percent: int, access: Access = Access.SEQUENTIAL) -> Step:
+    workload = Workload(
+        access=access, read_percent=read_percent, block_size_bytes=BLOCK, jobs=2, io_depth=4
+    )
+    return Step(workload=workload, duration_s=1.0)
+
+
+def test_each_stream_goes_on_where_it_stopped() -> None:
+    """Reads and writes are streams of their own; each starts where its last step ended."""
+    cursors = SequentialCursors(RANGE)
+    assert cursors.starts_bytes(step(0)) == (0, 0)
+    cursors.advance(step(0), (0, 0), (10 * BLOCK, 12 * BLOCK))
+    cursors.advance(step(100), (0, 0), (3 * BLOCK, 3 * BLOCK))
+    assert cursors.starts_bytes(step(0)) == (10 * BLOCK, 12 * BLOCK)
+    assert cursors.starts_bytes(step(100)) == (3 * BLOCK, 3 * BLOCK)
+
+
+def test_a_rest_too_short_for_a_step_starts_over() -> None:
+    """fio would wrap to where it started; so near the end a step begins at the region's start."""
+    cursors = SequentialCursors(RANGE)
+    cursors.advance(step(0), (0, 0), (900 * BLOCK, 100 * BLOCK))
+    assert cursors.starts_bytes(step(0)) == (0, 100 * BLOCK)
+
+
+def test_random_workloads_have_no_position() -> None:
+    """Only sequential streams continue."""
+    assert SequentialCursors(RANGE).starts_bytes(step(0, Access.RANDOM)) == ()
+
+
+@given(st.lists(st.tuples(*[st.integers(min_value=1, max_value=5000)] * 2), max_size=30))
+def test_a_position_is_always_a_block_within_the_region(moved: list[tuple[int, int]]) -> None:
+    """Whatever was moved, the next start is a whole block inside the job's own region."""
+    cursors = SequentialCursors(RANGE)
+    for blocks in moved:
+        starts = cursors.starts_bytes(step(0))
+        assert all(0 <= start < REGION and start % BLOCK == 0 for start in starts)
+        cursors.advance(step(0), starts, [count * BLOCK for count in blocks])

@@ -1,0 +1,49 @@
+"""I/O statistics: sums, extremes and intervals."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import io_stats, latency_lists
+from tkperf.measurement import NO_IO, IoStats, Measurement
+
+
+@given(latency_lists, latency_lists)
+def test_together_means_are_weighted_by_ios_and_extremes_are_true(
+    a: list[int], b: list[int]
+) -> None:
+    """A mixed cell's mean is over all I/Os; its maximum is a true maximum (TKperf deviation 12)."""
+    both = io_stats(a) + io_stats(b)
+    values = a + b
+    assert both.latency_mean_ns == sum(values) / len(values)
+    assert both.latency_max_ns == max(values)
+    assert both.latency_min_ns == min(values)
+
+
+@given(latency_lists, latency_lists)
+def test_an_interval_is_what_cumulative_readings_gained(a: list[int], b: list[int]) -> None:
+    """Reading after minus reading before is exactly what happened between; extremes to a bucket."""
+    gained = io_stats(a + b).since(io_stats(a))
+    alone = io_stats(b)
+    assert (gained.ios, gained.bytes, gained.latency_sum_ns) == (
+        alone.ios, alone.bytes, alone.latency_sum_ns,
+    )  # fmt: skip
+    assert gained.histogram == alone.histogram
+    assert gained.latency_max_ns is not None
+    assert max(b) <= gained.latency_max_ns <= max(b) * (1 + 1 / 64) + 1
+    assert gained.latency_min_ns is not None
+    assert min(b) * (1 - 1 / 64) - 1 <= gained.latency_min_ns <= min(b)
+
+
+def test_nothing_measured_is_none_never_zero() -> None:
+    """No I/O has no latency."""
+    assert NO_IO.latency_mean_ns is None
+    assert NO_IO.percentile_ns(50) is None
+    assert (NO_IO + NO_IO).latency_max_ns is None
+    assert Measurement(duration_s=1.0, read=NO_IO, write=NO_IO).latency_mean_us is None
+
+
+@given(st.integers(min_value=1, max_value=10**6))
+def test_megabytes_are_decimal(ios: int) -> None:
+    """MB/s counts 10^6 bytes (TKperf deviation 24)."""
+    seen = Measurement(duration_s=2.0, read=IoStats(ios=ios, bytes=ios * 4096), write=NO_IO)
+    assert seen.megabytes_per_s == ios * 4096 / 1e6 / 2

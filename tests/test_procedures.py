@@ -1,0 +1,246 @@
+"""Procedures: what each test asks for, in which order, and when it ends (PTS.md 3.1-3.4, 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from tkperf.measurement import NO_IO, IoStats, Measurement
+from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
+from tkperf.procedures import SSD_TESTS
+from tkperf.profiles import fit_to_sector, load_profile
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.workload import Access, Cell
+
+GIB = 1 << 30
+
+
+def measured(iops: float, duration_s: float = 60.0, block: int = 4096) -> Measurement:
+    ios = round(iops * duration_s)
+    stats = IoStats(ios=ios, bytes=ios * block, latency_ios=ios, latency_sum_ns=ios * 100_000)
+    return Measurement(duration_s=duration_s, read=NO_IO, write=stats)
+
+
+def drive(
+    procedure: Procedure, iops: Callable[[Phase, Cell], float]
+) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
+    """Run a procedure against a function that says how fast each cell is."""
+    phases: list[Phase] = []
+    verdicts: list[SteadyStateVerdict] = []
+    answer: Answer = None
+    while True:
+        try:
+            asked = procedure.send(answer)
+        except StopIteration as end:
+            return phases, verdicts, end.value
+        answer = None
+        if isinstance(asked, SteadyStateVerdict):
+            verdicts.append(asked)
+            continue
+        phases.append(asked)
+        match asked:
+            case Round():
+                answer = {
+                    step.workload.cell: measured(
+                        iops(asked, step.workload.cell), block=step.workload.block_size_bytes
+                    )
+                    for step in asked.steps
+                }
+            case Fill() | Continuous():
+                cell = asked.workload.cell
+                answer = measured(iops(asked, cell), block=cell.block_size_bytes)
+
+
+def rounds(phases: list[Phase]) -> list[Round]:
+    return [phase for phase in phases if isinstance(phase, Round)]
+
+
+def steadily(_phase: Phase, _cell: Cell) -> float:
+    return 1000.0
+
+
+def run(
+    test: str,
+    profile: str = "pts-e-1.1",
+    iops: Callable[[Phase, Cell], float] = steadily,
+    range_bytes: int = GIB,
+) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
+    procedure = SSD_TESTS[test].procedure(load_profile(profile), range_bytes)
+    return drive(procedure, iops)
+
+
+def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> None:
+    """PTS IOPS: purge, 2 x SEQ 128 KiB, then mix outer, block size inner, 60 s each, TC4/QD32."""
+    phases, _, outcome = run("iops")
+    assert isinstance(phases[0], Purge)
+    assert isinstance(phases[1], Fill)
+    assert (phases[1].passes, phases[1].workload.block_size_bytes) == (2, 128 * 1024)
+    assert phases[1].workload.access is Access.SEQUENTIAL
+    assert [phase.number for phase in rounds(phases)] == [1, 2, 3, 4, 5]
+    steps = rounds(phases)[0].steps
+    assert [step.workload.cell for step in steps] == [
+        Cell(mix, round(kib * 1024))
+        for mix in (100, 95, 65, 50, 35, 5, 0)
+        for kib in (1024, 128, 64, 32, 16, 8, 4, 0.5)
+    ]
+    assert {step.duration_s for step in steps} == {60.0}
+    assert {(step.workload.jobs, step.workload.io_depth) for step in steps} == {(4, 32)}
+    assert outcome.sections[0].window == (1, 2, 3, 4, 5)
+
+
+def test_iops_tracks_random_4k_writes_by_key() -> None:
+    """Only the 0/100 4 KiB cell decides: wild other cells do not matter, a wild one of it does."""
+
+    def others_jump(phase: Phase, cell: Cell) -> float:
+        number = getattr(phase, "number", 0)
+        return 1000.0 if cell == Cell(0, 4096) else 1000.0 * 2**number
+
+    assert len(rounds(run("iops", iops=others_jump)[0])) == 5
+
+    def tracked_jumps(phase: Phase, cell: Cell) -> float:
+        number = getattr(phase, "number", 0)
+        return 1000.0 * (1 + number % 2) if cell == Cell(0, 4096) else 1000.0
+
+    phases, _, outcome = run("iops", iops=tracked_jumps)
+    assert len(rounds(phases)) == 25
+    assert outcome.sections[0].window == (21, 22, 23, 24, 25)
+    assert outcome.sections[0].verdict is not None
+    assert not outcome.sections[0].verdict.reached
+    assert "no steady state in 25 rounds" in outcome.sections[0].ended_because
+
+
+def test_steady_exactly_in_the_last_round_counts() -> None:
+    """A window that turns steady at round 25 is steady (TKperf deviation 6)."""
+
+    def settles(phase: Phase, cell: Cell) -> float:
+        number = getattr(phase, "number", 0)
+        return 1000.0 if number > 20 else 1000.0 * 2 ** (number % 2)
+
+    phases, _, outcome = run("iops", iops=settles)
+    assert len(rounds(phases)) == 25
+    assert outcome.sections[0].verdict is not None
+    assert outcome.sections[0].verdict.reached
+
+
+def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
+    """Block sizes below the sector are left out with a warning; tracking goes by key."""
+    profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096)
+    phases, verdicts, _ = drive(
+        SSD_TESTS["iops"].procedure(profile, GIB),
+        lambda phase, cell: 777.0 if cell == Cell(0, 4096) else 10.0,
+    )
+    assert len(rounds(phases)[0].steps) == 49
+    assert verdicts[-1].average == 777.0
+    assert any("0.5 KiB" in warning and "iops" in warning for warning in warnings)
+
+
+def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
+    """PTS TP: 1024 and 128 KiB, each purge, fill, rounds of read then write, own verdict."""
+    phases, _, outcome = run("tp")
+    kinds = [type(phase).__name__ for phase in phases]
+    assert kinds == (["Purge", "Fill"] + ["Round"] * 5) * 2
+    steps = rounds(phases)[0].steps
+    assert [step.workload.read_percent for step in steps] == [100, 0]
+    assert {step.workload.access for step in steps} == {Access.SEQUENTIAL}
+    assert [section.section for section in outcome.sections] == [
+        "Throughput 1024k",
+        "Throughput 128k",
+    ]
+
+
+def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
+    """Profile tkperf-2.2: five sizes, no WIPC, the others do as many rounds as 1024k."""
+
+    def slow_start(phase: Phase, cell: Cell) -> float:
+        number = getattr(phase, "number", 0)
+        return 500.0 * 2 ** max(0, 4 - number) if cell.block_size_bytes == 1 << 20 else 1000.0
+
+    phases, _, outcome = run("tp", "tkperf-2.2", slow_start)
+    assert not [phase for phase in phases if isinstance(phase, Fill)]
+    by_section = {section.section: section.window for section in outcome.sections}
+    assert len(by_section) == 5
+    assert set(by_section.values()) == {(4, 5, 6, 7, 8)}
+    assert len(rounds(phases)) == 5 * 8
+
+
+def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() -> None:
+    """PTS LAT: 9 cells at 1/1, tracks mean latency, then 20 min RND 4 KiB writes."""
+    phases, verdicts, outcome = run("lat")
+    steps = rounds(phases)[0].steps
+    assert [step.workload.cell for step in steps] == [
+        Cell(mix, round(kib * 1024)) for mix in (100, 65, 0) for kib in (8, 4, 0.5)
+    ]
+    assert {step.workload.total_outstanding_ios for step in steps} == {1}
+    last = phases[-1]
+    assert isinstance(last, Continuous)
+    assert (last.duration_s, last.workload.cell) == (1200.0, Cell(0, 4096))
+    assert verdicts[-1].average == pytest.approx(100.0)
+    assert verdicts[-1].unit == "us"
+    assert len(outcome.sections) == 2
+
+
+def test_latency_of_tkperf_has_no_histogram_run() -> None:
+    """Profile tkperf-2.2 keeps TKperf's course."""
+    assert not [phase for phase in run("lat", "tkperf-2.2")[0] if isinstance(phase, Continuous)]
+
+
+def test_a_silent_device_is_never_steady() -> None:
+    """Rounds in which no I/O completed end at the limit, not with a verdict of steady."""
+    _, _, outcome = run("lat", iops=lambda phase, cell: 0.0)
+    assert outcome.sections[0].verdict is not None
+    assert not outcome.sections[0].verdict.reached
+
+
+def test_write_saturation_samples_minutes_1_31_61() -> None:
+    """PTS-E 1.1: steady state on minutes 1, 31, 61, 91, 121; earliest end at 121 minutes."""
+    phases, verdicts, outcome = run("writesat", range_bytes=10**15)
+    slices = [phase for phase in phases if isinstance(phase, Continuous)]
+    assert [phase.number for phase in slices] == list(range(1, 122))
+    assert verdicts[-1].rounds == (1, 31, 61, 91, 121)
+    assert outcome.sections[0].window == (1, 31, 61, 91, 121)
+    assert not [phase for phase in phases if isinstance(phase, Fill)]
+
+
+def test_write_saturation_ends_at_four_times_the_range_by_bytes_written() -> None:
+    """The amount counts real bytes, not rate times nominal minutes."""
+    per_slice = (1000 * 60) * 4096
+    phases, _, outcome = run("writesat", range_bytes=per_slice * 10 // 4)
+    assert len([phase for phase in phases if isinstance(phase, Continuous)]) == 10
+    assert outcome.sections[0].ended_because.startswith("4 x the active range written")
+    assert outcome.sections[0].window == ()
+
+
+def test_write_saturation_ends_after_24_hours() -> None:
+    """A slow, unsteady device ends after 1,440 minutes."""
+
+    def jumps(phase: Phase, cell: Cell) -> float:
+        return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)
+
+    phases, _, outcome = run("writesat", iops=jumps, range_bytes=10**18)
+    assert len(phases) == 1441
+    assert "longest time" in outcome.sections[0].ended_because
+
+
+def test_every_slice_belongs_to_one_stream() -> None:
+    """Write saturation is one uninterrupted stream: all slices share workload and section."""
+    phases, _, _ = run("writesat", "quick", range_bytes=10**15)
+    slices = [phase for phase in phases if isinstance(phase, Continuous)]
+    assert len({(phase.section, phase.workload, phase.longest_s) for phase in slices}) == 1
+
+
+def test_the_profile_decides_every_number() -> None:
+    """Other numbers in the profile give another course: nothing is fixed in the code."""
+    profile = load_profile("pts-e-1.1")
+    replace = msgspec.structs.replace
+    profile = replace(
+        profile,
+        iops=replace(profile.iops, read_percents=(0,), block_sizes_kib=(4,), step_s=7),
+        preconditioning=replace(profile.preconditioning, passes=3, block_size_kib=64),
+        steady_state=replace(profile.steady_state, window_rounds=3, max_rounds=3),
+    )
+    phases, _, _ = drive(SSD_TESTS["iops"].procedure(profile, GIB), lambda phase, cell: 1.0)
+    assert isinstance(phases[1], Fill)
+    assert (phases[1].passes, phases[1].workload.block_size_bytes) == (3, 65536)
+    assert [[step.duration_s for step in phase.steps] for phase in rounds(phases)] == [[7.0]] * 3

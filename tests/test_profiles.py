@@ -1,0 +1,115 @@
+"""Profiles are read strictly: a mistake is named by file, key and reason."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from tkperf.errors import ProfileError, UsageError
+from tkperf.profiles import (
+    apply_options,
+    built_in_profiles,
+    fit_to_sector,
+    load_profile,
+    parse_profile,
+    resolve_active_range,
+)
+
+TEXT = (resources.files("tkperf.profiles") / "pts-e-1.1.toml").read_text()
+
+
+@pytest.mark.parametrize("name", built_in_profiles())
+def test_shipped_profiles_are_valid_and_name_their_sources(name: str) -> None:
+    """Every table of a shipped profile says where its numbers come from."""
+    profile = load_profile(name)
+    assert profile.name == name
+    for key, value in profile.as_plain_data().items():
+        if isinstance(value, dict):
+            assert value["source"], f"{name}.{key} has no source"
+
+
+def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
+    """PTS.md 3.1-3.4: the numbers that results are compared by."""
+    profile = load_profile("pts-e-1.1")
+    assert profile.steady_state.max_rounds == 25
+    assert profile.throughput.block_sizes_kib == (1024, 128)
+    assert profile.latency.histogram_s == 20 * 60
+    saturation = profile.write_saturation
+    assert (saturation.max_slices * saturation.slice_s, saturation.capacity_multiple) == (86400, 4)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "reason"),
+    [
+        ("step_s = 60\ntracking_read", "step_s = -1\ntracking_read", "iops.step_s", "> 0.0"),
+        ("[latency]", "[latencyy]", "", "unknown field `latencyy`"),
+        ("jobs = 4", 'jobs = "4"', "demand.jobs", "got `str`"),
+        ("jobs = 4", "jobs = 0", "demand.jobs", ">= 1"),
+        ("io_depth = 32", "io_dept = 32", "demand", "io_dept"),
+        ("16, 8, 4, 0.5]\nstep", "16, 8, 4, 2.9296875]\nstep", "iops.block_sizes_kib", "3000 bytes"),
+        ("max_rounds = 25", "max_rounds = 4", "steady_state.max_rounds", "fewer than window"),
+        ('length = "100%"', 'length = "150%"', "active_range.length", "not a share"),
+        ("tracking_block_size_kib = 4\n\n[thr", "tracking_block_size_kib = 2\n\n[thr",
+         "iops.tracking_block_size_kib", "not one of"),
+        ("[100, 95, 65", "[100, 100, 65", "iops.read_percents", "twice"),
+        ("passes = 2", "passes = 2 2", "", "not valid TOML"),
+        ('name = "pts-e-1.1"', 'name = "../x"', "name", "match"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_file_key_and_reason(
+    old: str, new: str, key: str, reason: str
+) -> None:
+    """A typo or an impossible value never runs, and is found at once."""
+    assert old in TEXT
+    with pytest.raises(ProfileError) as caught:
+        parse_profile(TEXT.replace(old, new, 1), file="mine.toml")
+    assert "mine.toml" in str(caught.value)
+    assert key in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_an_own_profile_is_given_by_path(tmp_path: Path) -> None:
+    """Anything with a slash or .toml is a file; a missing one is a clear error."""
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT.replace('name = "pts-e-1.1"', 'name = "mine"'))
+    assert load_profile(str(path)).name == "mine"
+    with pytest.raises(ProfileError, match="cannot read profile"):
+        load_profile(str(tmp_path / "none.toml"))
+    with pytest.raises(UsageError, match=r"shipped are pts-e-1.1, quick, tkperf-2.2"):
+        load_profile("pts")
+
+
+def test_options_of_the_command_line_reach_every_test() -> None:
+    """-nj and -iod set TC and QD; -rt sets every step; latency stays at 1/1."""
+    profile = apply_options(load_profile("pts-e-1.1"), jobs=2, io_depth=8, step_s=5.0)
+    assert (profile.demand.jobs, profile.demand.io_depth) == (2, 8)
+    assert (profile.latency.jobs, profile.latency.io_depth) == (1, 1)
+    steps = (profile.iops.step_s, profile.latency.step_s, profile.throughput.step_s)
+    assert steps == (5.0, 5.0, 5.0)
+    assert profile.write_saturation.slice_s == 5.0
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [("100%", 960_197_124_096), ("75%", 720_147_843_072), ("16GiB", 16 << 30), ("9TB", 960_197_124_096)],
+)  # fmt: skip
+def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length: int) -> None:
+    """A share is rounded down to whole sectors; a size above the device means all of it."""
+    found = resolve_active_range(text, 960_197_124_096, 4096)
+    assert (found.offset_bytes, found.length_bytes) == (0, length)
+    assert found.length_bytes % 4096 == 0
+
+
+@pytest.mark.parametrize("text", ["0%", "101%", "-5%", "x", "", "12 parsecs", "1"])
+def test_an_impossible_active_range_is_refused(text: str) -> None:
+    """Nonsense never becomes a range."""
+    with pytest.raises(UsageError):
+        resolve_active_range(text, 10**9, 512)
+
+
+def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
+    """A sector of 64 KiB leaves no tracked cell."""
+    with pytest.raises(UsageError, match="logical sector is 65536"):
+        fit_to_sector(load_profile("pts-e-1.1"), 65536)

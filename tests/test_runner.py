@@ -1,0 +1,189 @@
+"""The runner: order of events, hand-over, endings. Fed by the simulated engine, in no time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.builders import run_info
+from tkperf.engine import Execution, Next, OnSample
+from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.errors import EngineError, Interrupted
+from tkperf.events import Event, Judged, PurgeEnded, RunEnded, StepEnded, StepStarted, TestEnded
+from tkperf.procedures import SSD_TESTS
+from tkperf.profiles import load_profile
+from tkperf.record import RunStatus, StepKind
+from tkperf.runner import PurgeResult, Run, execute
+from tkperf.workload import Step
+
+RANGE_BYTES = 1 << 30
+STEADY = DriveModel(capacity_bytes=RANGE_BYTES, noise=0.01)
+UNSTEADY = DriveModel(capacity_bytes=RANGE_BYTES, noise=0.01, swing=0.5)
+
+
+@dataclass
+class Target:
+    """Counts what is done to the device."""
+
+    acts: list[str] = field(default_factory=list)
+
+    def recheck(self) -> None:
+        self.acts.append("recheck")
+
+    def purge(self) -> PurgeResult:
+        self.acts.append("purge")
+        return PurgeResult(method="test")
+
+
+class SpyEngine(SimulatedEngine):
+    """Notes what it was told would follow, and fails or is interrupted where asked."""
+
+    def __init__(
+        self, model: DriveModel, *, fail_at: int = -1, error: BaseException | None = None
+    ) -> None:
+        super().__init__(model, RANGE_BYTES)
+        self.asked: list[tuple[Step, Next | None]] = []
+        self.started_next = 0
+        self.closed = 0
+        self.fail_at, self.error = fail_at, error
+
+    def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
+        self.asked.append((step, then))
+        if len(self.asked) == self.fail_at and self.error is not None:
+            raise self.error
+        return super().measure(step, then=then, on_sample=on_sample)
+
+    def start_next(self) -> None:
+        self.started_next += 1
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def run(engine: SpyEngine, tests: Sequence[str], target: Target | None = None) -> list[Event]:
+    events: list[Event] = []
+    execute(
+        Run(
+            info=run_info(),
+            tests=[SSD_TESTS[name] for name in tests],
+            profile=load_profile("quick"),
+            engine=engine,
+            target=target or Target(),
+            observers=(events.append,),
+            clock=engine.clock,
+        )
+    )
+    return events
+
+
+def test_every_step_but_the_last_is_told_what_follows() -> None:
+    """Within a round the next step is certain; so is the next round until one could be steady."""
+    engine = SpyEngine(STEADY)
+    run(engine, ["iops"])
+    steps = [step for step, _ in engine.asked]
+    for (_, then), following in zip(engine.asked, steps[1:], strict=False):
+        assert then is not None
+        assert then.step == following
+    assert engine.asked[-1][1] is None or not engine.asked[-1][1].certain
+    ends = [then for position, (_, then) in enumerate(engine.asked) if position % 12 == 11]
+    assert [then.certain for then in ends[:4] if then] == [True] * 4
+
+
+def test_after_the_decision_the_next_round_starts_before_anything_is_written() -> None:
+    """An uncertain hand-over is let go as soon as the verdict says so, once each round end."""
+    engine = SpyEngine(UNSTEADY)
+    order: list[str] = []
+    engine.start_next = lambda: order.append("start")  # type: ignore[method-assign]
+
+    def watch(event: Event) -> None:
+        if isinstance(event, StepEnded) and event.record.position == 11:
+            order.append(f"end {event.record.number}")
+
+    execute(
+        Run(
+            info=run_info(),
+            tests=[SSD_TESTS["iops"]],
+            profile=load_profile("quick"),
+            engine=engine,
+            target=Target(),
+            observers=(watch,),
+            clock=engine.clock,
+        )
+    )
+    assert order.count("start") <= 1
+    for position, what in enumerate(order):
+        if what == "start":
+            assert order[position + 1].startswith("end")
+
+
+def test_events_follow_the_procedure() -> None:
+    """Purge, fill, rounds each followed by its verdict, end of test, end of run."""
+    events = run(SpyEngine(STEADY), ["iops"])
+    kinds = [
+        type(event).__name__
+        for event in events
+        if isinstance(event, PurgeEnded | StepEnded | Judged | TestEnded | RunEnded)
+    ]
+    one_round = ["StepEnded"] * 12 + ["Judged"]
+    assert kinds == ["PurgeEnded", "StepEnded", *one_round * 5, "TestEnded", "RunEnded"]
+    assert [event.number for event in events if isinstance(event, Judged)] == [1, 2, 3, 4, 5]
+
+
+def test_the_device_is_checked_again_before_each_phase() -> None:
+    """No purge and no writes without a fresh look at the device."""
+    target = Target()
+    run(SpyEngine(STEADY), ["iops"], target)
+    assert target.acts == ["recheck", "purge", "recheck", *["recheck"] * 5]
+
+
+def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
+    """What was measured before is with the observers; the end says what happened."""
+    engine = SpyEngine(STEADY, fail_at=20, error=EngineError("fio failed on X"))
+    events: list[Event] = []
+    with pytest.raises(EngineError, match="fio failed on X"):
+        execute(
+            Run(
+                info=run_info(),
+                tests=[SSD_TESTS["iops"]],
+                profile=load_profile("quick"),
+                engine=engine,
+                target=Target(),
+                observers=(events.append,),
+                clock=engine.clock,
+            )
+        )
+    assert sum(isinstance(event, StepEnded) for event in events) == 1 + 19
+    last = events[-1]
+    assert isinstance(last, RunEnded)
+    assert (last.status, last.because) == (RunStatus.FAILED, "fio failed on X")
+    assert engine.closed
+
+
+def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
+    """The engine is stopped, the run says interrupted."""
+    engine = SpyEngine(STEADY, fail_at=3, error=KeyboardInterrupt())
+    with pytest.raises(Interrupted, match="kept"):
+        run(engine, ["iops"])
+    assert engine.closed
+
+
+def test_gaps_are_known_within_a_section_and_unknown_after_a_purge() -> None:
+    """The time between steps is recorded; after a purge it means nothing."""
+    events = run(SpyEngine(STEADY), ["tp"])
+    records = [event.record for event in events if isinstance(event, StepEnded)]
+    for record in records:
+        if record.kind is StepKind.FILL:
+            assert record.gap_s is None
+        else:
+            assert record.gap_s == pytest.approx(0)
+
+
+def test_answers_to_the_procedure_hold_no_samples() -> None:
+    """A day's samples go to the run file, not into memory; steps are announced before they run."""
+    events = run(SpyEngine(STEADY), ["writesat"])
+    started = [event for event in events if isinstance(event, StepStarted)]
+    ended = [event for event in events if isinstance(event, StepEnded)]
+    assert len(started) == len(ended)
+    assert all(event.record.measurement.samples for event in ended)
