@@ -33,6 +33,7 @@ if [ "$purpose" = test ]; then
     need losetup mount
     need mkswap util-linux
     need mkfs.ext4 e2fsprogs
+    need sfdisk fdisk
     need sqlite3 sqlite3
     # Ubuntu has Chromium only as a snap: there, tests in a browser run if one is installed.
     grep -qs '^ID=ubuntu' /etc/os-release || need chromium chromium

@@ -116,7 +116,7 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
     def settles(phase: Phase, cell: Cell) -> float:
         number = getattr(phase, "number", 0)
-        return 1000.0 if number > 20 else 1000.0 * 2 ** (number % 2)
+        return 1000.0 if number > 20 else 1000.0 * 2 ** (1 + number % 2)
 
     phases, _, outcome = run("iops", iops=settles)
     assert len(rounds(phases)) == 25

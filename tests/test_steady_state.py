@@ -64,8 +64,8 @@ def test_limits_are_inclusive() -> None:
     """A range of exactly 20 % and a slope of exactly 10 % of the average pass (doubt 12)."""
     # Powers of two: every step of the arithmetic is exact.
     criteria = Criteria(max_data_excursion=0.25, max_slope_excursion=1.0)
-    window = [96.0, 112.0, 112.0, 112.0, 128.0]
-    assert judge(range(1, 6), [*window[:4], 124.0], tracking="", unit="", criteria=criteria).reached
+    spread = [98.0, 112.0, 112.0, 112.0, 126.0]  # average 112, range 28 = 0.25 x 112
+    assert judge(range(1, 6), spread, tracking="", unit="", criteria=criteria).reached
     exact = Criteria(max_data_excursion=0.5, max_slope_excursion=0.25)
     ramp = [56.0, 60.0, 64.0, 68.0, 72.0]  # average 64, slope excursion 16 = 0.25 x 64
     assert judge(range(1, 6), ramp, tracking="", unit="", criteria=exact).reached

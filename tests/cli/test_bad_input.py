@@ -134,7 +134,7 @@ def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
 
 def test_force_does_not_skip_the_checks(scratch: Path, tmp_path: Path) -> None:
     """-ft skips the question, never the refusal of a file in use."""
-    with subprocess.Popen(["sleep", "60"], stdin=scratch.open("rb")) as user:
+    with scratch.open("rb") as file, subprocess.Popen(["sleep", "60"], stdin=file) as user:
         done = tkperf("ssd", "n", scratch, "-ft", "--profile", "quick", "--output", tmp_path)
         user.kill()
     assert_clear(done, 3, "open in process")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -145,13 +147,14 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
 def test_a_file_in_use_is_refused(scratch: Path, tmp_path: Path) -> None:
     """Open elsewhere, hard-linked, or behind a loop device: refused, content untouched."""
     before = scratch.read_bytes()
-    reader = subprocess.Popen(["sleep", "30"], stdin=scratch.open("rb"))
+    # An orphan: what tkperf itself started is not held against the file.
+    reader = int(run_tool("sh", "-c", f"sleep 30 < {scratch} > /dev/null 2>&1 & echo $!"))
     try:
         assert Reason.OPEN in reasons(scratch)
         assert_refused(scratch, r"open in process \d+ \(sleep\)")
     finally:
-        reader.kill()
-        reader.wait()
+        os.kill(reader, signal.SIGKILL)
+        time.sleep(0.2)
     os.link(scratch, tmp_path / "second name")
     assert_refused(scratch, "hard links")
     (tmp_path / "second name").unlink()

@@ -281,7 +281,7 @@ def _run(
 ) -> None:
     writer = RunFileWriter(options.run_path)
     try:
-        with _stop_signals(), open_observers(options) as observers:
+        with _say_what_is_kept(options), _stop_signals(), open_observers(options) as observers:
             execute(
                 Run(
                     info=_run_info(options, preparation, engine, ioengine),
@@ -374,6 +374,17 @@ class _SimulatedTarget:
             return PurgeResult(method="none", note="--no-purge")
         self._engine.purge()
         return PurgeResult(method="simulated")
+
+
+@contextmanager
+def _say_what_is_kept(options: SsdOptions) -> Iterator[None]:
+    """An error that ends a run also says how to see what was measured before."""
+    try:
+        yield
+    except TkperfError as error:
+        raise type(error)(
+            f"{error}; see what was measured: tkperf show {options.run_path}"
+        ) from error
 
 
 @contextmanager

@@ -127,9 +127,7 @@ class _TkperfCommand(click.Command):
     help="Live view, plain lines, or one JSON event a line on stdout.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only results.")
-@click.option(
-    "-d", "--debug", is_flag=True, help="Every fio job in the log file; traces of errors."
-)
+@click.option("-d", "--debug", is_flag=True, help="Every fio job in the log file.")
 def ssd(**options: object) -> None:
     """Run the SSD tests on DEVICE and keep everything in NAME.tkperf. DEVICE is erased.
 

@@ -46,7 +46,8 @@ CPU_EXHAUSTED = 0.95
 
 def _memory_folder() -> str | None:
     """Where files live in memory: opening a gate must not wait for a busy disk's journal."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None
+    folder = "/dev/shm"  # noqa: S108 - mkdtemp makes a private folder in it
+    return folder if os.access(folder, os.W_OK | os.X_OK) else None
 
 
 class _Recorder:
@@ -194,7 +195,7 @@ class FioEngine:
         if process.ended_s is not None:
             process.read_to_end(recorder)  # raises if fio did not end well
         stream.cut = process.last
-        require_whole_ios(process.last, phase.workload, self._device)
+        require_whole_ios(process.last, phase.workload, self._device, running=True)
         measurement = recorder.measurement(process.last, self._cpus)
         return Execution(
             measurement=measurement,
