@@ -47,6 +47,7 @@ class SpyEngine(SimulatedEngine):
         self.asked: list[tuple[Step, Next | None]] = []
         self.started_next = 0
         self.closed = 0
+        self.acts: list[str] = []
         self.fail_at, self.error = fail_at, error
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
@@ -57,6 +58,9 @@ class SpyEngine(SimulatedEngine):
 
     def start_next(self) -> None:
         self.started_next += 1
+
+    def rest(self) -> None:
+        self.acts.append("rest")
 
     def close(self) -> None:
         self.closed += 1
@@ -136,6 +140,17 @@ def test_the_device_is_checked_again_before_each_phase() -> None:
     target = Target()
     run(SpyEngine(STEADY), ["iops"], target)
     assert target.acts == ["recheck", "purge", "recheck", *["recheck"] * 5]
+
+
+def test_no_io_goes_on_into_a_purge() -> None:
+    """A stream, or a step made ready, is stopped before the device is purged."""
+    engine = SpyEngine(STEADY)
+    target = Target(acts=engine.acts)
+    run(engine, ["lat", "tp"], target)
+    for position, act in enumerate(engine.acts):
+        if act == "purge":
+            assert engine.acts[position - 1] == "rest"
+    assert engine.acts[-1] == "rest"
 
 
 def test_an_engine_error_ends_the_run_and_is_recorded() -> None:

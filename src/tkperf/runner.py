@@ -151,6 +151,7 @@ class _TestRun:
             try:
                 asked = procedure.send(reply)
             except StopIteration as end:
+                self.run.engine.rest()
                 outcome: Outcome = end.value
                 return outcome
             if isinstance(asked, SteadyStateVerdict):
@@ -178,6 +179,7 @@ class _TestRun:
                 return self._slice(phase)
 
     def _purge(self, phase: Purge) -> None:
+        self.run.engine.rest()
         began_s = self._now_s()
         result = self.run.target.purge()
         record = PurgeRecord(

@@ -53,8 +53,8 @@ def _print_test(test: TestResult, console: Console) -> None:
         _print_section(section, console)
     if test.longest_gap_s is not None:
         console.print(
-            f"longest hand-over between steps of a round: {test.longest_gap_s * 1000:.1f} ms "
-            "(by tkperf's clock)",
+            f"longest gap between steps of a round, by tkperf's clock: "
+            f"{max(0.0, test.longest_gap_s) * 1000:.1f} ms",
             style="dim",
             highlight=False,
         )

@@ -61,6 +61,10 @@ class Engine(Protocol):
         """The next slice of a stream, started if it is not the one running."""
         ...
 
+    def rest(self) -> None:
+        """Stop all I/O, also what was made ready: a purge or the end of a test follows."""
+        ...
+
     def close(self) -> None:
         """Stop everything that still runs. Safe to call at any time, more than once."""
         ...

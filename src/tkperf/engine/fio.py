@@ -119,8 +119,7 @@ class FioEngine:
         self._cursors = SequentialCursors(target.active_range)
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
-        self._end_stream()
-        self._discard_prepared()
+        self.rest()
         process = self._start(
             lambda prerun: render_fill_job(
                 phase.workload, phase.passes, self._target, prerun=prerun
@@ -205,9 +204,12 @@ class FioEngine:
             output=process.document,
         )
 
-    def close(self) -> None:
+    def rest(self) -> None:
         self._end_stream()
         self._discard_prepared()
+
+    def close(self) -> None:
+        self.rest()
         if self._current is not None:
             self._current.stop()
             self._current = None
@@ -262,8 +264,7 @@ class FioEngine:
         stream = self._stream
         if stream and (stream.section, stream.workload) == (phase.section, phase.workload):
             return stream
-        self._end_stream()
-        self._discard_prepared()
+        self.rest()
         # tkperf ends the stream after its last slice; fio's own end is only a safety net.
         step = Step(workload=phase.workload, duration_s=phase.longest_s + STREAM_MARGIN_S)
         process = self._start(lambda prerun: render_step_job(step, self._target, prerun=prerun))

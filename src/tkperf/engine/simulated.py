@@ -110,6 +110,9 @@ class SimulatedEngine:
     def measure_slice(self, phase: Continuous, *, on_sample: OnSample) -> Execution:
         return self._run(phase.workload, phase.duration_s, on_sample)
 
+    def rest(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

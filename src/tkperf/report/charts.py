@@ -84,7 +84,7 @@ def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = 
             "field": "value",
             "type": "quantitative",
             "title": verdict.unit,
-            "scale": {"zero": False},
+            "scale": {"zero": False, "padding": 12},
         },
         "color": {
             "field": "line",

@@ -115,12 +115,11 @@ def _disclosure(result: RunResult) -> tuple[tuple[str, tuple[tuple[str, str], ..
         (
             "Test run",
             (
-                ("Test run date", info.started_utc),
-                ("Ended", _text(result.ended_utc)),
+                ("Test run date", _moment(info.started_utc)),
+                ("Ended", _moment(result.ended_utc)),
                 ("Profile", f"{info.profile_name}: {_text(profile.get('title'))}"),
                 ("Test software", f"tkperf {info.tkperf_version}"),
                 ("Load generator", f"{_text(info.fio_version)}, {info.engine}, direct I/O"),
-                ("Command line", " ".join(info.command_line) or NOT_KNOWN),
             ),
         ),
         (
@@ -171,18 +170,22 @@ def _disclosure(result: RunResult) -> tuple[tuple[str, tuple[tuple[str, str], ..
                 ("Operating system", _text(host.get("operating_system"))),
                 ("Kernel", _text(host.get("kernel"))),
                 ("Virtual machine", "yes" if host.get("virtual_machine") else NOT_KNOWN),
-                ("Kernel command line", _text(host.get("kernel_command_line"))),
             ),
         ),
-        *(
-            ((title, (("", text),)),)[0]
-            for title, text in (
-                ("Device description", info.device_description),
-                ("Feature matrix", info.feature_matrix),
-            )
-            if text
-        ),
+        *_long_texts(result),
     )
+
+
+def _long_texts(result: RunResult) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """Facts that need a block of their own; left out where there are none."""
+    info = result.info
+    texts = (
+        ("Command line", " ".join(info.command_line)),
+        ("Kernel command line", info.host.get("kernel_command_line")),
+        ("Device description", info.device_description),
+        ("Feature matrix", info.feature_matrix),
+    )
+    return tuple((title, (("", str(text)),)) for title, text in texts if text)
 
 
 def _overview(result: RunResult) -> TableView:
@@ -222,7 +225,7 @@ def _test(test: TestResult) -> TestView:
         ("Written", format_capacity(test.written_bytes)),
     ]
     if gap is not None:
-        facts.append(("Longest hand-over between steps", f"{gap * 1000:.1f} ms by tkperf's clock"))
+        facts.append(("Longest gap between steps of a round", f"{_gap(gap)} by tkperf's clock"))
     return TestView(
         key=test.name,
         title=test.title,
@@ -526,6 +529,16 @@ def _table(profile: dict[str, object], name: str) -> dict[str, object]:
 def _latency_is_single(profile: dict[str, object]) -> bool:
     table = _table(profile, "latency")
     return (table.get("jobs"), table.get("io_depth")) == (1, 1)
+
+
+def _moment(utc: str | None) -> str:
+    """``2026-11-20 23:41:40 UTC`` of an ISO 8601 time in UTC."""
+    return NOT_KNOWN if utc is None else f"{utc[:10]} {utc[11:19]} UTC"
+
+
+def _gap(gap_s: float) -> str:
+    """The longest time between two steps; steps may overlap by a moment."""
+    return "none" if gap_s <= 0 else f"{gap_s * 1000:.1f} ms"
 
 
 def _text(value: object) -> str:
