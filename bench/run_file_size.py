@@ -41,7 +41,7 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], Measurement, byte
     engine = FioEngine(
         FioTarget(
             path=str(scratch),
-            ioengine=choose_ioengine(str(scratch), 512, None),
+            ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32),
             active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
         ),
         version=find_fio_version(),

@@ -252,7 +252,13 @@ def _execute(options: SsdOptions, preparation: Preparation) -> None:
     version = find_fio_version()
     permit = _ask_permit(options, preparation)
     try:
-        ioengine = choose_ioengine(identity.path, identity.logical_block_bytes, options.ioengine)
+        ioengine = choose_ioengine(
+            identity.path,
+            identity.logical_block_bytes,
+            options.ioengine,
+            jobs=preparation.profile.demand.jobs,
+            io_depth=preparation.profile.demand.io_depth,
+        )
         engine = FioEngine(
             FioTarget(path=identity.path, ioengine=ioengine, active_range=active_range),
             version=version,

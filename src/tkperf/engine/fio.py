@@ -158,11 +158,12 @@ class FioEngine:
         if process.released_s is None:
             process.wait_at_gate()
             process.release()
-        assert process.released_s is not None
-        end_s = process.released_s + step.duration_s
         recorder = _Recorder(on_sample)
-        if then and process.read_until(end_s - PREPARE_AHEAD_S, recorder):
+        if then and process.read_until(
+            process.began_s + step.duration_s - PREPARE_AHEAD_S, recorder
+        ):
             self._prepare_next(then, step)
+        end_s = process.began_s + step.duration_s
         if process.read_until(end_s - QUIET_BEFORE_HANDOVER_S, recorder):
             time.sleep(max(0.0, end_s - time.monotonic()))
             if then and then.certain and self._prepared:
@@ -186,8 +187,7 @@ class FioEngine:
         process, origin = stream.process, stream.cut
         stream.slices += 1
         recorder = _Recorder(on_sample, origin)
-        assert process.released_s is not None
-        started_s = process.released_s + origin.elapsed_s
+        started_s = process.began_s + origin.elapsed_s
         # fio reports each second by its own clock: cut at the report nearest to the slice's end.
         cut_s = stream.slices * phase.duration_s - STATUS_INTERVAL_S / 2
         process.read_while(lambda: process.last.elapsed_s < cut_s, recorder)
@@ -284,13 +284,12 @@ class FioEngine:
             self._stream = None
 
     def _execution(self, process: FioProcess, measurement: Measurement, job_text: str) -> Execution:
-        assert process.released_s is not None
         process.stop()
         self._current = None
         return Execution(
             measurement=measurement,
-            started_s=process.released_s,
-            ended_s=process.released_s + measurement.duration_s,
+            started_s=process.began_s,
+            ended_s=process.began_s + measurement.duration_s,
             job_file=job_text,
             output=process.document,
         )

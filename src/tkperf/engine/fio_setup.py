@@ -34,8 +34,13 @@ def find_fio_version() -> str:
     return answer.stdout.strip()
 
 
-def choose_ioengine(path: str, block_bytes: int, wanted: str | None) -> str:
+def choose_ioengine(
+    path: str, block_bytes: int, wanted: str | None, *, jobs: int, io_depth: int
+) -> str:
     """The first I/O engine with which fio can read the device: io_uring, else libaio.
+
+    It is tried with the jobs and the depth of the run: limits on locked memory or on
+    asynchronous I/O show only then.
 
     Raises:
         UsageError: the wanted engine is not one of these.
@@ -45,14 +50,14 @@ def choose_ioengine(path: str, block_bytes: int, wanted: str | None) -> str:
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
     reasons = []
     for ioengine in (wanted,) if wanted else IO_ENGINES:
-        reason = _why_not(path, block_bytes, ioengine)
+        reason = _why_not(path, block_bytes, ioengine, jobs, io_depth)
         if reason is None:
             return ioengine
         reasons.append(f"{ioengine}: {reason}")
     raise EngineError(f"fio cannot read {path} ({'; '.join(reasons)})")
 
 
-def _why_not(path: str, block_bytes: int, ioengine: str) -> str | None:
+def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: int) -> str | None:
     """Read a few blocks with fio; what went wrong, or None."""
     answer = run_command(
         [
@@ -63,6 +68,8 @@ def _why_not(path: str, block_bytes: int, ioengine: str) -> str | None:
             "--rw=read",
             f"--bs={block_bytes}",
             f"--size={8 * block_bytes}",
+            f"--numjobs={jobs}",
+            f"--iodepth={io_depth}",
             "--direct=1",
             "--thread=1",
             "--readonly",
