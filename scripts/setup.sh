@@ -86,5 +86,6 @@ else
     set -- --extra report --no-dev
 fi
 # The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
-$uv sync --quiet --frozen --python-preference system "$@"
+# Certificates from the system: a company's own authority is known there only.
+UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} $uv sync --quiet --frozen --python-preference system "$@"
 touch "$stamp"
