@@ -1,0 +1,115 @@
+"""The disclosure header: what was tested, with what, on what (PTS.md 4)."""
+
+from __future__ import annotations
+
+from tkperf.analysis.results import RunResult
+from tkperf.report.wording import (
+    NOT_KNOWN,
+    format_fact,
+    format_known_capacity,
+    format_moment,
+)
+from tkperf.units import format_capacity
+
+Facts = tuple[tuple[str, str], ...]
+
+
+def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
+    """Blocks of named facts, a block with one unnamed fact being a long text."""
+    info, device, host = result.info, result.info.device, result.info.host
+    profile = info.profile
+    purges = {
+        section.purge.method
+        for test in result.tests
+        for section in test.sections
+        if section.purge is not None
+    }
+    demand = _table(profile, "demand")
+    wipc = _table(profile, "preconditioning")
+    sector = f"{format_fact(device.get('logical_block_bytes'))} / "
+    sector += f"{format_fact(device.get('physical_block_bytes'))} bytes"
+    return (
+        (
+            "Test run",
+            (
+                ("Test run date", format_moment(info.started_utc)),
+                ("Ended", format_moment(result.ended_utc)),
+                ("Profile", f"{info.profile_name}: {format_fact(profile.get('title'))}"),
+                ("Test software", f"tkperf {info.tkperf_version}"),
+                ("Load generator", f"{format_fact(info.fio_version)}, {info.engine}, direct I/O"),
+            ),
+        ),
+        (
+            "Device under test",
+            (
+                ("Model", format_fact(device.get("model"))),
+                ("Serial number", format_fact(device.get("serial"))),
+                ("Firmware", format_fact(device.get("firmware"))),
+                ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
+                ("Sector, logical / physical", sector),
+                ("Interface", format_fact(device.get("interface"))),
+                ("Kind", format_fact(device.get("kind"))),
+                ("Path", format_fact(device.get("path"))),
+                ("Backed by", format_fact(device.get("backing"))),
+                ("Write cache (kernel)", format_fact(device.get("write_cache"))),
+                ("I/O scheduler", format_fact(device.get("scheduler"))),
+                ("Purge method", ", ".join(sorted(purges)) or "not purged"),
+            ),
+        ),
+        (
+            "Set-up",
+            (
+                ("Data pattern", "random, new for every write"),
+                (
+                    "Active range",
+                    f"{format_capacity(info.active_range_length_bytes)} from byte "
+                    f"{info.active_range_offset_bytes}",
+                ),
+                (
+                    "Preconditioning (WIPC)",
+                    f"{format_fact(wipc.get('passes'))} x the active range, SEQ "
+                    f"{format_fact(wipc.get('block_size_kib'))} KiB writes",
+                ),
+                ("Threads / queue depth", f"TC {demand.get('jobs')} / QD {demand.get('io_depth')}"),
+                ("Latency test", "TC 1 / QD 1" if _latency_is_single(profile) else "see profile"),
+            ),
+        ),
+        (
+            "Test platform",
+            (
+                ("Host", format_fact(host.get("hostname"))),
+                ("Motherboard", format_fact(host.get("motherboard"))),
+                (
+                    "CPU",
+                    f"{format_fact(host.get('cpu_model'))}, {format_fact(host.get('cpu_threads'))} threads",
+                ),
+                ("Memory", format_known_capacity(host.get("memory_bytes"))),
+                ("Operating system", format_fact(host.get("operating_system"))),
+                ("Kernel", format_fact(host.get("kernel"))),
+                ("Virtual machine", "yes" if host.get("virtual_machine") else NOT_KNOWN),
+            ),
+        ),
+        *_long_texts(result),
+    )
+
+
+def _long_texts(result: RunResult) -> tuple[tuple[str, Facts], ...]:
+    """Facts that need a block of their own; left out where there are none."""
+    info = result.info
+    texts = (
+        ("Command line", " ".join(info.command_line)),
+        ("Kernel command line", info.host.get("kernel_command_line")),
+        ("Device description", info.device_description),
+        ("Feature matrix", info.feature_matrix),
+    )
+    return tuple((title, (("", str(text)),)) for title, text in texts if text)
+
+
+def _table(profile: dict[str, object], name: str) -> dict[str, object]:
+    table = profile.get(name)
+    return table if isinstance(table, dict) else {}
+
+
+def _latency_is_single(profile: dict[str, object]) -> bool:
+    table = _table(profile, "latency")
+    return (table.get("jobs"), table.get("io_depth")) == (1, 1)

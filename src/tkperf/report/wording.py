@@ -1,0 +1,37 @@
+"""How a report words facts and numbers."""
+
+from __future__ import annotations
+
+from tkperf.analysis.results import SectionResult
+from tkperf.units import format_capacity
+
+NOT_KNOWN = "not known"
+NOT_MEASURED = "-"
+
+
+def format_moment(utc: str | None) -> str:
+    """``2026-11-20 23:41:40 UTC`` of an ISO 8601 time in UTC."""
+    return NOT_KNOWN if utc is None else f"{utc[:10]} {utc[11:19]} UTC"
+
+
+def format_gap(gap_s: float) -> str:
+    """The longest time between two steps; steps may overlap by a moment."""
+    return "none" if gap_s <= 0 else f"{gap_s * 1000:.1f} ms"
+
+
+def format_fact(value: object) -> str:
+    return NOT_KNOWN if value is None or value == "" else str(value)
+
+
+def format_known_capacity(value: object) -> str:
+    return format_capacity(value) if isinstance(value, int | float) else NOT_KNOWN
+
+
+def format_number(value: float | None, digits: int) -> str:
+    return NOT_MEASURED if value is None else f"{value:,.{digits}f}"
+
+
+def describe_state(section: SectionResult) -> str:
+    if section.verdict is None:
+        return "no rule"
+    return "reached" if section.verdict.reached else "NOT reached"
