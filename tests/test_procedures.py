@@ -133,7 +133,8 @@ def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
     )
     assert len(rounds(phases)[0].steps) == 49
     assert verdicts[-1].average == 777.0
-    assert any("0.5 KiB" in warning and "iops" in warning for warning in warnings)
+    assert warnings.keys() == {"iops", "lat"}
+    assert "block size 0.5 KiB left out" in warnings["iops"]
 
 
 def test_throughput_purges_and_preconditions_before_each_block_size() -> None:

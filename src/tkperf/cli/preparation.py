@@ -68,7 +68,7 @@ def prepare(options: SsdOptions) -> Preparation:
         profile=profile,
         tests=tests,
         active_range=active_range,
-        warnings=warnings,
+        warnings=tuple(text for test, text in warnings.items() if test in wanted),
     )
 
 

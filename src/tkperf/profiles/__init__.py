@@ -280,18 +280,18 @@ def apply_options(
     )
 
 
-def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, tuple[str, ...]]:
+def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, dict[str, str]]:
     """Drop block sizes that the device cannot address, with a warning for each test.
 
     A 4Kn device drops 0.5 KiB and goes on tracking 4 KiB, which is found by key.
 
     Returns:
-        The profile that fits, and the warnings that a result must show.
+        The profile that fits, and for each test that lost a block size the warning to show.
 
     Raises:
         UsageError: a tracked or sole block size is below the sector size.
     """
-    warnings: list[str] = []
+    warnings: dict[str, str] = {}
 
     def fitting(
         test: str, sizes_kib: tuple[float, ...], tracked_kib: float | None
@@ -306,7 +306,7 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, 
             format_block_size_kib(round(size * KIB)) for size in sizes_kib if size not in kept
         ]
         if dropped:
-            warnings.append(
+            warnings[test] = (
                 f"{test}: block size {', '.join(dropped)} KiB left out, the device's logical "
                 f"sector is {logical_block_bytes} bytes"
             )
@@ -331,7 +331,7 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, 
             throughput, block_sizes_kib=fitting("tp", throughput.block_sizes_kib, None)
         ),
     )
-    return fitted, tuple(warnings)
+    return fitted, warnings
 
 
 def tracked_cell(table: IopsTable | LatencyTable) -> Cell:

@@ -214,8 +214,10 @@ def response_time_histogram(section: SectionResult, title: str) -> Spec:
                         "field": "count",
                         "type": "quantitative",
                         "title": "I/Os",
-                        "scale": {"type": "symlog"},
+                        "scale": {"type": "symlog", "domainMin": 0},
+                        "axis": {"values": [10**power for power in range(10)], "format": ",d"},
                     },
+                    "y2": {"datum": 0},
                     "tooltip": _tooltip(
                         ("lower", "from us"),
                         ("upper", "to us"),
