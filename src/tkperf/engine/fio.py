@@ -33,7 +33,7 @@ from tkperf.phases import Continuous, Fill
 from tkperf.workload import Access, Step, Workload
 
 # fio needs about a third of a second from its start to the gate; the rest is margin.
-PREPARE_AHEAD_S = 1.0
+PREPARE_AHEAD_S = 1.5
 # Output is not read in the last moments before a hand-over, so that parsing cannot delay it.
 QUIET_BEFORE_HANDOVER_S = 0.02
 # The interval of fio's reports.

@@ -51,14 +51,18 @@ class _Job(msgspec.Struct):
 
 class _Document(msgspec.Struct):
     jobs: list[_Job]
-    fio_version: str = msgspec.field(name="fio version", default="")
+    timestamp_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """fio's cumulative counters at one moment. ``elapsed_s`` counts from the first I/O."""
+    """fio's cumulative counters at one moment.
+
+    ``elapsed_s`` counts from the first I/O; ``wall_clock_s`` is when fio took the reading.
+    """
 
     elapsed_s: float
+    wall_clock_s: float
     read: IoStats
     write: IoStats
     job_bytes: tuple[int, ...]
@@ -68,6 +72,7 @@ class Reading:
 
 NOTHING_YET = Reading(
     elapsed_s=0.0,
+    wall_clock_s=0.0,
     read=NO_IO,
     write=NO_IO,
     job_bytes=(),
@@ -107,7 +112,8 @@ def parse_document(document: bytes) -> Reading:
         EngineError: not a document of fio's, or one without the histogram this needs.
     """
     try:
-        jobs = msgspec.json.decode(document, type=_Document).jobs
+        decoded = msgspec.json.decode(document, type=_Document)
+        jobs = decoded.jobs
         if not jobs:
             raise EngineError("fio printed a status without jobs")
         read, write = NO_IO, NO_IO
@@ -118,6 +124,7 @@ def parse_document(document: bytes) -> Reading:
     cpu_percents = [job.usr_cpu + job.sys_cpu for job in jobs]
     return Reading(
         elapsed_s=max(max(job.read.runtime, job.write.runtime) for job in jobs) / 1000,
+        wall_clock_s=decoded.timestamp_ms / 1000,
         read=read,
         write=write,
         job_bytes=tuple(job.read.io_bytes + job.write.io_bytes for job in jobs),

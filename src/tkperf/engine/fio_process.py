@@ -51,6 +51,7 @@ class FioProcess:
         self.released_s: float | None = None
         self.began_s = 0.0
         self._began = False
+        self._released_wall_clock_s = 0.0
         self.ended_s: float | None = None
         with self._stderr_path.open("wb") as stderr:
             self._process = start_process(
@@ -83,6 +84,7 @@ class FioProcess:
         """Open the gate: fio's first I/O follows within milliseconds."""
         self._gate.open()
         self.released_s = self.began_s = self._silent_since_s = time.monotonic()
+        self._released_wall_clock_s = time.time()
 
     def read_until(self, deadline_s: float, on_reading: OnReading) -> bool:
         """Take in fio's output until a moment on the monotonic clock; False if fio ended before."""
@@ -145,11 +147,20 @@ class FioProcess:
             on_reading(self.last)
 
     def _note_beginning(self) -> None:
-        """A host too busy to let fio begin at once must not hide that: believe fio's own clock."""
-        began_s = time.monotonic() - self.last.elapsed_s
-        if self.last.elapsed_s > 0 and began_s > self.began_s + LATE_S and not self._began:
-            self.began_s = began_s
-        self._began = self._began or self.last.elapsed_s > 0
+        """A host too busy to let fio begin at once must not hide that: believe fio's own clock.
+
+        A reading taken in late only looks late by our clock, and a clock that was set only by the
+        wall's; so both must say it.
+        """
+        if self._began or self.last.elapsed_s <= 0 or self.released_s is None:
+            return
+        self._began = True
+        late_s = min(
+            time.monotonic() - self.last.elapsed_s - self.released_s,
+            self.last.wall_clock_s - self.last.elapsed_s - self._released_wall_clock_s,
+        )
+        if late_s > LATE_S:
+            self.began_s = self.released_s + late_s
 
     def _require_success(self) -> None:
         try:

@@ -160,7 +160,10 @@ def _stream(section: SectionResult, key: str) -> Parts:
     figures.append(
         ChartView(
             key=f"{key}rth",
-            text="I/Os by response time, and the share of I/Os that took no longer.",
+            text=(
+                "I/Os by response time, and the share of I/Os that took no longer. Buckets are 1/64 of "
+                "the response time wide or less, and counts step where the width doubles."
+            ),
             spec=charts.response_time_histogram(
                 section, f"Response time histogram: {section.workload}"
             ),

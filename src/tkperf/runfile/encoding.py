@@ -1,6 +1,7 @@
 """Histograms and samples as small byte strings. Format described in docs/run-file.md.
 
-All integers are unsigned LEB128 varints; a blob is one raw LZMA2 stream of them.
+Numbers are unsigned LEB128 varints, tables of counts are byte planes; a blob is one raw LZMA2
+stream of them.
 """
 
 from __future__ import annotations
@@ -9,55 +10,127 @@ import lzma
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tkperf.errors import RunFileError
-from tkperf.histogram import Histogram
+from tkperf.histogram import (
+    BUCKET_LOWER_NS,
+    BUCKET_UPPER_NS,
+    BUCKETS,
+    Histogram,
+    IntArray,
+    bucket_of_ns,
+)
 from tkperf.measurement import NO_IO, IoStats, Sample
 
 # Measured on per-second histograms: LZMA with these settings beats zlib and bz2.
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
 
 
+# A group of buckets in a sample's histogram is at most this fraction of its lower edge wide.
+COARSE_WIDTH = 1 / 16
+
+
+def _build_coarse_buckets() -> IntArray:
+    """For each bucket the one that stands for its group: the bucket at the group's middle."""
+    middles = np.arange(BUCKETS, dtype=np.int64)
+    first = 0
+    while first < BUCKETS:
+        lower = int(BUCKET_LOWER_NS[first])
+        widest = lower + max(1, int(lower * COARSE_WIDTH))
+        end = int(np.searchsorted(BUCKET_UPPER_NS, widest, side="left"))
+        end = max(end, first + 1)
+        middle_ns = (lower + int(BUCKET_UPPER_NS[end - 1]) + 1) // 2
+        middles[first:end] = bucket_of_ns(middle_ns)
+        first = end
+    return middles
+
+
+_COARSE_BUCKETS = _build_coarse_buckets()
+
+
+def coarsen(histogram: Histogram) -> Histogram:
+    """The same I/Os in buckets of at most 1/16 of their value, as samples are kept."""
+    dense = np.zeros(BUCKETS, dtype=np.int64)
+    np.add.at(dense, _COARSE_BUCKETS[histogram.indices], histogram.counts)
+    return Histogram.from_dense(dense)
+
+
+class _Numbers:
+    """Takes numbers and tables from an unpacked blob, in the order in which they were put in."""
+
+    def __init__(self, blob: bytes) -> None:
+        try:
+            self._data = lzma.decompress(blob, format=lzma.FORMAT_RAW, filters=_FILTERS)
+        except (lzma.LZMAError, EOFError) as error:
+            raise RunFileError(f"the run file holds a damaged histogram: {error}") from error
+        self._at = 0
+
+    def one(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self._take(1)[0]
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+            shift += 7
+
+    def many(self, count: int) -> list[int]:
+        return [self.one() for _ in range(count)]
+
+    def table(self, rows: int, columns: int) -> IntArray:
+        """Byte planes, the lowest first: rows x columns numbers."""
+        table = np.zeros(rows * columns, dtype=np.int64)
+        for plane in range(self.one()):
+            piece = np.frombuffer(self._take(rows * columns), dtype=np.uint8)
+            table |= piece.astype(np.int64) << (8 * plane)
+        return table.reshape(rows, columns)
+
+    def _take(self, size: int) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        if len(piece) < size:
+            raise RunFileError("the run file holds a histogram that ends early")
+        self._at += size
+        return piece
+
+
 def encode_histogram(histogram: Histogram) -> bytes | None:
     """Bucket count, distances between bucket indices, counts. None when empty."""
     if not histogram.total:
         return None
-    gaps = np.diff(histogram.indices, prepend=0)
-    return _pack([histogram.indices.size, *gaps.tolist(), *histogram.counts.tolist()])
+    return _pack(_indices(histogram.indices) + _varints(histogram.counts.tolist()))
 
 
 def decode_histogram(blob: bytes | None) -> Histogram:
-    """Raises RunFileError when the blob is damaged."""
+    """Raises RunFileError or ValueError when the blob is damaged."""
     if blob is None:
         return Histogram()
-    numbers = _unpack(blob)
-    size = next(numbers)
-    indices = np.cumsum([next(numbers) for _ in range(size)])
-    return Histogram(indices, [next(numbers) for _ in range(size)])
+    numbers = _Numbers(blob)
+    indices = _take_indices(numbers)
+    return Histogram(indices, numbers.many(indices.size))
 
 
 def encode_sample_details(samples: Sequence[Sample]) -> bytes | None:
     """What the sample rows leave out: extremes and histograms (coarsened), read then write."""
     if not samples:
         return None
-    numbers: list[int] = []
+    data = bytearray()
     for side in ([sample.read for sample in samples], [sample.write for sample in samples]):
-        histograms = [stats.histogram.coarsened() for stats in side]
-        filled = sorted({int(index) for histogram in histograms for index in histogram.indices})
-        numbers.append(len(filled))
-        numbers += [b - a for a, b in zip([0, *filled], filled, strict=False)]
-        table = np.zeros((len(filled), len(side)), dtype=np.int64)
-        for column, histogram in enumerate(histograms):
-            table[np.searchsorted(filled, histogram.indices), column] = histogram.counts
-        numbers += table.ravel().tolist()
-        for stats in side:
-            # 0 stands for "not measured", so values are stored plus one.
-            numbers += [
-                stats.latency_ios,
-                0 if stats.latency_min_ns is None else stats.latency_min_ns + 1,
-                0 if stats.latency_max_ns is None else stats.latency_max_ns + 1,
-            ]
-    return _pack(numbers)
+        histograms = [coarsen(stats.histogram) for stats in side]
+        filled = np.unique(np.concatenate([histogram.indices for histogram in histograms]))
+        table = np.zeros((len(side), filled.size), dtype=np.int64)
+        for row, histogram in enumerate(histograms):
+            table[row, np.searchsorted(filled, histogram.indices)] = histogram.counts
+        data += _indices(filled) + _planes(table)
+        # fio's latency count trails its I/O count by little, so the difference is mostly 0.
+        data += _varints(_zigzag(stats.ios - stats.latency_ios) for stats in side)
+        # 0 stands for "not measured", so values are stored plus one.
+        for extremes in (
+            [stats.latency_min_ns for stats in side],
+            [stats.latency_max_ns for stats in side],
+        ):
+            data += _varints(0 if value is None else value + 1 for value in extremes)
+    return _pack(bytes(data))
 
 
 SampleRow = tuple[int, int, int | None, int | None, int | None, int | None, int | None, int | None]
@@ -84,13 +157,13 @@ def decode_samples(rows: Sequence[SampleRow], details: bytes | None) -> tuple[Sa
     """The samples of a step, from its rows in order and its details.
 
     Raises:
-        RunFileError: the details are damaged or do not fit the rows.
+        RunFileError, ValueError: the details are damaged or do not fit the rows.
     """
     if not rows:
         return ()
     if details is None:
         raise RunFileError("the run file lacks the details of samples it holds")
-    numbers = _unpack(details)
+    numbers = _Numbers(details)
     sides = [
         _decode_side([row[2 + 3 * side : 5 + 3 * side] for row in rows], numbers) for side in (0, 1)
     ]
@@ -100,25 +173,24 @@ def decode_samples(rows: Sequence[SampleRow], details: bytes | None) -> tuple[Sa
     )
 
 
-def _decode_side(columns: Sequence[Sequence[int | None]], numbers: Iterator[int]) -> list[IoStats]:
-    size = next(numbers)
-    filled = np.cumsum([next(numbers) for _ in range(size)], dtype=np.int64)
-    count = size * len(columns)
-    table = np.fromiter(numbers, dtype=np.int64, count=count).reshape(size, len(columns))
+def _decode_side(columns: Sequence[Sequence[int | None]], numbers: _Numbers) -> list[IoStats]:
+    size = len(columns)
+    filled = _take_indices(numbers)
+    table = numbers.table(size, filled.size)
+    trailing = [_unzigzag(number) for number in numbers.many(size)]
+    minima, maxima = numbers.many(size), numbers.many(size)
     side = []
-    for column, (ios, bytes_, latency_sum_ns) in enumerate(columns):
-        latency_ios, minimum, maximum = next(numbers), next(numbers), next(numbers)
-        counts = table[:, column]
-        kept = np.flatnonzero(counts)
+    for row, (ios, bytes_, latency_sum_ns) in enumerate(columns):
+        kept = np.flatnonzero(table[row])
         side.append(
             IoStats(
                 ios=ios or 0,
                 bytes=bytes_ or 0,
-                latency_ios=latency_ios,
+                latency_ios=(ios or 0) - trailing[row],
                 latency_sum_ns=latency_sum_ns or 0,
-                latency_min_ns=minimum - 1 if minimum else None,
-                latency_max_ns=maximum - 1 if maximum else None,
-                histogram=Histogram(filled[kept], counts[kept]),
+                latency_min_ns=minima[row] - 1 if minima[row] else None,
+                latency_max_ns=maxima[row] - 1 if maxima[row] else None,
+                histogram=Histogram(filled[kept], table[row, kept]),
             )
         )
     return side
@@ -130,10 +202,41 @@ def compress(data: bytes) -> bytes | None:
 
 
 def decompress(blob: bytes | None) -> bytes:
-    return lzma.decompress(blob) if blob else b""
+    """Raises RunFileError when the blob is damaged."""
+    try:
+        return lzma.decompress(blob) if blob else b""
+    except (lzma.LZMAError, EOFError) as error:
+        raise RunFileError(f"the run file holds damaged output of fio: {error}") from error
 
 
-def _pack(numbers: Iterable[int]) -> bytes:
+def _indices(indices: IntArray) -> bytes:
+    """How many, then the distance of each from the one before, the first from 0."""
+    return _varints([indices.size, *np.diff(indices, prepend=0).tolist()])
+
+
+def _take_indices(numbers: _Numbers) -> IntArray:
+    return np.cumsum(numbers.many(numbers.one()), dtype=np.int64)
+
+
+def _planes(table: NDArray[np.int64]) -> bytes:
+    """How many byte planes, then each, the lowest first, row after row."""
+    highest = int(table.max(initial=0))
+    planes = (highest.bit_length() + 7) // 8
+    return bytes([planes]) + b"".join(
+        ((table >> (8 * plane)) & 0xFF).astype(np.uint8).tobytes() for plane in range(planes)
+    )
+
+
+def _zigzag(number: int) -> int:
+    """0, -1, 1, -2 ... as 0, 1, 2, 3 ..."""
+    return 2 * number if number >= 0 else -2 * number - 1
+
+
+def _unzigzag(number: int) -> int:
+    return -(number + 1) // 2 if number % 2 else number // 2
+
+
+def _varints(numbers: Iterable[int]) -> bytes:
     out = bytearray()
     for number in numbers:
         rest = number
@@ -141,23 +244,8 @@ def _pack(numbers: Iterable[int]) -> bytes:
             out.append(rest & 0x7F | 0x80)
             rest >>= 7
         out.append(rest)
-    return lzma.compress(bytes(out), format=lzma.FORMAT_RAW, filters=_FILTERS)
+    return bytes(out)
 
 
-def _unpack(blob: bytes) -> Iterator[int]:
-    try:
-        data = lzma.decompress(blob, format=lzma.FORMAT_RAW, filters=_FILTERS)
-    except lzma.LZMAError as error:
-        raise RunFileError(f"the run file holds a damaged histogram: {error}") from error
-
-    def numbers() -> Iterator[int]:
-        number = shift = 0
-        for byte in data:
-            number |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                yield number
-                number = shift = 0
-        raise RunFileError("the run file holds a histogram that ends early")
-
-    return numbers()
+def _pack(data: bytes) -> bytes:
+    return lzma.compress(data, format=lzma.FORMAT_RAW, filters=_FILTERS)
