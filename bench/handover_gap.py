@@ -154,9 +154,10 @@ def run_tkperf(
     permit = grant_permit(read_identity(device), confirmed_id=device).redeem()
     active = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
     engine = DecidingEngine(
-        FioTarget(path=device, ioengine="io_uring", active_range=active),
+        permit,
+        ioengine="io_uring",
+        active_range=active,
         version=find_fio_version(),
-        device=device,
         cpus=2,
     )
     engine.first_step = steps[0]

@@ -21,7 +21,6 @@ from tkperf.cli.session import _PermittedTarget
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.fio_job import FioTarget
 from tkperf.events import Event, PurgeEnded, StepEnded
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
@@ -363,9 +362,10 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
     permit = grant_permit(read_identity(device), confirmed_id=str(device)).redeem()
     active = ActiveRange(offset_bytes=0, length_bytes=permit.identity.capacity_bytes)
     engine = FioEngine(
-        FioTarget(path=str(device), ioengine="libaio", active_range=active),
+        permit,
+        ioengine="libaio",
+        active_range=active,
         version="",
-        device=str(device),
         cpus=2,
     )
     try:

@@ -18,7 +18,10 @@ from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, r
 from tkperf.device.permit import ErasePermit, grant_permit
 from tkperf.device.purge import purge
 from tkperf.device.safety import Reason, find_objections
+from tkperf.engine.fio import FioEngine
 from tkperf.errors import DeviceError, RefusedError
+from tkperf.phases import Fill
+from tkperf.workload import Access, ActiveRange, Workload
 
 MakeLoop = Callable[..., Path]
 
@@ -181,6 +184,30 @@ def test_a_permit_cannot_be_made_by_hand(scratch: Path) -> None:
         ErasePermit(read_identity(scratch), 0, made_by=object())
 
 
+def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
+    """fio is not started for a permit that was not redeemed, or was given back."""
+    permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch))
+    workload = Workload(
+        access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
+    )
+    engine = FioEngine(
+        permit,
+        ioengine="libaio",
+        active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 20),
+        version="",
+        cpus=1,
+    )
+    fill = Fill(section="s", workload=workload, passes=1)
+    with pytest.raises(RefusedError, match="only while a permit"):
+        engine.fill(fill, then=None, on_sample=lambda _: None)
+    permit.redeem()
+    permit.release()
+    with pytest.raises(RefusedError, match="only while a permit"):
+        engine.fill(fill, then=None, on_sample=lambda _: None)
+    engine.close()
+    assert set(scratch.read_bytes()) == {0xA5}
+
+
 def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
     """Used once; after release it permits nothing."""
     permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch))
@@ -188,7 +215,7 @@ def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
     with pytest.raises(RefusedError, match="one run"):
         permit.redeem()
     permit.release()
-    with pytest.raises(RefusedError, match="given back"):
+    with pytest.raises(RefusedError, match="only while a permit"):
         purge(permit)
     assert set(scratch.read_bytes()) == {0xA5}
 

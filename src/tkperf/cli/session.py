@@ -26,7 +26,6 @@ from tkperf.device.purge import purge
 from tkperf.device.safety import find_objections
 from tkperf.engine import Engine
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.fio_job import FioTarget
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
 from tkperf.engine.simulated import SimulatedEngine, find_preset
 from tkperf.errors import RefusedError, RunFileError, TkperfError
@@ -158,12 +157,13 @@ def _execute(options: SsdOptions, preparation: Preparation) -> None:
             io_depth=preparation.profile.demand.io_depth,
         )
         engine = FioEngine(
-            FioTarget(path=identity.path, ioengine=ioengine, active_range=active_range),
+            permit.redeem(),
+            ioengine=ioengine,
+            active_range=active_range,
             version=version,
-            device=identity.path,
             cpus=len(os.sched_getaffinity(0)),
         )
-        target = _PermittedTarget(permit.redeem(), options.no_purge)
+        target = _PermittedTarget(permit, options.no_purge)
         _run(options, preparation, engine, target, ioengine)
     finally:
         permit.release()

@@ -44,6 +44,13 @@ class ErasePermit:
         self._redeemed = True
         return self
 
+    def require_in_use(self) -> None:
+        """Raises RefusedError unless the permit was redeemed and not yet given back."""
+        if not self._redeemed or self._hold < 0:
+            raise RefusedError(
+                f"{self.identity.path} is written to only while a permit to erase it is in use"
+            )
+
     def recheck(self) -> None:
         """Look again, just before a destructive act.
 
@@ -51,8 +58,7 @@ class ErasePermit:
             DeviceError: the device is gone or is another one than was confirmed.
             RefusedError: somebody has begun to use it.
         """
-        if self._hold < 0:
-            raise RefusedError("the permit to erase was given back")
+        self.require_in_use()
         now = read_identity(self.identity.path)
         if not is_same_device(now, self.identity):
             raise DeviceError(

@@ -1,7 +1,7 @@
 """The fio engine: steps handed over without idle time, streams cut into slices.
 
 Separate fio processes would leave the device idle for a third of a second between steps. So the
-next step's fio is started about a second early and waits at its gate; when the current step's
+next step's fio is started some seconds early and waits at its gate; when the current step's
 planned end comes, the gate opens while the old fio is still writing its report.
 """
 
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tkperf.device.permit import ErasePermit
 from tkperf.engine import Execution, Next, OnSample
 from tkperf.engine.fio_job import FioTarget, count_threads, render_fill_job, render_step_job
 from tkperf.engine.fio_output import (
@@ -30,10 +31,11 @@ from tkperf.engine.sequential import SequentialCursors
 from tkperf.errors import EngineError
 from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Continuous, Fill
-from tkperf.workload import Access, Step, Workload
+from tkperf.workload import Access, ActiveRange, Step, Workload
 
-# fio needs about a third of a second from its start to the gate; the rest is margin.
-PREPARE_AHEAD_S = 1.5
+# fio needs a third of a second from its start to the gate, and several times that on a host whose
+# CPUs the step under way keeps busy.
+PREPARE_AHEAD_S = 3.0
 # Output is not read in the last moments before a hand-over, so that parsing cannot delay it.
 QUIET_BEFORE_HANDOVER_S = 0.02
 # The interval of fio's reports.
@@ -102,21 +104,34 @@ class _Stream:
 
 
 class FioEngine:
-    """Runs one device. Not thread-safe; one step at a time, plus one waiting at its gate."""
+    """Runs one device. Not thread-safe; one step at a time, plus one waiting at its gate.
+
+    There is no engine without a permit: it writes to the device that the permit names, and only
+    while the permit is in use.
+    """
 
     name = "fio"
 
-    def __init__(self, target: FioTarget, *, version: str, device: str, cpus: int) -> None:
+    def __init__(
+        self,
+        permit: ErasePermit,
+        *,
+        ioengine: str,
+        active_range: ActiveRange,
+        version: str,
+        cpus: int,
+    ) -> None:
         self.version: str | None = version
-        self._target = target
-        self._device = device
+        self._permit = permit
+        self._device = permit.identity.path
+        self._target = FioTarget(path=self._device, ioengine=ioengine, active_range=active_range)
         self._cpus = cpus
         self._folder = Path(tempfile.mkdtemp(prefix="tkperf-", dir=_memory_folder()))
         self._started = 0
         self._prepared: _Prepared | None = None
         self._current: FioProcess | None = None
         self._stream: _Stream | None = None
-        self._cursors = SequentialCursors(target.active_range)
+        self._cursors = SequentialCursors(active_range)
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
@@ -163,11 +178,8 @@ class FioEngine:
             process.began_s + step.duration_s - PREPARE_AHEAD_S, recorder
         ):
             self._prepare_next(then, step)
-        end_s = process.began_s + step.duration_s
-        if process.read_until(end_s - QUIET_BEFORE_HANDOVER_S, recorder):
-            time.sleep(max(0.0, end_s - time.monotonic()))
-            if then and then.certain and self._prepared:
-                self.start_next()
+        if self._run_to_planned_end(process, step, recorder) and then and then.certain:
+            self.start_next()
         process.read_to_end(recorder)
         require_whole_ios(process.last, step.workload, self._device)
         if step.workload.access is Access.SEQUENTIAL:
@@ -177,6 +189,20 @@ class FioEngine:
             recorder.measurement(process.last, self._cpus),
             render_step_job(step, self._target, starts_bytes=prepared.starts_bytes),
         )
+
+    def _run_to_planned_end(self, process: FioProcess, step: Step, recorder: _Recorder) -> bool:
+        """Take in readings until just before the end, then wait; False if fio ended before."""
+
+        def left_s() -> float:
+            # A reading may tell that the step began late and so ends late.
+            return process.began_s + step.duration_s - time.monotonic()
+
+        while left_s() > QUIET_BEFORE_HANDOVER_S:
+            until_s = time.monotonic() + left_s() - QUIET_BEFORE_HANDOVER_S
+            if not process.read_until(until_s, recorder):
+                return False
+        time.sleep(max(0.0, left_s()))
+        return True
 
     def start_next(self) -> None:
         if self._prepared is not None and self._prepared.process.released_s is None:
@@ -219,6 +245,7 @@ class FioEngine:
 
     def _start(self, render: Callable[[str], str]) -> FioProcess:
         """Start fio, waiting at its gate. ``render`` makes the job from the gate's command."""
+        self._permit.require_in_use()
         self._started += 1
         name = f"{self._started:05d}"
         gate = Gate(self._folder, name)
