@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from tkperf.engine import Engine, Execution, Next, OnSample
-from tkperf.errors import Interrupted, TkperfError
+from tkperf.errors import EngineError, Interrupted, TkperfError
 from tkperf.events import (
     Event,
     Judged,
@@ -134,6 +134,10 @@ class _TestRun:
             status = RunStatus.COMPLETE
         except KeyboardInterrupt:
             status = RunStatus.INTERRUPTED
+            raise
+        except EngineError:
+            # A device that vanished or was swapped explains it better than fio's words.
+            self.run.target.recheck()
             raise
         finally:
             self.run.emit(
