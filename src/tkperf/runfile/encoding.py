@@ -95,10 +95,11 @@ class _Numbers:
 
 
 def encode_histogram(histogram: Histogram) -> bytes | None:
-    """Bucket count, distances between bucket indices, counts. None when empty."""
+    """Bucket count, distances between bucket indices, steps between counts. None when empty."""
     if not histogram.total:
         return None
-    return _pack(_indices(histogram.indices) + _varints(histogram.counts.tolist()))
+    steps = np.diff(histogram.counts, prepend=0)
+    return _pack(_indices(histogram.indices) + _planes(_zigzag(steps).reshape(1, -1)))
 
 
 def decode_histogram(blob: bytes | None) -> Histogram:
@@ -107,7 +108,8 @@ def decode_histogram(blob: bytes | None) -> Histogram:
         return Histogram()
     numbers = _Numbers(blob)
     indices = _take_indices(numbers)
-    return Histogram(indices, numbers.many(indices.size))
+    steps = _unzigzag(numbers.table(1, indices.size)[0])
+    return Histogram(indices, np.cumsum(steps))
 
 
 def encode_sample_details(samples: Sequence[Sample]) -> bytes | None:
@@ -123,7 +125,8 @@ def encode_sample_details(samples: Sequence[Sample]) -> bytes | None:
             table[row, np.searchsorted(filled, histogram.indices)] = histogram.counts
         data += _indices(filled) + _planes(table)
         # fio's latency count trails its I/O count by little, so the difference is mostly 0.
-        data += _varints(_zigzag(stats.ios - stats.latency_ios) for stats in side)
+        trailing = np.array([stats.ios - stats.latency_ios for stats in side], dtype=np.int64)
+        data += _varints(_zigzag(trailing).tolist())
         # 0 stands for "not measured", so values are stored plus one.
         for extremes in (
             [stats.latency_min_ns for stats in side],
@@ -177,7 +180,7 @@ def _decode_side(columns: Sequence[Sequence[int | None]], numbers: _Numbers) -> 
     size = len(columns)
     filled = _take_indices(numbers)
     table = numbers.table(size, filled.size)
-    trailing = [_unzigzag(number) for number in numbers.many(size)]
+    trailing = _unzigzag(np.array(numbers.many(size), dtype=np.int64)).tolist()
     minima, maxima = numbers.many(size), numbers.many(size)
     side = []
     for row, (ios, bytes_, latency_sum_ns) in enumerate(columns):
@@ -227,13 +230,13 @@ def _planes(table: NDArray[np.int64]) -> bytes:
     )
 
 
-def _zigzag(number: int) -> int:
+def _zigzag(numbers: IntArray) -> IntArray:
     """0, -1, 1, -2 ... as 0, 1, 2, 3 ..."""
-    return 2 * number if number >= 0 else -2 * number - 1
+    return np.where(numbers >= 0, 2 * numbers, -2 * numbers - 1)
 
 
-def _unzigzag(number: int) -> int:
-    return -(number + 1) // 2 if number % 2 else number // 2
+def _unzigzag(numbers: IntArray) -> IntArray:
+    return np.where(numbers % 2, -(numbers + 1) // 2, numbers // 2)
 
 
 def _varints(numbers: Iterable[int]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from tkperf.record import (
     VerdictRecord,
 )
 from tkperf.runfile.encoding import decode_histogram, decode_samples, decompress
-from tkperf.runfile.schema import APPLICATION_ID, VERSION
+from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Access, Workload
 
@@ -48,22 +49,22 @@ class RunFile:
         if not path.is_file():
             raise RunFileError(f"there is no run file {path}")
         with self._guard():
-            # Plain read-write where allowed: after a kill SQLite must roll the journal back.
-            mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
-            self._db = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=10
-            )
-            self._db.row_factory = sqlite3.Row
-            self._db.execute("PRAGMA query_only = ON")
+            self._db = _open(path)
             (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if application_id != APPLICATION_ID:
-            raise RunFileError(f"{path} is not a run file of tkperf")
-        if version > VERSION:
-            raise RunFileError(
-                f"{path} was written by a newer tkperf (format {version}, this one reads up to "
-                f"{VERSION}): update tkperf"
-            )
+            if application_id != APPLICATION_ID:
+                raise RunFileError(
+                    f"{path} is not a run file of tkperf"
+                    + (": it is empty" if path.stat().st_size == 0 else "")
+                )
+            if version > VERSION:
+                raise RunFileError(
+                    f"{path} was written by a newer tkperf (format {version}, this one reads up "
+                    f"to {VERSION}): update tkperf"
+                )
+            if version < VERSION:
+                self._db = _migrated_copy(self._db)
+        self._db.execute("PRAGMA query_only = ON")
 
     def __enter__(self) -> Self:
         return self
@@ -74,6 +75,10 @@ class RunFile:
     def record(self) -> RunRecord:
         """The whole run, its steps without samples and without fio's output."""
         with self._guard():
+            # Asked for first: a writer that ends after it leaves a status that says so. And
+            # before SQLite locks the file: closing any descriptor of it drops such locks.
+            written = self._is_being_written()
+        with self._guard(), self._snapshot():
             facts = {
                 row["key"]: json.loads(row["value"])
                 for row in self._db.execute("SELECT key, value FROM run")
@@ -83,15 +88,13 @@ class RunFile:
             status = RunStatus(facts.pop("status"))
             ended_utc, because = facts.pop("ended_utc"), facts.pop("ended_because")
             facts.pop("tests")
-            alive = status is RunStatus.RUNNING and self._is_being_written()
-            if status is RunStatus.RUNNING and not alive:
-                status, because = RunStatus.INTERRUPTED, KILLED
+            killed = status is RunStatus.RUNNING and not written
             return RunRecord(
                 info=msgspec.convert(facts, RunInfo),
-                status=status,
+                status=RunStatus.INTERRUPTED if killed else status,
                 ended_utc=ended_utc,
-                ended_because=because,
-                tests=tuple(self._test(row, alive) for row in self._rows("test", "id")),
+                ended_because=KILLED if killed else because,
+                tests=tuple(self._test(row, written) for row in self._rows("test", "id")),
                 warnings=tuple(
                     RunWarning(
                         code=row["code"], text=row["text"], test=row["test"], at_s=row["at_s"]
@@ -102,7 +105,7 @@ class RunFile:
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """The seconds of a step, histograms in buckets of at most 1/16 of their value."""
-        with self._guard():
+        with self._guard(), self._snapshot():
             row = self._step_row(test, step)
             rows = self._db.execute(
                 "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
@@ -133,15 +136,15 @@ class RunFile:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
         return row
 
-    def _rows(self, table: str, order: str) -> Iterator[sqlite3.Row]:
-        yield from self._db.execute(f"SELECT * FROM {table} ORDER BY {order}")  # noqa: S608
+    def _rows(self, table: str, order: str) -> list[sqlite3.Row]:
+        return self._db.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()  # noqa: S608
 
-    def _test(self, test: sqlite3.Row, alive: bool) -> TestRecord:
+    def _test(self, test: sqlite3.Row, written: bool) -> TestRecord:
         def rows(query: str) -> list[sqlite3.Row]:
             return self._db.execute(query, (test["id"],)).fetchall()
 
         status = RunStatus(test["status"])
-        if status is RunStatus.RUNNING and not alive:
+        if status is RunStatus.RUNNING and not written:
             status = RunStatus.INTERRUPTED
         outcome = test["outcome"]
         return TestRecord(
@@ -149,7 +152,7 @@ class RunFile:
             status=status,
             started_s=test["started_s"],
             ended_s=test["ended_s"],
-            outcome=None if outcome is None else msgspec.convert(json.loads(outcome), Outcome),
+            outcome=None if outcome is None else _outcome(json.loads(outcome)),
             purges=tuple(
                 PurgeRecord(
                     section=row["section"],
@@ -171,7 +174,7 @@ class RunFile:
                 VerdictRecord(
                     section=row["section"],
                     number=row["number"],
-                    verdict=msgspec.convert(json.loads(row["verdict"]), SteadyStateVerdict),
+                    verdict=_verdict(json.loads(row["verdict"])),
                 )
                 for row in rows("SELECT * FROM verdict WHERE test_id = ? ORDER BY sequence")
             ),
@@ -189,11 +192,70 @@ class RunFile:
         return False
 
     @contextmanager
+    def _snapshot(self) -> Iterator[None]:
+        """All of it as at one moment, whatever is written meanwhile."""
+        self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    @contextmanager
     def _guard(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError, ValueError, KeyError, msgspec.ValidationError) as error:
-            raise RunFileError(f"cannot read {self._path}: {error}") from error
+        except _DAMAGED as error:
+            raise RunFileError(f"cannot read {self._path}: {self._explain(error)}") from error
+
+    def _explain(self, error: Exception) -> str:
+        journal = self._path.with_name(self._path.name + "-journal")
+        if isinstance(error, sqlite3.OperationalError) and journal.exists():
+            return (
+                f"{error}; {journal.name} beside it belongs to it: copy both to a folder you may "
+                "write to and read it there"
+            )
+        if isinstance(error, sqlite3.Error | OSError):
+            return str(error)
+        return f"it is damaged ({error})"
+
+
+# What damaged bytes lead to before anything notices: wrong types, numbers, names, lengths.
+_DAMAGED = (
+    sqlite3.Error,
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    OverflowError,
+    MemoryError,
+    msgspec.ValidationError,
+)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    # Read-write where allowed: after a kill SQLite must roll the journal back.
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    db = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode={'rw' if writable else 'ro'}",
+        uri=True,
+        timeout=10,
+        isolation_level=None,
+    )
+    db.row_factory = sqlite3.Row
+    return db
+
+
+def _migrated_copy(old: sqlite3.Connection) -> sqlite3.Connection:
+    """An older run file brought up to date in memory: the file of an old run never changes."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    copy.row_factory = sqlite3.Row
+    (page_bytes,) = old.execute("PRAGMA page_size").fetchone()
+    copy.execute(f"PRAGMA page_size = {page_bytes}")  # backup() wants the same in memory
+    old.backup(copy)
+    old.close()
+    migrate(copy)
+    return copy
 
 
 def read_run(path: Path) -> RunRecord:
@@ -204,6 +266,28 @@ def read_run(path: Path) -> RunRecord:
     """
     with RunFile(path) as run_file:
         return run_file.record()
+
+
+def _outcome(data: dict[str, Any]) -> Outcome:
+    for section in data["sections"]:
+        if section["verdict"] is not None:
+            section["verdict"] = _with_nan(section["verdict"])
+    return msgspec.convert(data, Outcome)
+
+
+def _verdict(data: dict[str, Any]) -> SteadyStateVerdict:
+    return msgspec.convert(_with_nan(data), SteadyStateVerdict)
+
+
+def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
+    """NaN again where JSON says null and the verdict must have a number."""
+    numbers = ("average", "data_excursion", "allowed_data_excursion", "allowed_slope_excursion")
+    for holder, keys in ((verdict, numbers), (verdict["fit"] or {}, ("slope", "intercept"))):
+        for key in keys:
+            if key in holder and holder[key] is None:
+                holder[key] = math.nan
+    verdict["values"] = [math.nan if value is None else value for value in verdict["values"]]
+    return verdict
 
 
 def _step(row: sqlite3.Row) -> StepRecord:

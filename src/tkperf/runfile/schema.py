@@ -60,12 +60,15 @@ VERSION = len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a new or older database to the current version, each step in its transaction."""
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    """Bring a new or older database to the current version, each step in its transaction.
+
+    A process killed in between leaves a database of the version it had reached.
+    """
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     for number, migration in enumerate(MIGRATIONS[version:], start=version + 1):
         with connection:
-            connection.execute("BEGIN")
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS migration "
                 "(number INTEGER PRIMARY KEY, name TEXT NOT NULL)"

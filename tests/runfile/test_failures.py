@@ -1,0 +1,325 @@
+"""The run file when things go wrong: killed, interrupted, full, locked, damaged, not ours."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import run_info
+from tests.runfile.runs import a_run, a_step
+from tkperf.errors import RunFileError
+from tkperf.events import (
+    RunEnded,
+    RunStarted,
+    StepEnded,
+    TestStarted,
+)
+from tkperf.record import (
+    RunStatus,
+)
+from tkperf.runfile import writer as writing
+from tkperf.runfile.reader import KILLED, RunFile, read_run
+from tkperf.runfile.writer import RunFileWriter
+
+
+def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
+    """A NAME that exists is refused and stays as it is."""
+    path = tmp_path / "a.tkperf"
+    path.write_text("precious")
+    with pytest.raises(RunFileError, match="not overwritten"):
+        RunFileWriter(path)
+    assert path.read_text() == "precious"
+
+
+def test_a_folder_that_does_not_exist_is_a_clear_error(tmp_path: Path) -> None:
+    """The error names the file and the reason."""
+    with pytest.raises(RunFileError, match=r"cannot create .*none/a.tkperf: No such file"):
+        RunFileWriter(tmp_path / "none" / "a.tkperf")
+
+
+def test_a_folder_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    """The error says what to do; this path is forbidden even to root."""
+    (tmp_path / "file").touch()
+    with pytest.raises(RunFileError, match=r"cannot create .*: Not a directory; choose a folder"):
+        RunFileWriter(tmp_path / "file" / "a.tkperf")
+
+
+def test_a_file_that_could_not_be_made_does_not_stand_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failed start the same NAME can be used."""
+
+    def fail(_: sqlite3.Connection) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "migrate", fail)
+        with pytest.raises(RunFileError, match=r"cannot create .*disk is full"):
+            RunFileWriter(tmp_path / "a.tkperf")
+    assert list(tmp_path.iterdir()) == []
+    RunFileWriter(tmp_path / "a.tkperf").close()
+
+
+WRITE_FOR_EVER = """
+import sys; from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tests.runfile.runs import a_step; from tests.builders import run_info
+from tkperf.events import *; from tkperf.runfile.writer import RunFileWriter
+writer = RunFileWriter(Path(sys.argv[1]))
+writer(RunStarted(info=run_info(), tests=("iops",)))
+writer(TestStarted(test="iops", at_s=0))
+for number in range(1, 100000):
+    writer(StepEnded(test="iops", record=a_step(number)))
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("after", [1, 7, 40])
+def test_kill_9_loses_at_most_the_step_under_way(tmp_path: Path, after: int) -> None:
+    """Whatever was acknowledged before the kill is there, and the file says what happened."""
+    path = tmp_path / "a.tkperf"
+    root = str(Path(__file__).parents[2])
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITE_FOR_EVER, path, root], stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout is not None
+    acknowledged = 0
+    while acknowledged < after:
+        acknowledged = int(writer.stdout.readline())
+    assert read_run(path).status is RunStatus.RUNNING
+    os.kill(writer.pid, signal.SIGKILL)
+    acknowledged = max([acknowledged, *map(int, writer.stdout.read().split())])
+    writer.wait()
+    writer.stdout.close()
+    record = read_run(path)
+    assert record.status is RunStatus.INTERRUPTED
+    assert record.ended_because == KILLED
+    assert record.tests[0].status is RunStatus.INTERRUPTED
+    numbers = [step.number for step in record.tests[0].steps]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert acknowledged <= len(numbers) <= acknowledged + 1
+
+
+KILLED_WHILE_WRITING = """
+import os, signal, sys; from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from tests.runfile.runs import a_run, a_step
+from tkperf.events import StepEnded
+from tkperf.runfile import writer as writing
+path, writer = a_run(Path(sys.argv[1]), steps=3)
+writer._db.execute("PRAGMA cache_size = 1")  # pages reach the file before the commit
+writing.sample_rows = lambda samples: os.kill(os.getpid(), signal.SIGKILL)
+writer(StepEnded(test="iops", record=a_step(4, engine_output=os.urandom(3_000_000))))
+"""
+
+
+@pytest.fixture
+def half_written(tmp_path: Path) -> Path:
+    """A file whose writer was killed with the fourth step half in it."""
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-c", KILLED_WHILE_WRITING, str(tmp_path), root]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
+    assert (tmp_path / "a.tkperf-journal").stat().st_size > 0
+    assert (tmp_path / "a.tkperf").stat().st_size > 1_000_000
+    return tmp_path / "a.tkperf"
+
+
+def test_a_step_half_written_is_taken_back(half_written: Path) -> None:
+    """Killed in the middle of writing: reading finds the steps before, and one whole file."""
+    with RunFile(half_written) as run_file:
+        numbers = [step.number for step in run_file.record().tests[0].steps]
+    assert numbers == [1, 2, 3]
+    assert [path.name for path in half_written.parent.iterdir()] == ["a.tkperf"]
+
+
+def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
+    half_written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the reader may not write, the journal cannot be played back: copy both."""
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may always write
+    with pytest.raises(RunFileError, match=r"a\.tkperf-journal beside it belongs to it: copy both"):
+        read_run(half_written)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a file system")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tkperf-test", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("may not mount a tmpfs here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_real_full_disk_keeps_what_was_there(small_disk: Path) -> None:
+    """The step that did not fit is lost, those before are not, and the end is still recorded."""
+    path, writer = a_run(small_disk, steps=2)
+    large = a_step(3, engine_output=os.urandom(2_000_000))
+    with pytest.raises(RunFileError, match="full; what was measured before is kept"):
+        writer(StepEnded(test="iops", record=large))
+    writer(RunEnded(status=RunStatus.FAILED, because="disk full", ended_utc="u"))
+    writer.close()
+    record = read_run(path)
+    assert [step.number for step in record.tests[0].steps] == [1, 2]
+    assert (record.status, record.ended_because) == (RunStatus.FAILED, "disk full")
+
+
+def test_a_reader_that_does_not_let_go_does_not_end_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be written while the file is locked is written with the next event."""
+    monkeypatch.setattr(writing, "READER_WAIT_S", 0.05)
+    path, writer = a_run(tmp_path, steps=1)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM step").fetchall()
+    writer(StepEnded(test="iops", record=a_step(2)))
+    writer(StepEnded(test="iops", record=a_step(3)))
+    assert other.execute("SELECT count(*) FROM step").fetchall() == [(1,)]
+    other.execute("ROLLBACK")
+    other.close()
+    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u"))
+    writer.close()
+    assert [step.number for step in read_run(path).tests[0].steps] == [1, 2, 3]
+
+
+def test_a_reader_that_stays_to_the_end_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the end the writer waits no longer than it must, and says why it gives up."""
+    monkeypatch.setattr(writing, "READER_WAIT_S", 0.05)
+    monkeypatch.setattr(writing, "LAST_READER_WAIT_S", 0.1)
+    path, writer = a_run(tmp_path, steps=1)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN")
+    other.execute("SELECT * FROM step").fetchall()
+    with pytest.raises(RunFileError, match="another program keeps it locked"):
+        writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u"))
+    other.close()
+    writer.close()
+    assert read_run(path).status is RunStatus.INTERRUPTED
+
+
+@pytest.mark.parametrize("moment", ["encode_sample_details", "sample_rows"])
+def test_ctrl_c_while_writing_loses_no_finished_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """A step whose writing was interrupted is written with the next event, once."""
+    path, writer = a_run(tmp_path, steps=1)
+
+    def interrupt(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, moment, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            writer(StepEnded(test="iops", record=a_step(2)))
+    writer(RunEnded(status=RunStatus.INTERRUPTED, because="stopped by the user", ended_utc="u"))
+    writer.close()
+    record = read_run(path)
+    assert [step.number for step in record.tests[0].steps] == [1, 2]
+    assert record.ended_because == "stopped by the user"
+
+
+def test_a_full_disk_keeps_what_was_there(tmp_path: Path) -> None:
+    """When no more can be written the error says so and the file stays readable."""
+    path = tmp_path / "a.tkperf"
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0))
+    writer(StepEnded(test="iops", record=a_step(1)))
+    writer._db.execute("PRAGMA max_page_count = 1")  # as full as a disk can be
+    large = a_step(2, engine_output=os.urandom(100_000))
+    with pytest.raises(RunFileError, match="full; what was measured before is kept"):
+        writer(StepEnded(test="iops", record=large))
+    writer.close()
+    assert read_run(path).tests[0].steps[0].number == 1
+
+
+def test_the_lock_tells_a_running_run_from_a_killed_one(tmp_path: Path) -> None:
+    """The writer holds the file's lock for as long as it lives."""
+    path = tmp_path / "a.tkperf"
+    writer = RunFileWriter(path)
+    with path.open("rb") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    writer.close()
+    with path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
+    """Missing, empty, foreign, cut short, newer: each a clear error."""
+    path = tmp_path / "a.tkperf"
+    with pytest.raises(RunFileError, match="there is no run file"):
+        RunFile(path)
+    path.write_bytes(b"")
+    with pytest.raises(RunFileError, match="not a run file"):
+        RunFile(path)
+    path.write_bytes(os.urandom(10000))
+    with pytest.raises(RunFileError, match="cannot read"):
+        RunFile(path)
+    path.unlink()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE t (x)")
+    other.close()
+    with pytest.raises(RunFileError, match="not a run file"):
+        RunFile(path)
+    path.unlink()
+    writer = RunFileWriter(path)
+    writer.close()
+    with RunFile(path) as run_file, pytest.raises(RunFileError, match="holds no run"):
+        run_file.record()
+    with sqlite3.connect(path) as newer:
+        newer.execute("PRAGMA user_version = 999")
+    newer.close()
+    with pytest.raises(RunFileError, match="newer tkperf"):
+        RunFile(path)
+
+
+def test_a_file_cut_short_is_a_clear_error(tmp_path: Path) -> None:
+    """A copy that lost its end does not become a traceback."""
+    path = tmp_path / "a.tkperf"
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0))
+    for number in range(30):
+        writer(StepEnded(test="iops", record=a_step(number + 1, engine_output=os.urandom(3000))))
+    writer.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 3])
+    with pytest.raises(RunFileError), RunFile(path) as run_file:
+        run_file.record()
+
+
+def test_damaged_bytes_never_become_a_traceback(tmp_path: Path) -> None:
+    """Whatever was changed in a file, reading it gives values or our error."""
+    path, writer = a_run(tmp_path, steps=6)
+    writer.close()
+    whole = path.read_bytes()
+    chance, refused = random.Random(1), 0
+    for _ in range(400):
+        damaged = bytearray(whole)
+        for _ in range(chance.choice([1, 3, 30])):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            with RunFile(path) as run_file:
+                for step in run_file.record().tests[0].steps:
+                    run_file.samples("iops", step)
+                    run_file.engine_output("iops", step)
+        except RunFileError:
+            refused += 1
+    assert refused > 50

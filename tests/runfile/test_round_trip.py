@@ -1,0 +1,347 @@
+"""The run file: nothing lost, nothing invented, nothing changed by reading."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.builders import io_stats, latency_lists, run_info
+from tests.runfile.runs import a_run, a_step
+from tkperf.events import (
+    Event,
+    Judged,
+    PurgeEnded,
+    RunEnded,
+    RunStarted,
+    StepEnded,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.measurement import NO_IO, CpuUse, Measurement, Sample
+from tkperf.phases import Outcome, SectionOutcome
+from tkperf.record import (
+    PurgeRecord,
+    RunRecord,
+    RunStatus,
+    RunWarning,
+    StepKind,
+    StepRecord,
+    TestRecord,
+    VerdictRecord,
+)
+from tkperf.runfile import reader, schema
+from tkperf.runfile.encoding import coarsen
+from tkperf.runfile.reader import RunFile, read_run
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.steady_state import judge
+from tkperf.workload import Access, Workload
+
+seconds = st.integers(min_value=0, max_value=10**9).map(lambda us: us / 1e6)
+
+
+stats = st.one_of(st.just(NO_IO), latency_lists.map(io_stats))
+
+
+samples = st.lists(
+    st.builds(
+        Sample,
+        start_s=seconds,
+        duration_s=seconds.filter(lambda s: s > 0),
+        read=stats,
+        write=stats,
+    ),
+    max_size=5,
+)
+
+
+steps = st.builds(
+    StepRecord,
+    section=st.sampled_from(["IOPS", "Throughput 4k", "Ünïcode ''\"; --"]),
+    kind=st.sampled_from(StepKind),
+    number=st.integers(min_value=1, max_value=2000),
+    position=st.integers(min_value=0, max_value=60),
+    workload=st.builds(
+        Workload,
+        access=st.sampled_from(Access),
+        read_percent=st.integers(min_value=0, max_value=100),
+        block_size_bytes=st.integers(min_value=1, max_value=2048).map(lambda n: n * 512),
+        jobs=st.integers(min_value=1, max_value=64),
+        io_depth=st.integers(min_value=1, max_value=256),
+    ),
+    planned_s=st.none() | seconds,
+    started_s=seconds,
+    gap_s=st.none() | seconds,
+    measurement=st.builds(
+        Measurement,
+        duration_s=seconds.filter(lambda s: s > 0),
+        read=stats,
+        write=stats,
+        samples=samples.map(tuple),
+        cpu=st.none() | st.builds(CpuUse, busiest_thread_percent=seconds, all_threads_percent=seconds),
+        host_limited=st.booleans(),
+    ),
+    job_file=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=200),
+    engine_output=st.binary(max_size=500),
+)  # fmt: skip
+
+
+def coarse(sample: Sample) -> Sample:
+    """A sample as the file keeps it."""
+    read = replace(sample.read, histogram=coarsen(sample.read.histogram))
+    write = replace(sample.write, histogram=coarsen(sample.write.histogram))
+    return replace(sample, read=read, write=write)
+
+
+text = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+number = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+verdicts = st.lists(number, min_size=1, max_size=7).map(
+    lambda values: judge(range(1, len(values) + 1), values, tracking="t", unit="u")
+)
+
+
+purges = st.builds(
+    PurgeRecord,
+    section=text,
+    started_s=seconds,
+    duration_s=seconds,
+    method=text,
+    note=st.none() | text,
+)
+
+
+outcomes = st.none() | st.lists(
+    st.builds(
+        SectionOutcome,
+        section=text,
+        window=st.lists(st.integers(min_value=1, max_value=99), max_size=5).map(tuple),
+        verdict=st.none() | verdicts,
+        ended_because=text,
+    ),
+    max_size=3,
+).map(lambda sections: Outcome(sections=tuple(sections)))
+
+
+test_events = st.lists(
+    st.one_of(
+        steps.map(lambda step: StepEnded(test="", record=step)),
+        purges.map(lambda purge: PurgeEnded(test="", record=purge)),
+        st.builds(
+            Judged,
+            test=st.just(""),
+            section=text,
+            number=st.integers(min_value=1, max_value=99),
+            verdict=verdicts,
+        ),
+    ),
+    max_size=6,
+)
+
+
+warnings = st.builds(
+    RunWarning, code=text, text=text, test=st.none() | text, at_s=st.none() | seconds
+)
+
+
+def record_of(events: list[Event], status: RunStatus) -> TestRecord:
+    """What the file must say of a test with these events."""
+    kept = [each.record for each in events if isinstance(each, StepEnded)]
+    return TestRecord(
+        name="iops",
+        status=status,
+        started_s=0.25,
+        ended_s=9.0,
+        outcome=None,
+        purges=tuple(each.record for each in events if isinstance(each, PurgeEnded)),
+        steps=tuple(
+            replace(step, engine_output=b"", measurement=replace(step.measurement, samples=()))
+            for step in kept
+        ),
+        verdicts=tuple(
+            VerdictRecord(section=each.section, number=each.number, verdict=each.verdict)
+            for each in events
+            if isinstance(each, Judged)
+        ),
+    )
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    log=test_events,
+    outcome=outcomes,
+    said=st.lists(warnings, max_size=3),
+    status=st.sampled_from([RunStatus.COMPLETE, RunStatus.INTERRUPTED, RunStatus.FAILED]),
+    because=st.none() | text,
+)
+def test_a_run_is_read_back_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory,
+    log: list[Event],
+    outcome: Outcome | None,
+    said: list[RunWarning],
+    status: RunStatus,
+    because: str | None,
+) -> None:
+    """Any run returns equal, its log in the order in which it happened."""
+    path = tmp_path_factory.mktemp("run") / "a.tkperf"
+    info = run_info(notices=("SIMULATED",), device={"model": "\x00<b>", "nothing": None})
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=info, tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0.25))
+    for event in (*log, *(Warned(warning=each) for each in said)):
+        writer(event)
+    writer(TestEnded(test="iops", status=status, outcome=outcome, at_s=9.0))
+    writer(RunEnded(status=status, because=because, ended_utc="u"))
+    writer.close()
+
+    record = read_run(path)
+    assert record == RunRecord(
+        info=info,
+        status=status,
+        ended_utc="u",
+        ended_because=because,
+        tests=(replace(record_of(log, status), outcome=outcome),),
+        warnings=tuple(said),
+    )
+    with sqlite3.connect(path) as database:
+        order = database.execute(
+            "SELECT 'StepEnded', sequence FROM step UNION SELECT 'PurgeEnded', sequence FROM purge "
+            "UNION SELECT 'Judged', sequence FROM verdict ORDER BY 2"
+        ).fetchall()
+    database.close()
+    assert [kind for kind, _ in order] == [type(event).__name__ for event in log]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(step=steps)
+def test_samples_and_output_of_a_step_are_read_back(
+    tmp_path_factory: pytest.TempPathFactory, step: StepRecord
+) -> None:
+    """Every second returns equal but for its coarser histogram; fio's output byte for byte."""
+    path = tmp_path_factory.mktemp("run") / "a.tkperf"
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0.0))
+    writer(StepEnded(test="iops", record=step))
+    writer.close()
+    with RunFile(path) as run_file:
+        (found,) = run_file.record().tests[0].steps
+        assert run_file.engine_output("iops", found) == step.engine_output
+        kept = tuple(coarse(sample) for sample in step.measurement.samples)
+        assert run_file.samples("iops", found) == kept
+
+
+@given(latencies=latency_lists)
+def test_coarse_buckets_are_at_most_a_sixteenth_wide(latencies: list[int]) -> None:
+    """No I/O moves by more than 1/16 of its latency, and none is lost."""
+    for latency_ns in latencies:
+        fine = io_stats([latency_ns]).histogram
+        (before,), (after,) = fine.buckets(), coarsen(fine).buckets()
+        assert abs(after[0] - before[0]) <= latency_ns / 16
+        assert coarsen(coarsen(fine)) == coarsen(fine)
+    assert coarsen(io_stats(latencies).histogram).total == len(latencies)
+
+
+def test_what_was_not_measured_is_null(tmp_path: Path) -> None:
+    """A verdict over NaN is JSON that SQLite reads, and NaN again when read back."""
+    path, writer = a_run(tmp_path)
+    verdict = judge([1, 2], [5.0, math.nan], tracking="t", unit="u")
+    writer(Judged(test="iops", section="IOPS", number=2, verdict=verdict))
+    writer.close()
+    with sqlite3.connect(path) as database:
+        query = "SELECT json_extract(verdict, '$.average'), json_valid(verdict) FROM verdict"
+        assert database.execute(query).fetchall() == [(None, 1)]
+    database.close()
+    found = read_run(path).tests[0].verdicts[0].verdict
+    assert found.values[0] == 5.0
+    assert math.isnan(found.values[1])
+    assert math.isnan(found.average)
+    assert not found.reached
+
+
+def test_text_that_is_not_unicode_does_not_end_a_run(tmp_path: Path) -> None:
+    """A path with odd bytes is spelled out."""
+    path, writer = a_run(tmp_path)
+    odd = os.fsdecode(b"/x/\xff")
+    writer(Warned(warning=RunWarning(code="c", text=odd)))
+    writer(StepEnded(test="iops", record=a_step(1, job_file=odd)))
+    writer.close()
+    record = read_run(path)
+    assert record.warnings[0].text == record.tests[0].steps[0].job_file == "/x/\\udcff"
+
+
+def test_a_stream_keeps_only_its_newest_document(tmp_path: Path) -> None:
+    """fio's document of a stream is cumulative: one is enough, 1,440 would be 1,440 times as many."""
+    path = tmp_path / "a.tkperf"
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=run_info(), tests=("writesat",)))
+    writer(TestStarted(test="writesat", at_s=0))
+    for number in (1, 2, 3):
+        record = a_step(number, kind=StepKind.CONTINUOUS, engine_output=b"document %d" % number)
+        writer(StepEnded(test="writesat", record=record))
+    writer.close()
+    with RunFile(path) as run_file:
+        slices = run_file.record().tests[0].steps
+        outputs = [run_file.engine_output("writesat", each) for each in slices]
+    assert outputs == [b"", b"", b"document 3"]
+
+
+def test_a_run_is_readable_while_it_is_written(tmp_path: Path) -> None:
+    """tkperf show works during a run."""
+    path = tmp_path / "a.tkperf"
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0))
+    writer(StepEnded(test="iops", record=a_step(1)))
+    assert len(read_run(path).tests[0].steps) == 1
+    writer(StepEnded(test="iops", record=a_step(2)))
+    assert len(read_run(path).tests[0].steps) == 2
+    writer.close()
+
+
+def test_an_older_file_is_read_through_the_migrations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of an older version is brought up to date in memory; the file itself stays."""
+    path, writer = a_run(tmp_path, steps=2)
+    writer.close()
+    before = path.read_bytes()
+
+    def m002_renamed(connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE test SET name = 'lat'")
+
+    migrations: tuple[Callable[[sqlite3.Connection], None], ...] = (
+        *schema.MIGRATIONS,
+        m002_renamed,
+    )
+    monkeypatch.setattr(schema, "MIGRATIONS", migrations)
+    monkeypatch.setattr(reader, "VERSION", 2)
+    with RunFile(path) as run_file:
+        assert [test.name for test in run_file.record().tests] == ["lat"]
+        names = run_file._db.execute("SELECT number, name FROM migration").fetchall()
+    assert [tuple(row) for row in names] == [(1, "m001_initial"), (2, "m002_renamed")]
+    assert path.read_bytes() == before
+
+
+def test_a_finished_file_is_mailed_alone(tmp_path: Path) -> None:
+    """A copy of the one file, read-only, in another folder, holds the run."""
+    path, writer = a_run(tmp_path, steps=2)
+    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u"))
+    writer.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["a.tkperf"]
+    (tmp_path / "elsewhere").mkdir()
+    copy = Path(shutil.copy(path, tmp_path / "elsewhere" / "b.tkperf"))
+    copy.chmod(0o444)
+    assert read_run(copy) == read_run(path)
