@@ -1,8 +1,10 @@
 """How large is the run file of 24 hours at one sample a second?
 
-Measures a write-saturation stream with real fio on a scratch file for a minute or so, then writes
-that minute's slices again and again, shifted at random, until the file holds 24 hours. Prints the
-size, the bytes of a sample, and what full-resolution sample histograms would take instead.
+Measures a write-saturation stream with real fio on a scratch file, then writes those seconds again
+and again, minute by minute from a random place, until the file holds 24 hours. How much a second
+takes depends on how many I/Os it has (their counts are mostly noise, which nothing compresses), so
+the same seconds are written a second time with I/Os left out at random, down to a slower drive's
+rate. Prints sizes, bytes of a sample, and what full-resolution sample histograms would take.
 
     python bench/run_file_size.py [--measure-s 120] [--folder /var/tmp]
 """
@@ -15,37 +17,42 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from tkperf.device.identity import read_identity
+from tkperf.device.permit import grant_permit
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.fio_job import FioTarget
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
-from tkperf.events import RunStarted, StepEnded, TestStarted
+from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
 from tkperf.histogram import Histogram
-from tkperf.measurement import Measurement, Sample
+from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.phases import Continuous
-from tkperf.record import RunInfo, StepKind, StepRecord
+from tkperf.record import RunInfo, RunStatus, StepKind, StepRecord
+from tkperf.runfile import encoding
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.workload import Access, ActiveRange, Workload
 
 SIZE_BYTES = 1 << 30
 DAY_S = 86_400
+SLICE_S = 60
+# A SATA drive, and a slow one or a hard disk's cache.
+SLOWER_IOPS = (20_000, 2_000)
 WORKLOAD = Workload(
     access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32
 )
 
 
-def measure(folder: Path, seconds: int) -> tuple[list[Sample], Measurement, bytes]:
-    """Real samples of one stream."""
+def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
+    """Real samples of one stream, and fio's last document."""
     scratch = folder / "scratch"
     with scratch.open("wb") as file:
         file.truncate(SIZE_BYTES)
+    permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch.resolve())).redeem()
     engine = FioEngine(
-        FioTarget(
-            path=str(scratch),
-            ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32),
-            active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
-        ),
+        permit,
+        ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32),
+        active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
         version=find_fio_version(),
-        device=str(scratch),
         cpus=2,
     )
     phase = Continuous(
@@ -56,43 +63,70 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], Measurement, byte
     finally:
         engine.close()
     # The first seconds allocate the scratch file's blocks.
-    return list(execution.measurement.samples[5:]), execution.measurement, execution.output
+    return list(execution.measurement.samples[5:]), execution.output
 
 
-def write_day(
-    path: Path, samples: list[Sample], measured: Measurement, output: bytes, *, full: bool
-) -> int:
-    """Bytes of a run file with 1,440 slices of 60 resampled seconds each."""
+def thin(sample: Sample, share: float, chance: np.random.Generator) -> Sample:
+    """The second with this share of its I/Os, each kept or left out by chance."""
+    write = sample.write
+    kept = Histogram.from_dense(chance.binomial(write.histogram.dense(), share))
+    ios = kept.total
+    mean_ns = write.latency_mean_ns or 0.0
+    return replace(
+        sample,
+        write=IoStats(
+            ios=ios,
+            bytes=ios * WORKLOAD.block_size_bytes,
+            latency_ios=ios,
+            latency_sum_ns=int(ios * mean_ns) + int(chance.integers(1000)),
+            latency_min_ns=kept.lowest_ns,
+            latency_max_ns=kept.highest_ns,
+            histogram=kept,
+        ),
+    )
+
+
+def write_day(path: Path, samples: list[Sample], output: bytes, *, full: bool = False) -> int:
+    """Bytes of a run file with 1,440 slices of 60 consecutive seconds each."""
     chance = random.Random(1)
-    original = Histogram.coarsened
+    resolution = encoding.coarsen
     if full:
-        Histogram.coarsened = lambda self: self  # type: ignore[method-assign]
+        encoding.coarsen = lambda histogram: histogram
     try:
         writer = RunFileWriter(path)
         writer(RunStarted(info=_info(), tests=("writesat",)))
         writer(TestStarted(test="writesat", at_s=0.0))
-        for number in range(DAY_S // 60):
-            seconds = tuple(
-                replace(chance.choice(samples), start_s=second + 0.001) for second in range(60)
-            )
-            record = StepRecord(
-                section="Write Saturation",
-                kind=StepKind.CONTINUOUS,
-                number=number + 1,
-                position=0,
-                workload=WORKLOAD,
-                planned_s=60.0,
-                started_s=60.0 * number,
-                gap_s=0.0,
-                measurement=replace(measured, samples=seconds),
-                job_file="[global]\n",
-                engine_output=output,
-            )
-            writer(StepEnded(test="writesat", record=record))
+        for number in range(DAY_S // SLICE_S):
+            first = chance.randrange(len(samples))
+            seconds = [samples[(first + second) % len(samples)] for second in range(SLICE_S)]
+            writer(StepEnded(test="writesat", record=_slice(number, seconds, output)))
+        writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=""))
         writer.close()
     finally:
-        Histogram.coarsened = original  # type: ignore[method-assign]
+        encoding.coarsen = resolution
     return path.stat().st_size
+
+
+def _slice(number: int, seconds: list[Sample], output: bytes) -> StepRecord:
+    """A minute whose totals are those of its seconds, as in a run."""
+    placed, start_s, total = [], 0.0, NO_IO
+    for second in seconds:
+        placed.append(replace(second, start_s=start_s))
+        start_s += second.duration_s
+        total += second.write
+    return StepRecord(
+        section="Write Saturation",
+        kind=StepKind.CONTINUOUS,
+        number=number + 1,
+        position=0,
+        workload=WORKLOAD,
+        planned_s=float(SLICE_S),
+        started_s=float(SLICE_S * number),
+        gap_s=0.0,
+        measurement=Measurement(duration_s=start_s, read=NO_IO, write=total, samples=tuple(placed)),
+        job_file="[global]\n",
+        engine_output=output,
+    )
 
 
 def _info() -> RunInfo:
@@ -121,20 +155,29 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
-        samples, measured, output = measure(folder, options.measure_s)
-        buckets = sum(sample.write.histogram.indices.size for sample in samples) / len(samples)
-        print(
-            f"{len(samples)} real seconds of {WORKLOAD}: {measured.iops:,.0f} IOPS, "
-            f"{buckets:.0f} filled buckets a second"
-        )
-        kept = write_day(folder / "day.tkperf", samples, measured, output, full=False)
-        full = write_day(folder / "full.tkperf", samples, measured, output, full=True)
-    print(
-        f"24 h as kept:                    {kept / 1e6:5.1f} MB, {kept / DAY_S:4.0f} bytes a sample"
-    )
-    print(
-        f"24 h with full sample histograms: {full / 1e6:4.1f} MB, {full / DAY_S:4.0f} bytes a sample"
-    )
+        samples, output = measure(folder, options.measure_s)
+        chance = np.random.default_rng(1)
+        measured_iops = sum(sample.iops for sample in samples) / len(samples)
+        print(f"{len(samples)} real seconds of {WORKLOAD}")
+        for iops in (measured_iops, *(rate for rate in SLOWER_IOPS if rate < measured_iops)):
+            slower = iops < measured_iops
+            seconds = [
+                thin(each, iops / measured_iops, chance) if slower else each for each in samples
+            ]
+            buckets = sum(each.write.histogram.indices.size for each in seconds) / len(seconds)
+            print(
+                f"{iops:,.0f} IOPS{' (I/Os left out at random)' if slower else ' (as measured)'}, "
+                f"{buckets:.0f} filled buckets a second"
+            )
+            for label, full in (("as kept", False), ("with full sample histograms", True)):
+                if full and slower:
+                    continue
+                size = write_day(folder / f"{iops:.0f}-{full}.tkperf", seconds, output, full=full)
+                print(
+                    f"    24 h {label + ':':30s}{size / 1e6:5.1f} MB, "
+                    f"{size / DAY_S:4.0f} bytes a sample",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
