@@ -73,19 +73,6 @@ def test_too_few_ios_give_no_percentile() -> None:
     assert EMPTY.percentile_ns(50) is None
 
 
-@given(latencies)
-def test_coarsening_loses_no_io_and_moves_none_far(values: list[int]) -> None:
-    """Coarse buckets hold the same I/Os, each moved by at most 1/16 of its latency."""
-    fine = of(values)
-    coarse = fine.coarsened()
-    assert coarse.total == fine.total
-    assert coarse.coarsened() == coarse
-    for before, after in zip(
-        np.repeat(fine.indices, fine.counts), np.repeat(coarse.indices, coarse.counts), strict=True
-    ):
-        assert before // 4 == after // 4
-
-
 @pytest.mark.parametrize(
     ("indices", "counts"), [([1, 1], [1, 1]), ([2, 1], [1, 1]), ([1], [0]), ([BUCKETS], [1])]
 )

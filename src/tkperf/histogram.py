@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 SUB_BUCKETS = 64
 BUCKETS = 29 * SUB_BUCKETS  # 29 groups: up to about 17 s, the last bucket takes the rest
 
-COARSE_GROUP = 4
-
 IntArray = NDArray[np.int64]
 
 
@@ -107,15 +105,6 @@ class Histogram:
         if np.any(difference < 0):
             raise ValueError("the earlier histogram holds I/Os that the later one lacks")
         return Histogram.from_dense(difference)
-
-    def coarsened(self) -> Histogram:
-        """The same I/Os in buckets four times as wide (at most 1/16 of their value).
-
-        Each group of four is kept in its third bucket, the one nearest to the group's middle.
-        """
-        groups = self.dense().reshape(-1, COARSE_GROUP).sum(axis=1)
-        filled = np.flatnonzero(groups)
-        return Histogram(filled * COARSE_GROUP + COARSE_GROUP // 2, groups[filled])
 
     def percentile_ns(self, percent: float) -> float | None:
         """Latency that ``percent`` of the I/Os did not exceed, to within a bucket.
