@@ -9,6 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Machines are noisy: how long an example takes says nothing.
+settings.register_profile("tkperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("tkperf")
 
 MIB = 1 << 20
 
