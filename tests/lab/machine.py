@@ -1,0 +1,181 @@
+"""The lab machine: QEMU with emulated drives of every bus, driven by Debian's real drivers.
+
+It is booted once for one job. The job sees the host's files through a layer of memory, runs as
+root, and can only destroy the disks listed here, which are sparse files made for this boot.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.lab.disks import DISKS, Disk
+from tests.lab.kernel import Kernel, LabUnavailableError, get_kernel
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CACHE = CHECKOUT / ".lab"
+KERNEL_COMMAND_LINE = (
+    "console=ttyS0 loglevel=4 panic=-1 mitigations=off cryptomgr.notests audit=0 apparmor=0 "
+    "nvme_core.io_timeout=10"
+)
+# Under TCG the machine is at its job after 6-16 s; a KVM that stalls never gets there.
+PROBE_LIMIT_S = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobResult:
+    """``status`` None: the machine ended without finishing the job."""
+
+    status: int | None
+    output: str
+    kernel_log: str
+
+
+def run_job(job: str, *, limit_s: float, disks: tuple[Disk, ...] = DISKS, keep: Path | None = None,
+            echo: bool = True) -> JobResult:
+    """Boot, run a shell script as root in the checkout, power off.
+
+    Args:
+        limit_s: the machine is stopped after this time.
+        keep: folder for the files the job leaves in /lab.
+        echo: pass the job's output on while it runs.
+
+    Raises:
+        LabUnavailableError: QEMU or the kernel cannot be had here.
+    """
+    kernel = get_kernel(CACHE)
+    accelerator = _choose_accelerator(kernel)
+    with tempfile.TemporaryDirectory(prefix="tkperf-lab-", dir="/var/tmp") as folder:
+        share = Path(folder) / "share"
+        share.mkdir()
+        _boot(kernel, accelerator, Path(folder), job, disks, limit_s, echo)
+        if keep is not None:
+            shutil.copytree(share, keep, dirs_exist_ok=True)
+        return JobResult(
+            status=int(_text(share / "status") or -1) if (share / "status").exists() else None,
+            output=_text(share / "output.txt"),
+            kernel_log=_text(share / "dmesg.txt") or _text(Path(folder) / "console.txt"),
+        )
+
+
+def _choose_accelerator(kernel: Kernel) -> str:
+    """KVM where it boots this kernel, else TCG; the answer is kept with the kernel."""
+    if shutil.which("qemu-system-x86_64") is None:
+        raise LabUnavailableError("'qemu-system-x86_64' is not installed (qemu-system-x86)")
+    kept = kernel.image.parent / "accelerator"
+    if kept.exists():
+        return kept.read_text()
+    accelerator = "tcg"
+    if os.access("/dev/kvm", os.R_OK | os.W_OK):
+        with tempfile.TemporaryDirectory(prefix="tkperf-lab-", dir="/var/tmp") as folder:
+            (Path(folder) / "share").mkdir()
+            with suppress(LabUnavailableError):
+                _boot(kernel, "kvm", Path(folder), "true", (), PROBE_LIMIT_S, echo=False)
+            if _text(Path(folder) / "share/status").strip() == "0":
+                accelerator = "kvm"
+    kept.write_text(accelerator)
+    return accelerator
+
+
+def _boot(kernel: Kernel, accelerator: str, folder: Path, job: str, disks: tuple[Disk, ...],
+          limit_s: float, echo: bool) -> None:
+    share = folder / "share"
+    shutil.copy(Path(__file__).parent / "guest/start", share / "start")
+    (share / "job").write_text(job)
+    (share / "environment").write_text(
+        f"LAB_MODULES={shlex.quote(str(kernel.modules))}\n"
+        f"LAB_CHECKOUT={shlex.quote(str(CHECKOUT))}\n"
+    )
+    for disk in disks:
+        with (folder / disk.serial).open("wb") as image:
+            image.truncate(disk.size_bytes)
+    command = [
+        "qemu-system-x86_64", "-M", "q35", "-accel", accelerator,
+        "-cpu", "host" if accelerator == "kvm" else "max", "-smp", "2", "-m", "3072",
+        "-nodefaults", "-display", "none", "-no-reboot", "-rtc", "base=utc",
+        "-kernel", str(kernel.image), "-initrd", str(kernel.initramfs),
+        "-append", KERNEL_COMMAND_LINE,
+        "-serial", f"file:{folder / 'console.txt'}",
+        "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
+        "-device", "virtio-9p-pci,fsdev=host,mount_tag=host",
+        "-fsdev", f"local,id=lab,path={share},security_model=none",
+        "-device", "virtio-9p-pci,fsdev=lab,mount_tag=lab",
+        # A way for a test in the machine to pull its own disks.
+        "-qmp", f"unix:{folder / 'qmp'},server=on,wait=off",
+        "-chardev", f"socket,id=control,path={folder / 'control'},server=on,wait=off",
+        "-device", "virtio-serial-pci",
+        "-device", "virtserialport,chardev=control,name=lab.qmp",
+    ]  # fmt: skip
+    command += [
+        argument for disk in disks for argument in disk.arguments(folder / disk.serial)
+    ]
+    for port in dict.fromkeys(disk.root_port for disk in disks if disk.root_port):
+        slot = int(port.removeprefix("port"))
+        command[command.index("-qmp"):command.index("-qmp")] = [
+            "-device", f"pcie-root-port,id={port},chassis={slot},slot={slot}",
+        ]  # fmt: skip
+    with (folder / "qemu.txt").open("wb") as log:
+        qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        threading.Thread(target=_relay, args=(folder, qemu), daemon=True).start()
+        _watch(qemu, share / "output.txt", limit_s, echo)
+    finally:
+        qemu.kill()
+        qemu.wait()
+    complaint = _text(folder / "qemu.txt").strip()
+    if complaint and not (share / "status").exists():
+        raise LabUnavailableError(f"QEMU said: {complaint[-600:]}")
+
+
+def _watch(qemu: subprocess.Popen[bytes], output: Path, limit_s: float, echo: bool) -> None:
+    until = time.monotonic() + limit_s
+    shown = 0
+    while time.monotonic() < until:
+        ended = qemu.poll() is not None
+        if echo and output.exists():
+            text = output.read_bytes()
+            sys.stdout.write(text[shown:].decode(errors="replace"))
+            sys.stdout.flush()
+            shown = len(text)
+        if ended:
+            return
+        time.sleep(0.5)
+
+
+def _relay(folder: Path, qemu: subprocess.Popen[bytes]) -> None:
+    """Join the machine's serial port to QEMU's monitor."""
+    ends: list[socket.socket] = []
+    for name in ("qmp", "control"):
+        end = socket.socket(socket.AF_UNIX)
+        while qemu.poll() is None:
+            try:
+                end.connect(str(folder / name))
+                break
+            except OSError:
+                time.sleep(0.1)
+        ends.append(end)
+
+    def pump(source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            return
+
+    monitor, control = ends
+    threading.Thread(target=pump, args=(control, monitor), daemon=True).start()
+    pump(monitor, control)
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
