@@ -27,7 +27,9 @@ import msgspec
 import numpy as np
 
 from tkperf.device.identity import read_identity
-from tkperf.device.permit import ErasePermit, grant_permit
+from tkperf.device.permit import grant_permit
+from tkperf.device.target import DriveTarget
+from tkperf.device.write_cache import WriteCache
 from tkperf.engine import Execution, Next, OnSample
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
@@ -39,7 +41,7 @@ from tkperf.procedures.parts import rounds_until_steady
 from tkperf.profiles import Profile, load_profile
 from tkperf.record import RunInfo, StepRecord
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner import PurgeResult, Run, execute
+from tkperf.runner import Run, execute
 from tkperf.workload import Access, ActiveRange, Step, Workload
 
 T = TypeVar("T")
@@ -118,17 +120,6 @@ class DecidingEngine(FioEngine):
     first_step: Step
 
 
-class LoopTarget:
-    def __init__(self, permit: ErasePermit) -> None:
-        self._permit = permit
-
-    def recheck(self) -> None:
-        self._permit.recheck()
-
-    def purge(self) -> PurgeResult:
-        return PurgeResult(method="none")
-
-
 def run_tkperf(
     device: str, folder: Path, steps: tuple[Step, ...], rounds: int
 ) -> tuple[list[float], list[float]]:
@@ -174,7 +165,7 @@ def run_tkperf(
             tests=(Test(name="bench", title="bench", procedure=procedure),),
             profile=load_profile("quick"),
             engine=engine,
-            target=LoopTarget(permit),
+            target=DriveTarget(permit, None, WriteCache(permit, "keep")),
             observers=(writer, note),
             clock=time.monotonic,
         )

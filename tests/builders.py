@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from hypothesis import strategies as st
 
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
-from tkperf.record import RunInfo
+from tkperf.record import PurgeResult, RunInfo
 
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
 
@@ -47,3 +49,20 @@ def run_info(**changes: object) -> RunInfo:
         "active_range_length_bytes": 1 << 30,
     }
     return RunInfo(**(facts | changes))  # type: ignore[arg-type]
+
+
+@dataclass
+class FreeTarget:
+    """Counts what is done to the device."""
+
+    acts: list[str] = field(default_factory=list)
+
+    def recheck(self) -> None:
+        self.acts.append("recheck")
+
+    def make_ready(self) -> None:
+        """Always is."""
+
+    def purge(self, **_: object) -> PurgeResult:
+        self.acts.append("purge")
+        return PurgeResult(method="test")

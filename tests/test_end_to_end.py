@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 
 from tkperf.analysis.results import analyse
-from tkperf.cli.session import _PermittedTarget
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit
+from tkperf.device.purge import plan_purge
+from tkperf.device.target import DriveTarget
+from tkperf.device.write_cache import WriteCache
 from tkperf.engine.fio import FioEngine
 from tkperf.events import Event, PurgeEnded, StepEnded
 from tkperf.procedures import SSD_TESTS
@@ -360,6 +362,7 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
             seen.append(event)
 
     permit = grant_permit(read_identity(device), confirmed_id=str(device)).redeem()
+    method = plan_purge(permit.identity).choose(None, device=str(device))
     active = ActiveRange(offset_bytes=0, length_bytes=permit.identity.capacity_bytes)
     engine = FioEngine(
         permit,
@@ -375,7 +378,7 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
                 tests=[SSD_TESTS["iops"]],
                 profile=load_profile(str(PROFILE)),
                 engine=engine,
-                target=_PermittedTarget(permit, False),
+                target=DriveTarget(permit, method, WriteCache(permit, "keep")),
                 observers=(watch,),
                 clock=time.monotonic,
             )

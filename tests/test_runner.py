@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import pytest
 
-from tests.builders import run_info
+from tests.builders import FreeTarget, run_info
 from tkperf.engine import Execution, Next, OnSample
 from tkperf.engine.simulated import DriveModel, SimulatedEngine
 from tkperf.errors import EngineError, Interrupted
@@ -15,26 +14,12 @@ from tkperf.events import Event, Judged, PurgeEnded, RunEnded, StepEnded, StepSt
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
 from tkperf.record import RunStatus, StepKind
-from tkperf.runner import PurgeResult, Run, execute
+from tkperf.runner import Run, execute
 from tkperf.workload import Step
 
 RANGE_BYTES = 1 << 30
 STEADY = DriveModel(capacity_bytes=RANGE_BYTES, noise=0.01)
 UNSTEADY = DriveModel(capacity_bytes=RANGE_BYTES, noise=0.01, swing=0.5)
-
-
-@dataclass
-class Target:
-    """Counts what is done to the device."""
-
-    acts: list[str] = field(default_factory=list)
-
-    def recheck(self) -> None:
-        self.acts.append("recheck")
-
-    def purge(self) -> PurgeResult:
-        self.acts.append("purge")
-        return PurgeResult(method="test")
 
 
 class SpyEngine(SimulatedEngine):
@@ -66,7 +51,7 @@ class SpyEngine(SimulatedEngine):
         self.closed += 1
 
 
-def run(engine: SpyEngine, tests: Sequence[str], target: Target | None = None) -> list[Event]:
+def run(engine: SpyEngine, tests: Sequence[str], target: FreeTarget | None = None) -> list[Event]:
     events: list[Event] = []
     execute(
         Run(
@@ -74,7 +59,7 @@ def run(engine: SpyEngine, tests: Sequence[str], target: Target | None = None) -
             tests=[SSD_TESTS[name] for name in tests],
             profile=load_profile("quick"),
             engine=engine,
-            target=target or Target(),
+            target=target or FreeTarget(),
             observers=(events.append,),
             clock=engine.clock,
         )
@@ -111,7 +96,7 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
             tests=[SSD_TESTS["iops"]],
             profile=load_profile("quick"),
             engine=engine,
-            target=Target(),
+            target=FreeTarget(),
             observers=(watch,),
             clock=engine.clock,
         )
@@ -137,7 +122,7 @@ def test_events_follow_the_procedure() -> None:
 
 def test_the_device_is_checked_again_before_each_phase() -> None:
     """No purge and no writes without a fresh look at the device."""
-    target = Target()
+    target = FreeTarget()
     run(SpyEngine(STEADY), ["iops"], target)
     assert target.acts == ["recheck", "purge", "recheck", *["recheck"] * 5]
 
@@ -145,7 +130,7 @@ def test_the_device_is_checked_again_before_each_phase() -> None:
 def test_no_io_goes_on_into_a_purge() -> None:
     """A stream, or a step made ready, is stopped before the device is purged."""
     engine = SpyEngine(STEADY)
-    target = Target(acts=engine.acts)
+    target = FreeTarget(acts=engine.acts)
     run(engine, ["lat", "tp"], target)
     for position, act in enumerate(engine.acts):
         if act == "purge":
@@ -164,7 +149,7 @@ def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
                 tests=[SSD_TESTS["iops"]],
                 profile=load_profile("quick"),
                 engine=engine,
-                target=Target(),
+                target=FreeTarget(),
                 observers=(events.append,),
                 clock=engine.clock,
             )

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 from tkperf.measurement import Sample
 from tkperf.phases import Outcome, Phase
-from tkperf.record import PurgeRecord, RunInfo, RunStatus, RunWarning, StepKind, StepRecord
+from tkperf.record import (
+    PurgeRecord,
+    RunInfo,
+    RunNote,
+    RunStatus,
+    RunWarning,
+    StepKind,
+    StepRecord,
+)
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Workload
 
@@ -76,6 +84,20 @@ class PurgeEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeSeen:
+    """A purge goes on; ``done`` is the share of it (0..1), None where the device does not tell."""
+
+    test: str
+    done: float | None
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    note: RunNote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     test: str
     section: str
@@ -114,7 +136,9 @@ Event = (
     | StepStarted
     | SampleSeen
     | StepEnded
+    | PurgeSeen
     | PurgeEnded
+    | Noted
     | Judged
     | Warned
     | TestEnded

@@ -41,11 +41,16 @@ class Fill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """Steps run back to back, without idle time between them. Rounds count from 1."""
+    """Steps run back to back, without idle time between them. Rounds count from 1.
+
+    With ``areas``, ``number`` counts the areas that the active range is cut into, from its start,
+    and the steps stay in that area; there is no steady state over areas.
+    """
 
     section: str
     number: int
     steps: tuple[Step, ...]
+    areas: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +77,7 @@ Answer = Measurement | RoundResult | None
 class SectionOutcome:
     """How one section of a test ended.
 
-    ``window`` are the numbers of the rounds (or slices) that results are averaged over; empty
+    ``window`` are the numbers of the rounds (or areas, or slices) that results are averaged over; empty
     where the section has none. ``verdict`` is None where the section has no steady-state rule.
     """
 

@@ -6,7 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -17,7 +18,24 @@ PIPE = subprocess.PIPE
 ProcessTimeout = subprocess.TimeoutExpired
 
 # Debian packages of the programs tkperf calls, for error messages.
-PACKAGES = {"fio": "fio", "setpriv": "util-linux", "flock": "util-linux"}
+PACKAGES = {
+    "fio": "fio",
+    "setpriv": "util-linux",
+    "flock": "util-linux",
+    "wipefs": "util-linux",
+    "nvme": "nvme-cli",
+    "hdparm": "hdparm",
+    "smartctl": "smartmontools",
+    "sg_format": "sg3-utils",
+    "sg_sanitize": "sg3-utils",
+    "sg_requests": "sg3-utils",
+    "sg_opcodes": "sg3-utils",
+    "mdadm": "mdadm",
+}
+# Programs of system administration, which are not on the PATH of every user.
+SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+# How long a killed program may take to be gone.
+KILL_GRACE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,43 +47,99 @@ class Completed:
     stderr: str
 
 
+def find_program(name: str) -> str | None:
+    """Path of a program, also of one outside an ordinary user's PATH; None if not installed."""
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
+    return shutil.which(name, path=path)
+
+
 def require_program(name: str) -> str:
     """Path of a program.
 
     Raises:
         EngineError: it is not installed; the message names the package.
     """
-    path = shutil.which(name)
+    path = find_program(name)
     if path is None:
         package = PACKAGES.get(name, name)
         raise EngineError(f"'{name}' is not installed: sudo apt-get install {package}")
     return path
 
 
-def run_command(argv: Sequence[str], *, timeout_s: float) -> Completed:
-    """Run a program to its end.
+def run_command(
+    argv: Sequence[str],
+    *,
+    timeout_s: float,
+    on_tick: Callable[[], None] = lambda: None,
+    must_finish: bool = False,
+) -> Completed:
+    """Run a program to its end. It does not see Ctrl-C in the terminal; tkperf does.
+
+    Args:
+        on_tick: called about once a second while it runs.
+        must_finish: an interruption by the user takes effect only when the program has ended, for
+            what a drive would be left in a bad state by, such as an erase under way.
 
     Raises:
         EngineError: it is missing, cannot be started or does not end in time.
     """
     program = require_program(argv[0])
     try:
-        done = subprocess.run(
+        process = subprocess.Popen(
             [program, *argv[1:]],
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=timeout_s,
-            check=False,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
         )
-    except subprocess.TimeoutExpired:
-        raise EngineError(f"'{argv[0]}' did not end within {timeout_s:.0f} s") from None
     except OSError as error:
         raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
+    until_s = time.monotonic() + timeout_s
+    interrupted = False
+    try:
+        while True:
+            try:
+                left_s = until_s - time.monotonic()
+                stdout, stderr = process.communicate(timeout=max(0.01, min(1.0, left_s)))
+                break
+            except subprocess.TimeoutExpired:
+                if time.monotonic() >= until_s:
+                    raise EngineError(_hangs(process, argv[0], timeout_s)) from None
+                on_tick()
+            except KeyboardInterrupt:
+                if not must_finish:
+                    raise
+                interrupted = True
+    finally:
+        _kill(process)
+    if interrupted:
+        raise KeyboardInterrupt
     return Completed(
-        status=done.returncode,
-        stdout=done.stdout.decode(errors="replace"),
-        stderr=done.stderr.decode(errors="replace"),
+        status=process.returncode,
+        stdout=stdout.decode(errors="replace"),
+        stderr=stderr.decode(errors="replace"),
     )
+
+
+def _hangs(process: subprocess.Popen[bytes], name: str, timeout_s: float) -> str:
+    ended = _kill(process)
+    return f"'{name}' did not end within {timeout_s:.0f} s" + (
+        "" if ended else " and cannot be stopped: it hangs in the kernel, see the kernel log"
+    )
+
+
+def _kill(process: subprocess.Popen[bytes]) -> bool:
+    """End a program; False if the kernel does not let it go, which must not stop tkperf too."""
+    if process.poll() is None:
+        process.kill()
+        try:
+            process.wait(timeout=KILL_GRACE_S)
+        except subprocess.TimeoutExpired:
+            return False
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    return True
 
 
 def start_process(

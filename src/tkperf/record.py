@@ -17,6 +17,7 @@ from tkperf.workload import Workload
 class StepKind(StrEnum):
     FILL = "fill"
     ROUND = "round"
+    AREA = "area"
     CONTINUOUS = "continuous"
 
 
@@ -60,9 +61,9 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """One executed step: a fill, a step of a round, or a slice of a continuous stream.
+    """One executed step: a fill, a step of a round or area, or a slice of a continuous stream.
 
-    ``number`` is the round's or slice's number (1 for a fill), ``position`` the place in the
+    ``number`` is the round's, area's or slice's number (1 for a fill), ``position`` the place in the
     round from 0. ``gap_s`` is the time from the end of the step before to this one's release by
     tkperf's clock; None where no step came before in the test. ``job_file`` is the fio job as
     it can be run again; ``engine_output`` fio's last JSON document (empty if none).
@@ -88,6 +89,27 @@ class PurgeRecord:
     duration_s: float
     method: str
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeResult:
+    """What a target answers to a purge: how it was done, and what was found afterwards."""
+
+    method: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunNote:
+    """Something that must be on record before it is done, or that explains a result later.
+
+    ``code`` is stable: ``ata-password-set``, ``ata-password-cleared``, ``raid-created`` ...
+    """
+
+    code: str
+    text: str
+    test: str | None = None
+    at_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +157,4 @@ class RunRecord:
     ended_because: str | None
     tests: tuple[TestRecord, ...]
     warnings: tuple[RunWarning, ...]
+    notes: tuple[RunNote, ...] = ()

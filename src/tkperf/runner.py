@@ -12,9 +12,11 @@ from tkperf.errors import EngineError, Interrupted, TkperfError
 from tkperf.events import (
     Event,
     Judged,
+    Noted,
     Observer,
     PhaseStarted,
     PurgeEnded,
+    PurgeSeen,
     RunEnded,
     RunStarted,
     SampleSeen,
@@ -29,15 +31,21 @@ from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, P
 from tkperf.plan import Case, forecast, next_phase, upcoming_phase
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
-from tkperf.record import PurgeRecord, RunInfo, RunStatus, RunWarning, StepKind, StepRecord
+from tkperf.record import (
+    PurgeRecord,
+    PurgeResult,
+    RunInfo,
+    RunNote,
+    RunStatus,
+    RunWarning,
+    StepKind,
+    StepRecord,
+)
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Cell, Step, Workload
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurgeResult:
-    method: str
-    note: str | None = None
+OnPurgeProgress = Callable[[float | None], None]
+OnNote = Callable[[str, str], None]
 
 
 class Target(Protocol):
@@ -47,8 +55,17 @@ class Target(Protocol):
         """Raise unless it is still the same device and still free to be erased."""
         ...
 
-    def purge(self) -> PurgeResult:
-        """Put it in "as new" state, or raise."""
+    def make_ready(self) -> None:
+        """Bring it into the state that it is measured in, just before that."""
+        ...
+
+    def purge(self, *, on_progress: OnPurgeProgress, on_note: OnNote) -> PurgeResult:
+        """Put it in "as new" state, or raise.
+
+        Args:
+            on_progress: gets the share done (0..1) now and then, None where nobody knows.
+            on_note: gets the code and text of what must be on record before it is done.
+        """
         ...
 
 
@@ -178,14 +195,16 @@ class _TestRun:
             case Fill():
                 return self._fill(phase)
             case Round():
+                self.run.target.make_ready()
                 return self._round(phase)
             case Continuous():
+                self.run.target.make_ready()
                 return self._slice(phase)
 
     def _purge(self, phase: Purge) -> None:
         self.run.engine.rest()
         began_s = self._now_s()
-        result = self.run.target.purge()
+        result = self.run.target.purge(on_progress=self._purge_seen, on_note=self._note)
         record = PurgeRecord(
             section=phase.section,
             started_s=began_s,
@@ -195,6 +214,13 @@ class _TestRun:
         )
         self.previous_end_s = None
         self.run.emit(PurgeEnded(test=self.test.name, record=record))
+
+    def _purge_seen(self, done: float | None) -> None:
+        self.run.emit(PurgeSeen(test=self.test.name, done=done, at_s=self._now_s()))
+
+    def _note(self, code: str, text: str) -> None:
+        note = RunNote(code=code, text=text, test=self.test.name, at_s=self._now_s())
+        self.run.emit(Noted(note=note))
 
     def _fill(self, phase: Fill) -> Measurement:
         amount_bytes = phase.passes * self.run.active_range_bytes
@@ -337,5 +363,10 @@ class _TestRun:
 
 
 def _kind(phase: Fill | Round | Continuous) -> StepKind:
-    kinds = {Fill: StepKind.FILL, Round: StepKind.ROUND, Continuous: StepKind.CONTINUOUS}
-    return kinds[type(phase)]
+    match phase:
+        case Fill():
+            return StepKind.FILL
+        case Continuous():
+            return StepKind.CONTINUOUS
+        case Round():
+            return StepKind.ROUND if phase.areas is None else StepKind.AREA

@@ -1,5 +1,7 @@
 """What to do: workloads, cells and steps. No I/O, no clock, no fio."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -62,18 +64,6 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One workload for one length of time."""
-
-    workload: Workload
-    duration_s: float
-
-    def __post_init__(self) -> None:
-        if not self.duration_s > 0:
-            raise ValueError(f"duration_s {self.duration_s} is not more than 0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveRange:
     """The part of the device that a run touches (PTS: active range, AR)."""
 
@@ -83,3 +73,26 @@ class ActiveRange:
     def __post_init__(self) -> None:
         if self.offset_bytes < 0 or self.length_bytes <= 0:
             raise ValueError(f"active range {self.offset_bytes}+{self.length_bytes} is empty")
+
+    def within(self, outer: ActiveRange) -> ActiveRange:
+        """This range, counted from the start of another one, as bytes of the device."""
+        return ActiveRange(
+            offset_bytes=outer.offset_bytes + self.offset_bytes, length_bytes=self.length_bytes
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One workload for one length of time.
+
+    ``area`` is the part of the active range it stays in, counted from the start of the active
+    range; None is all of it.
+    """
+
+    workload: Workload
+    duration_s: float
+    area: ActiveRange | None = None
+
+    def __post_init__(self) -> None:
+        if not self.duration_s > 0:
+            raise ValueError(f"duration_s {self.duration_s} is not more than 0")

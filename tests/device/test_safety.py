@@ -16,7 +16,8 @@ import pytest
 from tests.conftest import run_tool
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, read_identity
 from tkperf.device.permit import ErasePermit, grant_permit
-from tkperf.device.purge import purge
+from tkperf.device.purge import plan_purge, run_purge
+from tkperf.device.purge.verification import Verification
 from tkperf.device.safety import Reason, find_objections
 from tkperf.engine.fio import FioEngine
 from tkperf.errors import DeviceError, RefusedError
@@ -28,6 +29,12 @@ MakeLoop = Callable[..., Path]
 
 def reasons(path: Path) -> set[Reason]:
     return {objection.reason for objection in find_objections(read_identity(path))}
+
+
+def purge(permit: ErasePermit) -> Verification:
+    """By the method tkperf would choose."""
+    method = plan_purge(permit.identity).choose(None, device=permit.identity.path)
+    return run_purge(permit, method)
 
 
 def assert_refused(path: Path, says: str) -> None:
@@ -54,7 +61,7 @@ def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
     identity = read_identity(device)
     assert find_objections(identity) == ()
     permit = grant_permit(identity, confirmed_id=str(device)).redeem()
-    assert "discard" in purge(permit)
+    assert "all 128 samples read as zeros" in purge(permit).text
     permit.release()
     assert device.read_bytes().count(0) == 64 << 20
 
@@ -122,7 +129,8 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
     """A RAID on a partition and a mount elsewhere are found from kernel tables alone."""
     disk = tmp_path / "sys/devices/disk"
     partition = disk / "sdx1"
-    (partition / "holders/md7").mkdir(parents=True)
+    (partition / "holders/md7/md").mkdir(parents=True)
+    (partition / "holders/md7/md/level").write_text("raid1\n")
     (disk / "holders").mkdir()
     (disk / "dev").write_text("8:0\n")
     (partition / "dev").write_text("8:1\n")
@@ -143,7 +151,7 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
     )
     assert [objection.text for objection in found] == [
         "sdx1 is mounted at /with blank",
-        "sdx1 is used by md7 (RAID, LVM, encryption or the like)",
+        "sdx1 is used by md7 (MD RAID, raid1)",
     ]
 
 

@@ -67,7 +67,8 @@ NVME_TWO = Disk(
     ),
 )
 NVME_TWO_SIBLING = Disk(
-    serial="LABNVMETWO2", size_bytes=128 * MIB,
+    serial="LABNVMETWO2",
+    size_bytes=128 * MIB,
     devices=("nvme-ns,drive={drive},bus=LABNVMETWO,nsid=2",),
 )
 SATA = _sata("LABSATA1", 0)
@@ -101,4 +102,3 @@ DISKS = (
     NVME, NVME_4KN, NVME_PULLED, NVME_TWO, NVME_TWO_SIBLING, SATA, SATA_SECOND, SAS, VIRTIO_SCSI,
     USB, *RAID_MEMBERS,
 )  # fmt: skip
-

@@ -41,8 +41,14 @@ class JobResult:
     kernel_log: str
 
 
-def run_job(job: str, *, limit_s: float, disks: tuple[Disk, ...] = DISKS, keep: Path | None = None,
-            echo: bool = True) -> JobResult:
+def run_job(
+    job: str,
+    *,
+    limit_s: float,
+    disks: tuple[Disk, ...] = DISKS,
+    keep: Path | None = None,
+    echo: bool = True,
+) -> JobResult:
     """Boot, run a shell script as root in the checkout, power off.
 
     Args:
@@ -87,8 +93,15 @@ def _choose_accelerator(kernel: Kernel) -> str:
     return accelerator
 
 
-def _boot(kernel: Kernel, accelerator: str, folder: Path, job: str, disks: tuple[Disk, ...],
-          limit_s: float, echo: bool) -> None:
+def _boot(
+    kernel: Kernel,
+    accelerator: str,
+    folder: Path,
+    job: str,
+    disks: tuple[Disk, ...],
+    limit_s: float,
+    echo: bool,
+) -> None:
     share = folder / "share"
     shutil.copy(Path(__file__).parent / "guest/start", share / "start")
     (share / "job").write_text(job)
@@ -116,9 +129,7 @@ def _boot(kernel: Kernel, accelerator: str, folder: Path, job: str, disks: tuple
         "-device", "virtio-serial-pci",
         "-device", "virtserialport,chardev=control,name=lab.qmp",
     ]  # fmt: skip
-    command += [
-        argument for disk in disks for argument in disk.arguments(folder / disk.serial)
-    ]
+    command += [argument for disk in disks for argument in disk.arguments(folder / disk.serial)]
     for port in dict.fromkeys(disk.root_port for disk in disks if disk.root_port):
         slot = int(port.removeprefix("port"))
         command[command.index("-qmp"):command.index("-qmp")] = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import run_info
+from tests.builders import FreeTarget, run_info
 from tkperf.analysis.export import render_json
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
@@ -18,17 +18,9 @@ from tkperf.record import RunInfo
 from tkperf.report.html import render_html
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner import PurgeResult, Run, execute
+from tkperf.runner import Run, execute
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202eRTL"
-
-
-class Target:
-    def recheck(self) -> None:
-        pass
-
-    def purge(self) -> PurgeResult:
-        return PurgeResult(method="simulated")
 
 
 def simulate(folder: Path, info: RunInfo, preset: str = "sata-ssd") -> RunResult:
@@ -41,7 +33,7 @@ def simulate(folder: Path, info: RunInfo, preset: str = "sata-ssd") -> RunResult
             tests=tuple(SSD_TESTS.values()),
             profile=load_profile("quick"),
             engine=engine,
-            target=Target(),
+            target=FreeTarget(),
             observers=(writer,),
             clock=engine.clock,
         )

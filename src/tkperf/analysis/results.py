@@ -7,6 +7,7 @@ percentiles come from the merged histograms of the window. None is "not measured
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -32,6 +33,9 @@ TITLES = {
     "tp": "Throughput",
     "writesat": "Write Saturation",
 }
+
+
+IN_ROUNDS = (StepKind.ROUND, StepKind.AREA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +88,8 @@ class SectionResult:
     """A part of a test with its own purge and verdict.
 
     ``cells`` are the results: means over ``window``. ``verdict`` is the last one given, None if
-    the section has no steady-state rule. ``workload`` describes a stream's workload.
+    the section has no steady-state rule. ``workload`` describes a stream's workload. With
+    ``areas``, ``rounds`` are the areas of a hard disk from its start, not rounds in time.
     """
 
     name: str
@@ -95,6 +100,7 @@ class SectionResult:
     verdicts: tuple[SteadyStateVerdict, ...]
     cells: tuple[CellResult, ...]
     rounds: tuple[RoundResult, ...]
+    areas: int | None
     slices: tuple[SliceResult, ...]
     workload: str | None
     purge: PurgeRecord | None
@@ -155,7 +161,7 @@ def _test(test: TestRecord) -> TestResult:
     gaps = [
         step.gap_s
         for step in test.steps
-        if step.gap_s is not None and step.kind is StepKind.ROUND and step.position > 0
+        if step.gap_s is not None and step.kind in IN_ROUNDS and step.position > 0
     ]
     return TestResult(
         name=test.name,
@@ -174,9 +180,10 @@ def _section(test: TestRecord, name: str) -> SectionResult:
     ended = None
     if test.outcome is not None:
         ended = next((each for each in test.outcome.sections if each.section == name), None)
-    window, because = _window(ended, [each.verdict for each in given], test)
-    judged = {each.number for each in given}
-    rounds = _rounds([step for step in steps if step.kind is StepKind.ROUND], judged)
+    areas = _complete_areas([step for step in steps if step.kind is StepKind.AREA])
+    window, because = _window(ended, [each.verdict for each in given], areas, test)
+    judged = {each.number for each in given} | set(areas)
+    rounds = _rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
     slices = _slices([step for step in steps if step.kind is StepKind.CONTINUOUS])
     fill = next((step for step in steps if step.kind is StepKind.FILL), None)
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
@@ -190,6 +197,7 @@ def _section(test: TestRecord, name: str) -> SectionResult:
         verdicts=tuple(each.verdict for each in given),
         cells=_window_cells(steps, window),
         rounds=rounds,
+        areas=len(areas) if areas else None,
         slices=slices,
         workload=str(stream[0].workload) if stream else None,
         purge=next((purge for purge in test.purges if purge.section == name), None),
@@ -200,14 +208,23 @@ def _section(test: TestRecord, name: str) -> SectionResult:
 
 
 def _window(
-    ended: SectionOutcome | None, verdicts: Sequence[SteadyStateVerdict], test: TestRecord
+    ended: SectionOutcome | None,
+    verdicts: Sequence[SteadyStateVerdict],
+    complete_areas: tuple[int, ...],
+    test: TestRecord,
 ) -> tuple[tuple[int, ...], str]:
     """Rounds that results are averaged over, and why the section ended."""
     if ended is not None:
         return ended.window, ended.ended_because
     # Cut short: the last rounds that were judged, so complete, say what is known so far.
-    window = verdicts[-1].rounds if verdicts else ()
+    window = verdicts[-1].rounds if verdicts else complete_areas
     return window, f"the test did not end: {test.status.value}"
+
+
+def _complete_areas(steps: Sequence[StepRecord]) -> tuple[int, ...]:
+    """Numbers of the areas in which every step that the first one has was run."""
+    ran = Counter(step.number for step in steps)
+    return tuple(number for number, count in ran.items() if count == ran[steps[0].number])
 
 
 def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:

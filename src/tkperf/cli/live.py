@@ -20,6 +20,7 @@ from tkperf.events import (
     Event,
     Judged,
     PhaseStarted,
+    PurgeSeen,
     RunEnded,
     RunStarted,
     SampleSeen,
@@ -68,6 +69,7 @@ class _State:
         self.notices: tuple[str, ...] = ()
         self.test = ""
         self.phase: Phase | None = None
+        self.purge_done: float | None = None
         self.step: StepStarted | None = None
         self.sample: Sample | None = None
         self.history: deque[float] = deque(maxlen=HISTORY)
@@ -90,8 +92,11 @@ class _State:
             case PhaseStarted():
                 if self.phase is None or self.phase.section != event.phase.section:
                     self.verdict = None
+                self.purge_done = None
                 self.phase, self.phase_at_s, self.at_s = event.phase, event.at_s, event.at_s
                 self.shortest_s, self.longest_s = event.shortest_s, event.longest_s
+            case PurgeSeen():
+                self.purge_done, self.at_s = event.done, event.at_s
             case StepStarted():
                 self.step, self.step_bytes, self.at_s = event, 0, event.at_s
             case SampleSeen():
@@ -130,7 +135,8 @@ def _where(state: _State) -> Text:
         tests.append(f"{test} ", style="bold reverse" if test == state.test else "dim")
     phase, step = state.phase, state.step
     if isinstance(phase, Purge):
-        tests.append(f" {phase.section}: purging")
+        done = "" if state.purge_done is None else f", {state.purge_done:.0%} done"
+        tests.append(f" {phase.section}: purging{done}")
     elif step is not None:
         tests.append(f" {step.section}: {_step_text(step)}")
     return tests

@@ -8,6 +8,8 @@ import click
 
 from tkperf import __version__
 from tkperf.cli.completion import completion
+from tkperf.cli.doctor import doctor
+from tkperf.cli.hdd import hdd
 from tkperf.cli.report import report
 from tkperf.cli.show import show
 from tkperf.cli.ssd import ssd
@@ -34,7 +36,7 @@ def cli() -> None:
     """
 
 
-for command in (ssd, show, report, completion):
+for command in (ssd, hdd, show, report, doctor, completion):
     cli.add_command(command)
 
 

@@ -1,23 +1,31 @@
-"""What the user asked of tkperf ssd."""
+"""What the user asked of tkperf ssd, hdd or raid: the options, and the flags they come from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+import click
+
+from tkperf.device.purge import METHOD_NAMES
+from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError
+from tkperf.procedures import SUITES
+from tkperf.profiles import built_in_profiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SsdOptions:
+class RunOptions:
     """The options of one run, as given; None where the profile or a default decides.
 
     Raises:
-        UsageError: NAME cannot be a file name.
+        UsageError: NAME cannot be a file name, or options exclude each other.
     """
 
+    suite: str
     name: str
     device: str
     jobs: int | None
@@ -26,14 +34,19 @@ class SsdOptions:
     tests: tuple[str, ...]
     profile: str
     active_range: str | None
-    size: str | None
+    size: str | None = None
     folder: Path
     ioengine: str | None
     description: Path | None
     feature_matrix: Path | None
     force: bool
     yes_destroy: str | None
-    no_purge: bool
+    purge_method: str | None = None
+    purge_command: str | None = None
+    no_purge: bool = False
+    write_cache: str | None
+    raid_config: Path | None = None
+    remove_set: bool = False
     progress: str
     quiet: bool
     debug: bool
@@ -45,6 +58,17 @@ class SsdOptions:
                 f"NAME '{self.name}' becomes a file name: use letters, digits and . _ + - only, "
                 "beginning with a letter or digit"
             )
+        given = [
+            option
+            for option, value in (
+                ("--no-purge", self.no_purge),
+                ("--purge", self.purge_method),
+                ("--purge-command", self.purge_command),
+            )
+            if value
+        ]
+        if len(given) > 1:
+            raise UsageError(f"{' and '.join(given)} exclude each other: give one of them")
 
     @property
     def run_path(self) -> Path:
@@ -53,6 +77,188 @@ class SsdOptions:
     @property
     def log_path(self) -> Path:
         return self.folder / f"{self.name}.log"
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def suite_command(suite: str, flags: tuple[str, str]) -> type[click.Command]:
+    """A command that takes TKperf's ``-ssdt iops lat`` beside ``-ssdt iops -ssdt lat``."""
+
+    class SuiteCommand(click.Command):
+        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            return super().parse_args(ctx, expand_lists(args, flags, SUITES[suite]))
+
+    return SuiteCommand
+
+
+def tests_option(suite: str, flags: tuple[str, str]) -> Callable[[Function], Function]:
+    """Which tests of the suite to run."""
+    return click.option(
+        *flags,
+        "tests",
+        type=click.Choice(list(SUITES[suite])),
+        multiple=True,
+        help=f"Tests to run, one or more; default all: {' '.join(SUITES[suite])}.",
+    )
+
+
+def profile_option(default: str) -> Callable[[Function], Function]:
+    return click.option(
+        "--profile",
+        default=default,
+        show_default=True,
+        metavar="NAME|FILE",
+        help=f"Which specification: {', '.join(built_in_profiles())}, or an own TOML file.",
+    )
+
+
+def load_options(function: Function) -> Function:
+    """What load is put on the device."""
+    return _apply(
+        function,
+        click.option(
+            "-nj",
+            "--numjobs",
+            "jobs",
+            type=click.IntRange(1, 1024),
+            metavar="N",
+            help="Threads (TC) of every test but latency.",
+        ),
+        click.option(
+            "-iod",
+            "--iodepth",
+            "io_depth",
+            type=click.IntRange(1, 65536),
+            metavar="N",
+            help="Outstanding I/Os of each thread (QD).",
+        ),
+        click.option(
+            "-rt",
+            "--runtime",
+            "step_s",
+            metavar="SECONDS",
+            type=click.FloatRange(min=1, max=86400),
+            help="Length of each step and of each write-saturation slice.",
+        ),
+        click.option(
+            "--active-range",
+            metavar="SHARE|SIZE",
+            help="Part of the device to use, e.g. 75% or 16GiB; default: the profile's.",
+        ),
+        click.option(
+            "--engine",
+            "ioengine",
+            type=click.Choice(IO_ENGINES),
+            help="fio's I/O engine; default io_uring where it works, else libaio.",
+        ),
+        click.option(
+            "-rfb",
+            "--refill-buffers",
+            is_flag=True,
+            expose_value=False,
+            help="Fresh random data for every write; always on, accepted for TKperf's sake.",
+        ),
+        click.option(
+            "--write-cache",
+            type=click.Choice(["on", "off", "keep"]),
+            help="The drive's volatile write cache during the run; default: the profile's.",
+        ),
+    )
+
+
+def purge_options(function: Function) -> Function:
+    """How the device is put in as-new state."""
+    return _apply(
+        function,
+        click.option(
+            "--purge",
+            "purge_method",
+            type=click.Choice(METHOD_NAMES),
+            metavar="METHOD",
+            help="Purge by this method, not by the first the device offers; 'tkperf doctor "
+            "DEVICE' lists what it offers.",
+        ),
+        click.option(
+            "--purge-command",
+            metavar="COMMAND",
+            help="Purge by a vendor's tool; {device} in it becomes the device.",
+        ),
+        click.option("--no-purge", is_flag=True, help="Skip purging; every result will say so."),
+    )
+
+
+def consent_options(function: Function) -> Function:
+    return _apply(
+        function,
+        click.option(
+            "-ft",
+            "--force-test",
+            "--force",
+            "force",
+            is_flag=True,
+            help="Do not ask before erasing a device without recognisable data. Never skips the "
+            "check that it is unused.",
+        ),
+        click.option(
+            "--yes-destroy",
+            metavar="ID",
+            help="Confirm beforehand: the serial number, or the path of a file or loop device.",
+        ),
+    )
+
+
+def result_options(function: Function) -> Function:
+    """Where results go, what they say besides, and what is shown meanwhile."""
+    text_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return _apply(
+        function,
+        click.option(
+            "--output",
+            "folder",
+            type=click.Path(path_type=Path),
+            default=Path(),
+            metavar="DIR",
+            help="Folder for NAME.tkperf and NAME.log; default: here.",
+        ),
+        click.option(
+            "-dsc",
+            "--description",
+            metavar="FILE",
+            type=text_file,
+            help="Text about the device for the report.",
+        ),
+        click.option(
+            "-fm",
+            "--feature-matrix",
+            metavar="FILE",
+            type=text_file,
+            help="Feature matrix of the device for the report.",
+        ),
+        click.option(
+            "-i",
+            "--interface",
+            metavar="NAME",
+            expose_value=False,
+            help="The device's interface; found out by tkperf, accepted for TKperf's sake.",
+        ),
+        click.option(
+            "--progress",
+            type=click.Choice(["auto", "live", "plain", "json"]),
+            default="auto",
+            show_default=True,
+            help="Live view, plain lines, or one JSON event a line on stdout.",
+        ),
+        click.option("-q", "--quiet", is_flag=True, help="No progress, only results."),
+        click.option("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
+    )
+
+
+def _apply(function: Function, *options: Callable[[Function], Function]) -> Function:
+    """Decorate so that the help lists the options in the order given."""
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 def expand_lists(args: Sequence[str], flags: Collection[str], words: Collection[str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TextIO
 from tkperf.events import (
     Event,
     Judged,
+    Noted,
     PhaseStarted,
     PurgeEnded,
     RunEnded,
@@ -54,7 +55,10 @@ class PlainLines:
                 return self._sample(event)
             case PurgeEnded():
                 purge = event.record
-                return f"{event.test}: purged in {purge.duration_s:.1f} s: {purge.method}"
+                found = f"; {purge.note}" if purge.note else ""
+                return f"{event.test}: purged in {purge.duration_s:.1f} s: {purge.method}{found}"
+            case Noted():
+                return f"note: {event.note.text}"
             case StepEnded():
                 return self._step(event)
             case Judged():

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tkperf.cli.options import SsdOptions
+from tkperf.cli.options import RunOptions
 from tkperf.device.file_target import create_file_target, find_direct_io_block_bytes
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
+from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.permit import refuse_objections
+from tkperf.device.purge import PurgeMethod, plan_purge
 from tkperf.engine.fio_job import split_regions
 from tkperf.engine.simulated import find_preset
 from tkperf.errors import DeviceError, TkperfError, UsageError
-from tkperf.procedures import SSD_TESTS, Test
+from tkperf.procedures import SUITES, Test
+from tkperf.procedures.hard_disk import cut_into_areas
 from tkperf.profiles import (
     Profile,
     apply_options,
@@ -25,54 +29,109 @@ from tkperf.workload import ActiveRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """Everything known before the question whether data may be destroyed."""
+    """Everything known before the question whether data may be destroyed.
+
+    ``purge`` is None where nothing is purged: by the user's wish, or because no test asks for it.
+    """
 
     identity: DeviceIdentity
+    facts: DeviceFacts
     created: bool
     profile: Profile
     tests: tuple[Test, ...]
     active_range: ActiveRange
+    purge: PurgeMethod | None
+    write_cache: str
     warnings: tuple[str, ...]
 
 
-def prepare(options: SsdOptions) -> Preparation:
-    """Profile, device and active range, fitted to each other; creates a scratch file with --size.
+def prepare(options: RunOptions) -> Preparation:
+    """Profile, device, purge and active range, fitted to each other.
+
+    Creates a scratch file with --size, and removes it again if something does not fit.
 
     Raises:
-        UsageError, DeviceError: something does not fit; a scratch file made here is removed.
+        UsageError, DeviceError: something does not fit.
+        RefusedError: the device is in use.
+    """
+    profile = prepare_profile(options)
+    identity, created = _identify(options)
+    try:
+        return fit(options, profile, identity, created=created)
+    except TkperfError:
+        if created:
+            Path(identity.path).unlink()
+        raise
+
+
+def prepare_profile(options: RunOptions) -> Profile:
+    """The profile with the user's options in place.
+
+    Raises:
+        UsageError: there is none, or it does not know the suite.
     """
     profile = apply_options(
         load_profile(options.profile),
         jobs=options.jobs,
         io_depth=options.io_depth,
         step_s=options.step_s,
+        write_cache=options.write_cache,
     )
-    wanted = options.tests or tuple(SSD_TESTS)
-    tests = tuple(test for name, test in SSD_TESTS.items() if name in wanted)
-    identity, created = _identify(options)
-    try:
-        profile, warnings = fit_to_sector(profile, identity.logical_block_bytes)
-        active_range = resolve_active_range(
-            options.active_range or profile.active_range.length,
-            identity.capacity_bytes,
-            identity.logical_block_bytes,
+    if options.suite == "hdd" and profile.hard_disk is None:
+        raise UsageError(
+            f"profile {profile.name} has no table hard_disk: hard disks are measured with "
+            "--profile tkperf-2.2 or quick, or an own profile"
         )
-        _require_room(profile, active_range, identity)
-    except TkperfError:
-        if created:
-            Path(identity.path).unlink()
-        raise
+    return profile
+
+
+def fit(
+    options: RunOptions, profile: Profile, identity: DeviceIdentity, *, created: bool = False
+) -> Preparation:
+    """Fit profile, purge and active range to a device, and look whether it may be erased at all.
+
+    Raises:
+        UsageError, DeviceError, RefusedError: as ``prepare``.
+    """
+    wanted = options.tests or tuple(SUITES[options.suite])
+    tests = tuple(test for name, test in SUITES[options.suite].items() if name in wanted)
+    if identity.kind is not TargetKind.SIMULATED:
+        refuse_objections(identity)
+    profile, warnings = fit_to_sector(profile, identity.logical_block_bytes)
+    active_range = resolve_active_range(
+        options.active_range or profile.active_range.length,
+        identity.capacity_bytes,
+        identity.logical_block_bytes,
+    )
+    _require_room(options.suite, profile, active_range, identity)
+    facts = inspect_device(identity)
+    texts = [text for test, text in warnings.items() if test in wanted]
+    if facts.values["link_downgraded"]:
+        texts.append(
+            f"the device's link runs at {facts.values['link']}, it could do "
+            f"{facts.values['link_fastest']}: its speed may be limited by that"
+        )
     return Preparation(
         identity=identity,
+        facts=facts,
         created=created,
         profile=profile,
         tests=tests,
         active_range=active_range,
-        warnings=tuple(text for test, text in warnings.items() if test in wanted),
+        purge=_choose_purge(options, identity),
+        write_cache=profile.write_cache.setting,
+        warnings=tuple(texts),
     )
 
 
-def _identify(options: SsdOptions) -> tuple[DeviceIdentity, bool]:
+def _choose_purge(options: RunOptions, identity: DeviceIdentity) -> PurgeMethod | None:
+    if options.no_purge or options.suite != "ssd" or identity.kind is TargetKind.SIMULATED:
+        return None
+    plan = plan_purge(identity, command=options.purge_command)
+    return plan.choose(options.purge_method, device=identity.path)
+
+
+def _identify(options: RunOptions) -> tuple[DeviceIdentity, bool]:
     """The device, and whether it is a scratch file made just now."""
     if options.device.startswith("sim:"):
         model = find_preset(options.device.removeprefix("sim:"))
@@ -106,15 +165,22 @@ def _identify(options: SsdOptions) -> tuple[DeviceIdentity, bool]:
     return identity, created
 
 
-def _require_room(profile: Profile, active_range: ActiveRange, identity: DeviceIdentity) -> None:
+def _require_room(
+    suite: str, profile: Profile, active_range: ActiveRange, identity: DeviceIdentity
+) -> None:
     """Refuse a range too small for the largest step, before anything is started."""
-    largest_kib = max(
+    sizes_kib = (
         profile.preconditioning.block_size_kib,
         *profile.iops.block_sizes_kib,
         *profile.throughput.block_sizes_kib,
         *profile.latency.block_sizes_kib,
     )
+    smallest = active_range
     try:
-        split_regions(active_range, profile.demand.jobs, round(largest_kib * KIB))
-    except UsageError as error:
+        if suite == "hdd" and profile.hard_disk is not None:
+            table = profile.hard_disk
+            sizes_kib = (*table.iops_block_sizes_kib, *table.throughput_block_sizes_kib)
+            smallest = cut_into_areas(table, active_range.length_bytes)[0]
+        split_regions(smallest, profile.demand.jobs, round(max(sizes_kib) * KIB))
+    except (UsageError, ValueError) as error:
         raise UsageError(f"{identity.path}: {error}") from None

@@ -11,7 +11,7 @@ from typing import TextIO
 import msgspec
 
 from tkperf.cli.live import LiveView
-from tkperf.cli.options import SsdOptions
+from tkperf.cli.options import RunOptions
 from tkperf.cli.plain import PlainLines
 from tkperf.errors import RunFileError
 from tkperf.events import Event, Observer, SampleSeen, StepEnded
@@ -19,7 +19,7 @@ from tkperf.measurement import IoStats, Sample
 
 
 @contextmanager
-def open_observers(options: SsdOptions) -> Iterator[tuple[Observer, ...]]:
+def open_observers(options: RunOptions) -> Iterator[tuple[Observer, ...]]:
     """The log and the chosen view, closed however the run ends."""
     try:
         log = options.log_path.open("a", encoding="utf-8")

@@ -66,6 +66,8 @@ def _print_section(section: SectionResult, console: Console) -> None:
         _print_stream(section, console)
     elif not section.cells:
         console.print("no round was finished")
+    elif section.areas:
+        _print_areas(section, console)
     elif section.name.startswith("Throughput"):
         console.print(_matrix(section, "MB/s", lambda cell: cell.megabytes_per_s, 1))
     elif section.name == "Latency":
@@ -77,6 +79,44 @@ def _print_section(section: SectionResult, console: Console) -> None:
             console.print(_matrix(section, f"{name} latency in us", _percentile(name), 1))
     else:
         console.print(_matrix(section, "IOPS", lambda cell: cell.iops, 1))
+
+
+def _print_areas(section: SectionResult, console: Console) -> None:
+    """Mean, slowest and fastest area of each cell."""
+    quantity, value = ("IOPS", _iops)
+    if section.name.startswith("Throughput"):
+        quantity, value = ("MB/s", _megabytes_per_s)
+    table = Table(
+        title=f"{quantity} over {section.areas} areas of the disk",
+        title_justify="left", title_style="",
+    )  # fmt: skip
+    for name in ("KiB", "R/W %", "first area", "last area", "mean", "slowest", "fastest"):
+        table.add_column(name, justify="right")
+    for cell in section.cells:
+        values = [
+            value(each)
+            for area in section.rounds
+            if area.complete
+            for each in area.cells
+            if each.cell == cell.cell
+        ]
+        table.add_row(
+            format_block_size_kib(cell.block_size_bytes),
+            format_mix(cell.read_percent),
+            *(
+                _number(each, 1)
+                for each in (values[0], values[-1], value(cell), min(values), max(values))
+            ),
+        )
+    console.print(table)
+
+
+def _iops(cell: CellResult) -> float:
+    return cell.iops
+
+
+def _megabytes_per_s(cell: CellResult) -> float:
+    return cell.megabytes_per_s
 
 
 def _percentile(name: str) -> Callable[[CellResult], float | None]:

@@ -10,6 +10,16 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tkperf.device.sysfs import (
+    SYS_ROOT,
+    binary,
+    find_disk,
+    find_node,
+    find_nvme_controller,
+    number,
+    text,
+    udev_properties,
+)
 from tkperf.errors import DeviceError
 
 BLKGETSIZE64 = 0x80081272
@@ -47,13 +57,18 @@ class DeviceIdentity:
     write_cache: str | None = None
     scheduler: str | None = None
     major_minor: str | None = None
+    partition: int | None = None
+    disk_sequence: int | None = None
     inode: tuple[int, int] | None = None
     backing: str | None = None
 
     @property
     def confirm_id(self) -> str:
-        """What the user types to have it erased: the serial number, or the path without one."""
-        return self.serial or self.path
+        """What the user types to have it erased: the serial number of a whole drive, else the path.
+
+        A serial number would not say which partition is meant.
+        """
+        return self.path if self.partition or not self.serial else self.serial
 
     def facts(self) -> dict[str, object]:
         """Plain data for the run file."""
@@ -61,12 +76,16 @@ class DeviceIdentity:
 
 
 def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
-    """Whether two readings are of one device: the same node, serial, WWN and size."""
+    """Whether two readings are of one device: the same node, serial, WWN and size.
+
+    The kernel's sequence number tells apart what came one after the other under one name.
+    """
 
     def key(identity: DeviceIdentity) -> tuple[object, ...]:
         return (
             identity.kind,
             identity.major_minor,
+            identity.disk_sequence,
             identity.inode,
             identity.serial,
             identity.wwn,
@@ -76,7 +95,7 @@ def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
     return key(a) == key(b)
 
 
-def read_identity(path: str | Path, *, sys_root: Path = Path("/sys")) -> DeviceIdentity:
+def read_identity(path: str | Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdentity:
     """Identify a block device or a regular file, through any links.
 
     Raises:
@@ -132,37 +151,30 @@ def _read_block_device(real: Path, status: os.stat_result, sys_root: Path) -> De
         os.close(descriptor)
     if not capacity_bytes:
         raise DeviceError(f"{real} has no capacity: no medium, or an unused loop device")
-    node = sys_root / "dev/block" / major_minor
-    disk = disk_node(node)
-    properties = _udev_properties(_text(disk / "dev") or major_minor)
-    physical = _text(disk / "queue/physical_block_size")
+    node = find_node(major_minor, sys_root)
+    disk = find_disk(node)
+    properties = udev_properties(text(disk / "dev") or major_minor)
     return DeviceIdentity(
         path=str(real),
         kind=TargetKind.BLOCK,
         capacity_bytes=capacity_bytes,
         logical_block_bytes=logical_bytes,
-        physical_block_bytes=int(physical) if physical else None,
-        model=_text(disk / "device/model") or properties.get("ID_MODEL"),
-        serial=_text(disk / "device/serial")
-        or properties.get("ID_SERIAL_SHORT")
-        or _text(disk / "serial"),
-        wwn=_text(disk / "wwid") or _text(disk / "device/wwid") or properties.get("ID_WWN"),
-        firmware=_text(disk / "device/firmware_rev")
-        or _text(disk / "device/rev")
+        physical_block_bytes=number(disk / "queue/physical_block_size"),
+        model=text(disk / "device/model") or properties.get("ID_MODEL"),
+        serial=_serial(disk, properties),
+        wwn=text(disk / "wwid") or text(disk / "device/wwid") or properties.get("ID_WWN"),
+        firmware=text(disk / "device/firmware_rev")
+        or text(disk / "device/rev")
         or properties.get("ID_REVISION"),
         interface=_interface(disk, properties),
-        rotational={"0": False, "1": True}.get(_text(disk / "queue/rotational") or ""),
-        write_cache=_text(disk / "queue/write_cache"),
-        scheduler=_chosen(_text(disk / "queue/scheduler")),
+        rotational={0: False, 1: True, None: None}[number(disk / "queue/rotational")],
+        write_cache=text(disk / "queue/write_cache"),
+        scheduler=_chosen(text(disk / "queue/scheduler")),
         major_minor=major_minor,
-        backing=_text(disk / "loop/backing_file"),
+        partition=number(node / "partition"),
+        disk_sequence=number(disk / "diskseq"),
+        backing=text(disk / "loop/backing_file"),
     )
-
-
-def disk_node(node: Path) -> Path:
-    """The sysfs folder of the whole disk that a node (maybe a partition) belongs to."""
-    resolved = node.resolve()
-    return resolved.parent if (resolved / "partition").exists() else resolved
 
 
 def file_system_of(path: Path) -> str | None:
@@ -182,33 +194,41 @@ def file_system_of(path: Path) -> str | None:
 
 
 def _interface(disk: Path, properties: dict[str, str]) -> str | None:
-    name = disk.name
-    for prefix, interface in (("nvme", "NVMe"), ("loop", "loop"), ("md", "MD RAID")):
+    """The bus by the kernel's device tree; a SATA drive on a SAS adapter is still SATA."""
+    name, above = disk.name, disk.resolve().parts
+    controller = find_nvme_controller(disk)
+    if controller is not None:
+        transport = text(controller / "transport")
+        return "NVMe" if transport == "pcie" else f"NVMe over {transport}"
+    for prefix, interface in (("loop", "loop"), ("md", "MD RAID"), ("dm-", "device mapper")):
         if name.startswith(prefix):
             return interface
-    bus = properties.get("ID_BUS")
-    return {"ata": "ATA", "scsi": "SCSI", "usb": "USB"}.get(bus or "", bus)
+    if text(disk / "device/vendor") == "ATA" or properties.get("ID_BUS") == "ata":
+        return "SATA"
+    if any(part.startswith("end_device-") for part in above):
+        return "SAS"
+    if any(part.startswith("usb") for part in above):
+        return "USB"
+    if (disk / "device/scsi_level").exists():
+        return "SCSI"
+    return "virtio" if any(part.startswith("virtio") for part in above) else None
 
 
-def _chosen(text: str | None) -> str | None:
+def _serial(disk: Path, properties: dict[str, str]) -> str | None:
+    """The drive's own number: NVMe, virtio, then the SCSI unit serial number page, then udev."""
+    page = binary(disk / "device/vpd_pg80")[4:]
+    return (
+        text(disk / "device/serial")
+        or text(disk / "serial")
+        or page.decode("ascii", errors="replace").strip(" \0")
+        or properties.get("ID_SERIAL_SHORT")
+        or (text(disk / "md/uuid") if disk.name.startswith("md") else None)
+        or None
+    )
+
+
+def _chosen(words: str | None) -> str | None:
     """``none`` out of ``mq-deadline [none]``."""
-    if text and "[" in text:
-        return text.partition("[")[2].partition("]")[0]
-    return text
-
-
-def _udev_properties(major_minor: str) -> dict[str, str]:
-    try:
-        text = Path(f"/run/udev/data/b{major_minor}").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return {}
-    pairs = (line[2:].partition("=") for line in text.splitlines() if line.startswith("E:"))
-    return {key: value for key, _, value in pairs}
-
-
-def _text(path: Path) -> str | None:
-    """A sysfs attribute without white space around it; None if absent or empty."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip(" \n\0") or None
-    except OSError:
-        return None
+    if words and "[" in words:
+        return words.partition("[")[2].partition("]")[0]
+    return words

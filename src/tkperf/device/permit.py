@@ -66,7 +66,7 @@ class ErasePermit:
                 f"{now.serial or 'not known'}, before {self.identity.serial or 'not known'}): "
                 "nothing more is written"
             )
-        _refuse_objections(now, held_by_us=True)
+        refuse_objections(now, held_by_us=True)
 
     def release(self) -> None:
         """Give the device back."""
@@ -84,7 +84,7 @@ def grant_permit(identity: DeviceIdentity, *, confirmed_id: str) -> ErasePermit:
     Raises:
         RefusedError: the wrong name, or any objection; all of them are listed.
     """
-    _refuse_objections(identity, held_by_us=False)
+    refuse_objections(identity)
     if confirmed_id != identity.confirm_id:
         raise RefusedError(
             f"'{confirmed_id}' does not confirm {identity.path}: expected {identity.confirm_id!r}. "
@@ -93,7 +93,8 @@ def grant_permit(identity: DeviceIdentity, *, confirmed_id: str) -> ErasePermit:
     return ErasePermit(identity, _hold_exclusively(identity), made_by=_MADE_HERE)
 
 
-def _refuse_objections(identity: DeviceIdentity, *, held_by_us: bool) -> None:
+def refuse_objections(identity: DeviceIdentity, *, held_by_us: bool = False) -> None:
+    """Raises RefusedError with everything that speaks against erasing a device, if anything."""
     objections = find_objections(identity, held_by_us=held_by_us)
     if objections:
         reasons = "; ".join(objection.text for objection in objections)

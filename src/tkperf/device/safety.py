@@ -12,7 +12,24 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tkperf.device.identity import DeviceIdentity, TargetKind, disk_node
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.signatures import Signature, find_signatures
+from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, find_parts, number, text
+from tkperf.device.usage import (
+    find_btrfs_members,
+    find_mounts,
+    find_openers,
+    find_swaps,
+    find_system_disks,
+)
+from tkperf.errors import DeviceError
+
+PROC_ROOT = Path("/proc")
+# What the names of device-mapper devices begin with, by who made them (dm/uuid).
+DM_OWNERS = {
+    "LVM-": "LVM volume", "CRYPT-": "encryption", "mpath-": "multipath", "part": "partition",
+    "DMRAID-": "firmware RAID", "stratis-": "Stratis",
+}  # fmt: skip
 
 
 class Reason(StrEnum):
@@ -21,11 +38,14 @@ class Reason(StrEnum):
     MOUNTED = "mounted"
     SWAP = "swap"
     HOLDER = "holder"
+    MEMBER = "member"
+    SYSTEM_DISK = "system-disk"
     READ_ONLY = "read-only"
     BUSY = "busy"
     OPEN = "open"
     LOOP_BACKING = "loop-backing"
     HARD_LINKS = "hard-links"
+    UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,49 +57,149 @@ class Objection:
 def find_objections(
     identity: DeviceIdentity,
     *,
-    sys_root: Path = Path("/sys"),
-    proc_root: Path = Path("/proc"),
+    sys_root: Path = SYS_ROOT,
+    proc_root: Path = PROC_ROOT,
     held_by_us: bool = False,
+    used_by_us: str | None = None,
 ) -> tuple[Objection, ...]:
     """Why a device must not be erased; empty if nothing speaks against it.
 
     Args:
-        held_by_us: tkperf itself holds the device exclusively, so that cannot count.
+        held_by_us: tkperf itself holds the device exclusively, so that cannot count; what lies on
+            it is tkperf's own by then.
+        used_by_us: name of the RAID set that tkperf made of it, the one holder that is no reason.
     """
     if identity.kind is TargetKind.FILE:
         return tuple(_file_objections(identity, sys_root, proc_root))
-    return tuple(_block_objections(identity, sys_root, proc_root, held_by_us))
-
-
-def _block_objections(
-    identity: DeviceIdentity, sys_root: Path, proc_root: Path, held_by_us: bool
-) -> Iterator[Objection]:
     assert identity.major_minor is not None
-    node = (sys_root / "dev/block" / identity.major_minor).resolve()
-    # A whole disk includes its partitions; a partition shares its disk's holders only if whole.
-    parts = [node, *sorted(entry.parent for entry in node.glob("*/partition"))]
-    numbers = {
-        (part / "dev").read_text().strip(): part for part in parts if (part / "dev").exists()
-    }
-    numbers.setdefault(identity.major_minor, node)
+    node = find_node(identity.major_minor, sys_root)
+    objections = list(_use_objections(node, sys_root, proc_root, used_by_us))
+    if not held_by_us:
+        objections += _member_objections(identity)
+        objections += _busy_objections(identity, node, proc_root)
+    return tuple(objections)
 
-    for mount_point, number in _mounts(proc_root):
-        if number in numbers:
-            what = numbers[number].name
-            yield Objection(reason=Reason.MOUNTED, text=f"{what} is mounted at {mount_point}")
-    for swap in _swaps(proc_root):
+
+def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
+    """File systems and partition tables that nobody uses: the user must know and confirm them.
+
+    Raises:
+        DeviceError: the device cannot be looked at.
+    """
+    if identity.kind is not TargetKind.BLOCK:
+        return ()
+    return find_signatures(_paths(identity))
+
+
+def _paths(identity: DeviceIdentity) -> tuple[str, ...]:
+    """The device by the path it was found at, its partitions by the kernel's names."""
+    node = find_node(identity.major_minor or "")
+    parts = (Path("/dev") / part.name for part in find_parts(node)[1:])
+    return (identity.path, *(str(part) for part in parts if part.exists()))
+
+
+def _use_objections(
+    node: Path, sys_root: Path, proc_root: Path, used_by_us: str | None
+) -> Iterator[Objection]:
+    disk = find_disk(node)
+    # A whole disk includes its partitions. A path of a multipath drive includes the other paths.
+    parts = [*find_parts(node)]
+    for alias in _other_paths(disk, sys_root):
+        parts += find_parts(alias)
+    numbers = {text(part / "dev"): part.name for part in parts}
+
+    for mount in find_mounts(proc_root):
+        if mount.major_minor in numbers:
+            where = f" in the mount namespace of {mount.seen_by}" if mount.seen_by else ""
+            what = numbers[mount.major_minor]
+            said = f"{what} is mounted at {mount.point}{where}"
+            yield Objection(reason=Reason.MOUNTED, text=said)
+    for name, major_minor in find_btrfs_members(sys_root):
+        if major_minor in numbers:
+            said = f"{numbers[major_minor]} belongs to the mounted btrfs {name}"
+            yield Objection(reason=Reason.MOUNTED, text=said)
+    for swap in find_swaps(proc_root):
         if f"{os.major(swap.st_rdev)}:{os.minor(swap.st_rdev)}" in numbers:
             yield Objection(reason=Reason.SWAP, text="it is in use as swap space")
-    for part in parts:
+    # A partition is used, too, if its whole disk is.
+    for part in {*parts, disk}:
         for holder in sorted((part / "holders").glob("*")):
-            yield Objection(
-                reason=Reason.HOLDER,
-                text=f"{part.name} is used by {holder.name} (RAID, LVM, encryption or the like)",
-            )
-    if _is_read_only(node) or _is_read_only(disk_node(node)):
+            if holder.name != used_by_us:
+                yield Objection(reason=Reason.HOLDER, text=_describe_holder(part, holder))
+    for system_disk, why in find_system_disks(sys_root, proc_root).items():
+        if system_disk == disk:
+            yield Objection(reason=Reason.SYSTEM_DISK, text=why)
+    if number(node / "ro") == 1 or number(disk / "ro") == 1:
         yield Objection(reason=Reason.READ_ONLY, text="it is read-only")
-    elif not held_by_us and (text := _why_not_exclusive(identity.path)):
-        yield Objection(reason=Reason.BUSY, text=text)
+
+
+def _other_paths(disk: Path, sys_root: Path) -> list[Path]:
+    """Other disks of the kernel with the same world-wide name: the same drive by another path."""
+
+    def name_of(folder: Path) -> str | None:
+        return text(folder / "wwid") or text(folder / "device/wwid")
+
+    own = name_of(disk)
+    if own is None:
+        return []
+    others = (entry.resolve() for entry in sorted((sys_root / "block").glob("*")))
+    return [other for other in others if other != disk and name_of(other) == own]
+
+
+def _describe_holder(part: Path, holder: Path) -> str:
+    resolved = holder.resolve()
+    kind = "a layer above it"
+    if (resolved / "md").exists():
+        kind = f"MD RAID, {text(resolved / 'md/level') or 'level not known'}"
+    elif (resolved / "bcache").exists():
+        kind = "bcache"
+    uuid = text(resolved / "dm/uuid") or ""
+    for prefix, owner in DM_OWNERS.items():
+        if uuid.startswith(prefix):
+            kind = f"{owner} {text(resolved / 'dm/name') or ''}".strip()
+    return f"{part.name} is used by {holder.name} ({kind})"
+
+
+def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
+    try:
+        signatures = find_signatures(_paths(identity))
+    except DeviceError as error:
+        yield Objection(reason=Reason.UNREADABLE, text=str(error))
+        return
+    for signature in signatures:
+        if signature.member:
+            yield Objection(
+                reason=Reason.MEMBER,
+                text=f"it holds a {signature}; if nobody needs that set any more: "
+                f"wipefs --all {signature.device}",
+            )
+
+
+def _busy_objections(identity: DeviceIdentity, node: Path, proc_root: Path) -> Iterator[Objection]:
+    devices = {
+        os.makedev(*map(int, found.split(":")))
+        for part in find_parts(node)
+        if (found := text(part / "dev"))
+    }
+    openers = list(find_openers(proc_root, devices=devices))
+    names = ", ".join(opener.process for opener in openers)
+    writers = ", ".join(opener.process for opener in openers if opener.writes)
+    try:
+        os.close(os.open(identity.path, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            said = f"it is in use: {names or 'the kernel holds it'} has it open exclusively"
+        elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            yield Objection(
+                reason=Reason.READ_ONLY, text=f"it cannot be written to: {error.strerror}"
+            )
+            return
+        else:
+            said = f"it cannot be opened: {error.strerror}"
+        yield Objection(reason=Reason.BUSY, text=said)
+    else:
+        if writers:
+            yield Objection(reason=Reason.OPEN, text=f"it is open for writing in {writers}")
 
 
 def _file_objections(
@@ -91,76 +211,15 @@ def _file_objections(
     if path.stat().st_nlink > 1:
         yield Objection(reason=Reason.HARD_LINKS, text="the file has other names too (hard links)")
     for backing in sorted(sys_root.glob("block/loop*/loop/backing_file")):
-        behind = Path(backing.read_text(encoding="utf-8", errors="replace").strip())
+        behind = Path(text(backing) or "")
         if behind.exists() and _inode(behind.stat()) == identity.inode:
-            text = f"the file is behind loop device {backing.parent.parent.name}"
-            yield Objection(reason=Reason.LOOP_BACKING, text=text)
-    for swap in _swaps(proc_root):
+            said = f"the file is behind loop device {backing.parent.parent.name}"
+            yield Objection(reason=Reason.LOOP_BACKING, text=said)
+    for swap in find_swaps(proc_root):
         if _inode(swap) == identity.inode:
             yield Objection(reason=Reason.SWAP, text="the file is in use as swap space")
-    for process in _processes_with_open(identity, proc_root):
-        yield Objection(reason=Reason.OPEN, text=f"the file is open in {process}")
-
-
-def _mounts(proc_root: Path) -> Iterator[tuple[str, str]]:
-    """Mount point and major:minor of every mount this process can see."""
-    for line in (proc_root / "self/mountinfo").read_text(encoding="utf-8").splitlines():
-        fields = line.split()
-        yield fields[4].replace("\\040", " "), fields[2]
-
-
-def _swaps(proc_root: Path) -> Iterator[os.stat_result]:
-    try:
-        lines = (proc_root / "swaps").read_text(encoding="utf-8").splitlines()[1:]
-    except OSError:
-        return
-    for line in lines:
-        path = Path(line.split()[0].replace("\\040", " "))
-        if path.exists():
-            yield path.stat()
-
-
-def _is_read_only(node: Path) -> bool:
-    try:
-        return (node / "ro").read_text().strip() == "1"
-    except OSError:
-        return False
-
-
-def _why_not_exclusive(path: str) -> str | None:
-    """Try what mount(2) would: an exclusive open. The kernel knows every other user."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.EBUSY:
-            return "the kernel says that it is in use (an exclusive open fails)"
-        return f"it cannot be opened for writing: {error.strerror}"
-    os.close(descriptor)
-    return None
-
-
-def _processes_with_open(identity: DeviceIdentity, proc_root: Path) -> Iterator[str]:
-    """Processes that have the file open, as far as this user may look; not our own ones."""
-    for folder in proc_root.glob("[0-9]*/fd"):
-        process = folder.parent
-        try:
-            is_open = any(_inode(link.stat()) == identity.inode for link in folder.iterdir())
-            if is_open and not _is_ours(process):
-                command = (process / "comm").read_text(encoding="utf-8", errors="replace").strip()
-                yield f"process {process.name} ({command})"
-        except OSError:
-            continue
-
-
-def _is_ours(process: Path) -> bool:
-    """Whether a process is tkperf or was started by it, such as a fio under way."""
-    while process.name not in ("0", "1"):
-        if process.name == str(os.getpid()):
-            return True
-        # The command in parentheses may itself hold spaces and parentheses.
-        after_command = (process / "stat").read_text(encoding="utf-8").rpartition(")")[2]
-        process = process.parent / after_command.split()[1]
-    return False
+    for opener in find_openers(proc_root, inode=identity.inode):
+        yield Objection(reason=Reason.OPEN, text=f"the file is open in {opener.process}")
 
 
 def _inode(status: os.stat_result) -> tuple[int, int]:

@@ -75,12 +75,13 @@ def render_step_job(
         prerun: command that fio's threads wait for before their first I/O.
     """
     workload = step.workload
+    span = step.area.within(target.active_range) if step.area else target.active_range
     lines = _global_lines(workload, target, prerun)
     lines += ["time_based=1", f"runtime={round(step.duration_s * 1000)}ms"]
     if workload.access is Access.RANDOM:
         lines += [
-            f"offset={target.active_range.offset_bytes}",
-            f"size={_whole_blocks(target.active_range, workload.block_size_bytes)}",
+            f"offset={span.offset_bytes}",
+            f"size={_whole_blocks(span, workload.block_size_bytes)}",
             "norandommap=1",
             "random_generator=tausworthe64",
             f"numjobs={workload.jobs}",
@@ -88,7 +89,7 @@ def render_step_job(
             "[step]",
         ]
         return _text(lines)
-    regions = split_regions(target.active_range, workload.jobs, workload.block_size_bytes)
+    regions = split_regions(span, workload.jobs, workload.block_size_bytes)
     for job, region in enumerate(regions):
         start_bytes = starts_bytes[job] if starts_bytes else 0
         lines += [

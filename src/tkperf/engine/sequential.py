@@ -24,7 +24,10 @@ class _Cursor:
 
 
 class SequentialCursors:
-    """Positions of all sequential streams of a device, each known by its workload."""
+    """Positions of all sequential streams of a device, each known by its workload.
+
+    Streams within an area begin at its start; each area is seen once.
+    """
 
     def __init__(self, active_range: ActiveRange) -> None:
         self._active_range = active_range
@@ -35,7 +38,7 @@ class SequentialCursors:
         workload = step.workload
         if workload.access is not Access.SEQUENTIAL:
             return ()
-        cursor = self._cursors.get(workload)
+        cursor = None if step.area else self._cursors.get(workload)
         if cursor is None:
             return (0,) * workload.jobs
         regions = self._regions(workload)
@@ -48,6 +51,8 @@ class SequentialCursors:
     def advance(self, step: Step, starts_bytes: Sequence[int], job_bytes: Sequence[int]) -> None:
         """Note what each job moved in a step that began at ``starts_bytes``."""
         workload = step.workload
+        if step.area:
+            return
         positions = []
         for region, start, moved in zip(
             self._regions(workload), starts_bytes, job_bytes, strict=True

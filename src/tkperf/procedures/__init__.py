@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tkperf.phases import Procedure
+from tkperf.procedures.hard_disk import hard_disk_iops, hard_disk_throughput
 from tkperf.procedures.iops import iops
 from tkperf.procedures.latency import latency
 from tkperf.procedures.throughput import throughput
@@ -37,3 +38,11 @@ SSD_TESTS: dict[str, Test] = {
     "tp": Test(name="tp", title="Throughput", procedure=throughput),
     "writesat": Test(name="writesat", title="Write Saturation", procedure=write_saturation),
 }
+
+HDD_TESTS: dict[str, Test] = {
+    "iops": Test(name="iops", title="IOPS", procedure=hard_disk_iops),
+    "tp": Test(name="tp", title="Throughput", procedure=hard_disk_throughput),
+}
+
+# A RAID set is tested like one large SSD.
+SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": SSD_TESTS}

@@ -108,8 +108,28 @@ class WriteSaturationTable(_Table, frozen=True, kw_only=True):
     round_every_slices: Annotated[int, msgspec.Meta(ge=0)]
 
 
+class WriteCacheTable(_Table, frozen=True, kw_only=True):
+    """The drive's volatile write cache for the length of a run; ``keep`` leaves it as it is."""
+
+    setting: Literal["on", "off", "keep"]
+
+
+class HardDiskTable(_Table, frozen=True, kw_only=True):
+    """The suite of ``tkperf hdd``: the disk cut into ``areas`` of equal size."""
+
+    areas: Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+    area_alignment_kib: BlockSizeKib
+    iops_read_percents: Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1)]
+    iops_block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    throughput_block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    step_s: Seconds
+
+
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All numbers of one specification. ``notice`` is shown in every result if not empty."""
+    """All numbers of one specification. ``notice`` is shown in every result if not empty.
+
+    ``hard_disk`` is None where the specification knows no hard disks.
+    """
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     title: str
@@ -122,6 +142,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     throughput: ThroughputTable
     latency: LatencyTable
     write_saturation: WriteSaturationTable
+    write_cache: WriteCacheTable
+    hard_disk: HardDiskTable | None = None
 
     def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
         """A workload at the profile's demand intensity."""
@@ -213,6 +235,7 @@ def _find_fault(profile: Profile) -> str | None:
         ("throughput.block_sizes_kib", profile.throughput.block_sizes_kib),
         ("latency.block_sizes_kib", profile.latency.block_sizes_kib),
         ("write_saturation.block_size_kib", (profile.write_saturation.block_size_kib,)),
+        *_hard_disk_lists(profile.hard_disk),
     )
     for key, sizes_kib in lists:
         for size_kib in sizes_kib:
@@ -227,6 +250,16 @@ def _find_fault(profile: Profile) -> str | None:
     except UsageError as error:
         return f"active_range.length: {error}"
     return None
+
+
+def _hard_disk_lists(table: HardDiskTable | None) -> tuple[tuple[str, Sequence[float]], ...]:
+    if table is None:
+        return ()
+    return (
+        ("hard_disk.area_alignment_kib", (table.area_alignment_kib,)),
+        ("hard_disk.iops_block_sizes_kib", table.iops_block_sizes_kib),
+        ("hard_disk.throughput_block_sizes_kib", table.throughput_block_sizes_kib),
+    )
 
 
 def resolve_active_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
@@ -260,19 +293,25 @@ def apply_options(
     jobs: int | None = None,
     io_depth: int | None = None,
     step_s: float | None = None,
+    write_cache: str | None = None,
 ) -> Profile:
-    """The profile with what the user set on the command line (-nj, -iod, -rt) in place."""
+    """The profile with what the user set on the command line (-nj, -iod, -rt ...) in place."""
     demand = msgspec.structs.replace(
         profile.demand,
         jobs=jobs or profile.demand.jobs,
         io_depth=io_depth or profile.demand.io_depth,
     )
-    profile = msgspec.structs.replace(profile, demand=demand)
+    cache = msgspec.structs.replace(
+        profile.write_cache, setting=write_cache or profile.write_cache.setting
+    )
+    profile = msgspec.structs.replace(profile, demand=demand, write_cache=cache)
     if step_s is None:
         return profile
     replace = msgspec.structs.replace
+    hard_disk = profile.hard_disk
     return replace(
         profile,
+        hard_disk=None if hard_disk is None else replace(hard_disk, step_s=step_s),
         iops=replace(profile.iops, step_s=step_s),
         throughput=replace(profile.throughput, step_s=step_s),
         latency=replace(profile.latency, step_s=step_s),

@@ -148,6 +148,71 @@ def measurement_2d(
     )
 
 
+def over_areas(
+    section: SectionResult,
+    *,
+    title: str,
+    value: Callable[[CellResult], float | None],
+    quantity: str,
+) -> Spec:
+    """A value over the areas of a hard disk, a curve for each cell."""
+    rows = _area_rows(section, value)
+    return _chart(
+        title,
+        rows,
+        {
+            "x": {
+                "field": "area",
+                "type": "quantitative",
+                "title": "Area of the device (1 is its start)",
+                "scale": {"nice": False},
+                "axis": {"format": "d", "tickMinStep": 1},
+            },
+            "y": _quantity("value", quantity, log=False),
+            "color": _colour("R/W %, block size"),
+            "tooltip": _tooltip(("series", "Series"), ("area", "Area"), ("value", quantity)),
+        },
+        mark={"type": "line", "point": {"size": 12}},
+    )
+
+
+def box_plot(
+    section: SectionResult,
+    *,
+    title: str,
+    value: Callable[[CellResult], float | None],
+    quantity: str,
+) -> Spec:
+    """The spread of a value over the areas of a hard disk, a box for each cell."""
+    return _chart(
+        title,
+        _area_rows(section, value),
+        {
+            "x": {
+                "field": "series",
+                "type": "nominal",
+                "title": "R/W %, block size",
+                "sort": None,
+                "axis": {"labelAngle": -30},
+            },
+            "y": {**_quantity("value", quantity, log=False), "scale": {"zero": False}},
+        },
+        mark={"type": "boxplot", "extent": "min-max", "color": PALETTE[0]},
+    )
+
+
+def _area_rows(section: SectionResult, value: Callable[[CellResult], float | None]) -> list[Row]:
+    return [
+        {
+            "area": area.number,
+            "value": value(cell),
+            "series": _series(cell, many_mixes=True),
+        }
+        for area in section.rounds
+        for cell in area.cells
+    ]
+
+
 def stream_over_time(
     section: SectionResult,
     *,

@@ -21,6 +21,8 @@ def build_section(test: TestResult, section: SectionResult, key: str) -> Section
         tables, figures = _stream(section, key)
     elif not section.cells:
         tables, figures = (), ()
+    elif section.areas:
+        tables, figures = _areas(section, key)
     elif test.name == "lat":
         tables, figures = _latency(section, key)
     elif test.name == "tp":
@@ -110,6 +112,42 @@ def _latency(section: SectionResult, key: str) -> Parts:
             ),
             *_window_chart(section, key),
             _chart_2d(section, key, mean, "mean latency (us)", "Mean latency by block size"),
+        ),
+    )
+
+
+def _areas(section: SectionResult, key: str) -> Parts:
+    """A hard disk over its areas: what every area did, and how it spreads."""
+
+    def iops(cell: CellResult) -> float:
+        return cell.iops
+
+    def throughput(cell: CellResult) -> float:
+        return cell.megabytes_per_s
+
+    quantity, value = ("IOPS", iops)
+    if section.name.startswith("Throughput"):
+        quantity, value = ("MB/s", throughput)
+    return (
+        (_matrix(section, f"Average {quantity} over {section.areas} areas", value),),
+        (
+            ChartView(
+                key=f"{key}area",
+                text=f"{quantity} of every area from the start of the disk to its end.",
+                spec=charts.over_areas(
+                    section, title=f"{quantity} over area", value=value, quantity=quantity
+                ),
+            ),
+            ChartView(
+                key=f"{key}box",
+                text=(
+                    f"Spread of {quantity} over the areas: median, quartiles, and whiskers to the "
+                    "slowest and the fastest area."
+                ),
+                spec=charts.box_plot(
+                    section, title=f"{quantity}, spread over areas", value=value, quantity=quantity
+                ),
+            ),
         ),
     )
 
@@ -294,7 +332,8 @@ def _matrix(section: SectionResult, title: str, value: Value) -> TableView:
         )
         rows.append((format_block_size_kib(size), *texts))
     limited = any(cell.host_limited for cell in section.cells)
-    window = f"mean of rounds {section.window[0]} to {section.window[-1]}" if section.window else ""
+    what = "areas" if section.areas else "rounds"
+    window = f"mean of {what} {section.window[0]} to {section.window[-1]}" if section.window else ""
     return TableView(
         title=f"{title}, {window}",
         columns=("Block size (KiB)", *(format_mix(mix) for mix in mixes)),

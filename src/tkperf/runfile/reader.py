@@ -21,6 +21,7 @@ from tkperf.phases import Outcome
 from tkperf.record import (
     PurgeRecord,
     RunInfo,
+    RunNote,
     RunRecord,
     RunStatus,
     RunWarning,
@@ -100,6 +101,10 @@ class RunFile:
                         code=row["code"], text=row["text"], test=row["test"], at_s=row["at_s"]
                     )
                     for row in self._rows("warning", "id")
+                ),
+                notes=tuple(
+                    RunNote(code=row["code"], text=row["text"], test=row["test"], at_s=row["at_s"])
+                    for row in self._rows("note", "id")
                 ),
             )
 

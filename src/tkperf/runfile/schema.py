@@ -55,7 +55,15 @@ def m001_initial(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (m001_initial,)
+def m002_notes(connection: sqlite3.Connection) -> None:
+    """What must be on record before it is done, such as a password set on a drive."""
+    connection.execute(
+        "CREATE TABLE note (id INTEGER PRIMARY KEY, code TEXT NOT NULL, text TEXT NOT NULL, "
+        "test TEXT, at_s REAL)"
+    )
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (m001_initial, m002_notes)
 VERSION = len(MIGRATIONS)
 
 

@@ -17,6 +17,7 @@ from tkperf.errors import RunFileError
 from tkperf.events import (
     Event,
     Judged,
+    Noted,
     PurgeEnded,
     RunEnded,
     RunStarted,
@@ -37,7 +38,9 @@ LAST_READER_WAIT_S = 60.0
 # A row with histograms fills its last page only in part, so small pages waste less.
 PAGE_BYTES = 1024
 
-_KEPT = (RunStarted, TestStarted, PurgeEnded, StepEnded, Judged, Warned, TestEnded, RunEnded)
+_KEPT = (
+    RunStarted, TestStarted, PurgeEnded, StepEnded, Judged, Warned, Noted, TestEnded, RunEnded,
+)  # fmt: skip
 
 
 class RunFileWriter:
@@ -136,6 +139,8 @@ class RunFileWriter:
                 self._judged(event)
             case Warned():
                 self._insert("warning", **msgspec.to_builtins(event.warning))
+            case Noted():
+                self._insert("note", **msgspec.to_builtins(event.note))
             case TestEnded():
                 self._test_ended(event)
             case RunEnded():

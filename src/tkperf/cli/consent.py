@@ -1,0 +1,92 @@
+"""plan -> show -> permit: what is about to happen, the question, and the permit it yields."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+
+from tkperf.cli.options import RunOptions
+from tkperf.cli.preparation import Preparation
+from tkperf.cli.tables import describe_device
+from tkperf.device.identity import DeviceIdentity
+from tkperf.device.permit import ErasePermit, grant_permit
+from tkperf.device.safety import find_data
+from tkperf.errors import RefusedError
+from tkperf.plan import Case, forecast
+from tkperf.units import format_capacity, format_duration
+
+
+def show_plan(options: RunOptions, preparation: Preparation, console: Console) -> None:
+    """What is about to happen, on stderr, before the question."""
+    if options.quiet or options.progress == "json":
+        return
+    length_bytes = preparation.active_range.length_bytes
+    shortest_s, longest_s = (
+        sum(
+            forecast(
+                test.procedure(preparation.profile, length_bytes),
+                (),
+                case,
+                active_range_bytes=length_bytes,
+            ).duration_s
+            for test in preparation.tests
+        )
+        for case in (Case.BEST, Case.WORST)
+    )
+    demand = preparation.profile.demand
+    lines = [
+        f"[bold]device[/bold]   {describe_device(preparation.facts.values)}",
+        f"[bold]profile[/bold]  {preparation.profile.title}, TC{demand.jobs}/QD{demand.io_depth}, "
+        f"active range {format_capacity(length_bytes)}",
+        f"[bold]tests[/bold]    {', '.join(test.title for test in preparation.tests)}: "
+        f"{format_duration(shortest_s)} to {format_duration(longest_s)}, without purging",
+    ]
+    if preparation.purge is not None:
+        lines.append(f"[bold]purge[/bold]    {preparation.purge.title}")
+    elif options.no_purge:
+        lines.append("[bold]purge[/bold]    none (--no-purge)")
+    if preparation.write_cache != "keep":
+        lines.append(
+            f"[bold]cache[/bold]    volatile write cache {preparation.write_cache} during the run"
+        )
+    lines += [f"[yellow]warning[/yellow]  {warning}" for warning in preparation.warnings]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def ask_permit(
+    options: RunOptions, identity: DeviceIdentity, *, confirmed_id: str | None, created: bool
+) -> ErasePermit:
+    """Ask whether a device may be erased, and let the safety check make the permit.
+
+    Args:
+        confirmed_id: what the user confirmed beforehand.
+        created: a scratch file made just now holds nothing that could be lost.
+
+    Raises:
+        RefusedError: the answer is wrong, nobody is there to ask, or the check objects.
+    """
+    if confirmed_id is not None:
+        return grant_permit(identity, confirmed_id=confirmed_id)
+    data = "" if created else ", ".join(str(each) for each in find_data(identity))
+    # Forcing may waive the question, but not where there is something to lose.
+    if created or (options.force and not data):
+        return grant_permit(identity, confirmed_id=identity.confirm_id)
+    known = identity.confirm_id != identity.path
+    what = "serial number" if known else "path"
+    holds = f" It holds: {data}." if data else ""
+    if not sys.stdin.isatty():
+        raise RefusedError(
+            f"all data on {identity.path} will be destroyed and nobody is there to ask.{holds} "
+            f"Confirm with --yes-destroy {identity.confirm_id}"
+        )
+    answer = click.prompt(
+        f"ALL DATA on {identity.path} will be destroyed.{holds} Type its {what} "
+        f"({identity.confirm_id}) to go on",
+        err=True,
+        default="",
+        show_default=False,
+    )
+    return grant_permit(identity, confirmed_id=str(answer).strip())

@@ -1,0 +1,238 @@
+"""tkperf doctor: what is known of a device and whether it could be tested, what the host lacks."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
+from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.purge import PurgePlan, plan_purge
+from tkperf.device.purge.ata import clear_password
+from tkperf.device.safety import Objection, find_data, find_objections
+from tkperf.engine.fio_setup import find_fio_version
+from tkperf.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.host import read_host
+from tkperf.process import PACKAGES, find_program
+from tkperf.units import format_capacity
+
+# What tkperf calls, by what for; without the first two nothing can be measured.
+TOOLS = {
+    "fio": "all I/O",
+    "setpriv": "ending fio with tkperf",
+    "flock": "handing over between steps",
+    "wipefs": "recognising data on a device",
+    "nvme": "NVMe: identity, purge, write cache",
+    "hdparm": "SATA: security state, purge",
+    "smartctl": "SATA, SAS, USB: identity",
+    "sg_format": "SAS: purge",
+    "mdadm": "software RAID",
+}
+LABELS = {
+    "capacity_bytes": "capacity",
+    "logical_block_bytes": "logical sector (bytes)",
+    "physical_block_bytes": "physical sector (bytes)",
+    "link_fastest": "link, fastest",
+    "link_downgraded": "link downgraded",
+    "numa_node": "NUMA node",
+    "host_adapter": "host adapter",
+    "write_cache": "write cache (kernel)",
+    "rotation_rate_rpm": "rotation rate (1/min)",
+    "major_minor": "major:minor",
+    "wwn": "WWN",
+}
+HIDDEN = ("inode", "disk_sequence", "partition", "backing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Diagnosis:
+    identity: DeviceIdentity
+    facts: DeviceFacts
+    objections: tuple[Objection, ...]
+    data: tuple[str, ...]
+    purge: PurgePlan
+
+
+@click.command()
+@click.argument("device", required=False)
+@click.option("--unlock", is_flag=True, help="Clear an ATA password that a cut-off purge left.")
+@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
+    """What tkperf knows of DEVICE, whether it could be tested, and what this machine lacks.
+
+    Nothing is written to the device, save that --unlock takes tkperf's own ATA password away.
+
+    \b
+    Examples:
+      tkperf doctor
+      tkperf doctor /dev/nvme0n1
+      tkperf doctor /dev/sdb --unlock
+    """
+    console = Console()
+    if device is None:
+        if unlock:
+            raise UsageError("--unlock needs a DEVICE")
+        _show_host(console, as_json=as_json)
+        return
+    if unlock:
+        _unlock(device, console)
+        return
+    diagnosis = _diagnose(device)
+    if as_json:
+        click.echo(json.dumps(_plain(diagnosis), indent=2))
+    else:
+        _show_device(diagnosis, console)
+
+
+def _diagnose(device: str) -> _Diagnosis:
+    identity = read_identity(Path(device))
+    try:
+        data = tuple(str(signature) for signature in find_data(identity))
+    except DeviceError as error:
+        data = (str(error),)
+    return _Diagnosis(
+        identity=identity,
+        facts=inspect_device(identity),
+        objections=find_objections(identity),
+        data=data,
+        purge=plan_purge(identity),
+    )
+
+
+def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
+    facts = diagnosis.facts
+    table = Table(title=diagnosis.identity.path, title_justify="left")
+    for column in ("fact", "value", "source"):
+        table.add_column(column, overflow="fold")
+    for name, value in facts.values.items():
+        if name not in HIDDEN or value is not None:
+            table.add_row(
+                LABELS.get(name, name.replace("_", " ")),
+                _say(name, value),
+                facts.sources.get(name, ""),
+            )
+    console.print(table)
+    for gap in facts.gaps:
+        console.print(f"not known because: {gap}", style="yellow", highlight=False)
+    if facts.values.get("link_downgraded"):
+        console.print("the link runs below what the drive could do", style="bold yellow")
+    _show_purge(diagnosis.purge, console)
+    if diagnosis.data:
+        console.print(
+            f"it holds: {', '.join(diagnosis.data)}", style="bold yellow", highlight=False
+        )
+    if diagnosis.objections:
+        console.print("could NOT be tested:", style="bold red")
+        for objection in diagnosis.objections:
+            console.print(f"  {objection.reason.value}: {objection.text}", highlight=False)
+    else:
+        console.print(
+            f"could be tested; to confirm its erasure: --yes-destroy "
+            f"{diagnosis.identity.confirm_id}",
+            style="green",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def _show_purge(plan: PurgePlan, console: Console) -> None:
+    table = Table(title="ways to purge it, in order of preference", title_justify="left")
+    table.add_column("--purge")
+    table.add_column("", overflow="fold")
+    for method in plan.methods:
+        only = "" if method.automatic else " (only when asked for)"
+        table.add_row(method.name, method.title + only)
+    for refusal in plan.refusals:
+        table.add_row(refusal.name, f"not possible: {refusal.because}", style="dim")
+    console.print(table)
+
+
+def _say(name: str, value: object) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name == "capacity_bytes" and isinstance(value, int):
+        return f"{format_capacity(value)} ({value:,} bytes)"
+    return str(value)
+
+
+def _plain(diagnosis: _Diagnosis) -> dict[str, object]:
+    return {
+        "facts": diagnosis.facts.plain(),
+        "could_be_tested": not diagnosis.objections,
+        "objections": [
+            {"reason": each.reason.value, "text": each.text} for each in diagnosis.objections
+        ],
+        "data": list(diagnosis.data),
+        "purge_methods": [
+            {"name": each.name, "title": each.title, "automatic": each.automatic}
+            for each in diagnosis.purge.methods
+        ],
+        "purge_refusals": [asdict(each) for each in diagnosis.purge.refusals],
+        "confirm_id": diagnosis.identity.confirm_id,
+    }
+
+
+def _show_host(console: Console, *, as_json: bool) -> None:
+    missing = [name for name in TOOLS if find_program(name) is None]
+    try:
+        fio = find_fio_version()
+    except EngineError as error:
+        fio = str(error)
+    host = read_host()
+    remarks = list(_remarks(host))
+    packages = sorted({PACKAGES[name] for name in missing})
+    if as_json:
+        document = {"host": host, "fio": fio, "missing": missing, "remarks": remarks}
+        click.echo(json.dumps(document, indent=2))
+        return
+    table = Table(title="what tkperf uses", title_justify="left")
+    for column in ("program", "for", "state"):
+        table.add_column(column)
+    for name, purpose in TOOLS.items():
+        state = "MISSING" if name in missing else (fio if name == "fio" else "there")
+        table.add_row(name, purpose, state, style="red" if name in missing else "")
+    console.print(table)
+    for remark in remarks:
+        console.print(remark, style="yellow", highlight=False, soft_wrap=True)
+    if packages:
+        console.print(f"install what is missing: sudo apt-get install {' '.join(packages)}")
+    elif not remarks:
+        console.print("nothing is missing", style="green")
+
+
+def _remarks(host: dict[str, object]) -> list[str]:
+    """Circumstances of this machine that cost precision or reach."""
+    remarks = []
+    if os.geteuid() != 0:
+        remarks.append("not root: block devices cannot be tested, files and sim: can")
+    governor = host.get("cpu_governor")
+    if governor not in (None, "performance"):
+        remarks.append(
+            f"CPU governor '{governor}': latencies may swing; better 'performance' "
+            "(sudo cpupower frequency-set --governor performance)"
+        )
+    if host.get("virtual_machine"):
+        remarks.append("this is a virtual machine: what is measured is its disk, not the drive")
+    return remarks
+
+
+def _unlock(device: str, console: Console) -> None:
+    """Take the password of a cut-off Security Erase away, under the same checks as an erase."""
+    identity = read_identity(Path(device))
+    if identity.kind is not TargetKind.BLOCK or identity.interface != "SATA":
+        raise UsageError(f"{device} is no SATA drive: it can have no ATA password")
+    objections = find_objections(identity)
+    if objections:
+        raise RefusedError(f"{device} is not touched: {objections[0].text}")
+    if clear_password(identity.path):
+        console.print(f"{device}: the password is cleared", highlight=False)
+    else:
+        console.print(f"{device}: no password is set, nothing to do", highlight=False)

@@ -1,0 +1,47 @@
+"""tkperf hdd: a hard disk, area by area."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tkperf.cli.options import (
+    RunOptions,
+    consent_options,
+    load_options,
+    profile_option,
+    result_options,
+    suite_command,
+    tests_option,
+)
+from tkperf.cli.session import run_session
+
+FLAGS = ("-hddt", "--hdd-type")
+
+
+@click.command(cls=suite_command("hdd", FLAGS))
+@click.argument("name")
+@click.argument("device")
+@tests_option("hdd", FLAGS)
+@profile_option("tkperf-2.2")
+@load_options
+@click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
+@consent_options
+@result_options
+def hdd(**options: object) -> None:
+    """Measure a hard disk over the areas from its start to its end. DEVICE is overwritten.
+
+    TKperf's suite: 128 equal areas; random reads and writes of 64, 16 and 4 KiB in each (iops),
+    sequential reads and writes of 1024 and 4 KiB (tp). With one minute a step, iops takes 19 hours
+    and tp 8 and a half. Nothing is purged or preconditioned.
+
+    \b
+    Examples:
+      tkperf hdd ST4000 /dev/sdc -iod 32
+      tkperf hdd ST4000-tp /dev/sdc -hddt tp -rt 10
+      tkperf hdd look ./scratch.img --size 1GiB --profile quick
+    """
+    run_session(
+        RunOptions(suite="hdd", **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
+    )

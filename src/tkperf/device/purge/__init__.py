@@ -1,0 +1,109 @@
+"""Purge: put a target in "as new" state (PTS User Guide, section 6).
+
+Every bus has a module here that looks at what a device claims and offers methods. ``plan_purge``
+puts them in order and says why others are not possible; the first one is used unless the user
+names another. ``run_purge`` executes one under a permit, watches it, and checks that the data is
+gone. A purge that fails ends the test: no second method is tried behind the user's back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.permit import ErasePermit
+from tkperf.device.purge import ata, discard, nvme, scsi, vendor
+from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, Refusal, Watch
+from tkperf.device.purge.verification import Verification, look_at
+from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
+from tkperf.errors import DeviceError, UsageError
+
+__all__ = ["METHOD_NAMES", "PurgeMethod", "PurgePlan", "Watch", "plan_purge", "run_purge"]
+
+# For --purge, in no order.
+METHOD_NAMES = (*nvme.NAMES, *ata.NAMES, *scsi.NAMES, *discard.NAMES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgePlan:
+    """``methods`` in the order of preference; ``refusals`` what the device cannot do, and why."""
+
+    methods: tuple[PurgeMethod, ...]
+    refusals: tuple[Refusal, ...]
+
+    def choose(self, name: str | None, *, device: str) -> PurgeMethod:
+        """The method of this name, or the first.
+
+        Raises:
+            UsageError: the device does not have the method asked for.
+            DeviceError: it has none at all.
+        """
+        by_name = {method.name: method for method in self.methods}
+        # Writing zeroes leaves flash written, not new: only when asked for.
+        automatic = [method for method in self.methods if method.automatic]
+        if name is not None and name in by_name:
+            return by_name[name]
+        if name is not None:
+            why = next((each.because for each in self.refusals if each.name == name), "not offered")
+            has = ", ".join(by_name) or "none"
+            raise UsageError(f"{device} cannot be purged by {name}: {why}; it offers: {has}")
+        if not automatic:
+            because = "; ".join(f"{each.name}: {each.because}" for each in self.refusals)
+            raise DeviceError(
+                f"{device} has no way to be purged ({because}). Purge it yourself and use "
+                "--no-purge, which every result will disclose, or give a --purge-command"
+            )
+        return automatic[0]
+
+
+def plan_purge(identity: DeviceIdentity, *, command: str | None = None) -> PurgePlan:
+    """What the device offers, asked of the device now. Nothing is changed.
+
+    Args:
+        command: a vendor's tool to use instead, with ``{device}`` in it.
+
+    Raises:
+        UsageError: the command is not one.
+    """
+    if command is not None:
+        return PurgePlan(methods=(vendor.offer(command),), refusals=())
+    offers = list(_offers(identity))
+    return PurgePlan(
+        methods=tuple(offer for offer in offers if isinstance(offer, PurgeMethod)),
+        refusals=tuple(offer for offer in offers if isinstance(offer, Refusal)),
+    )
+
+
+def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
+    if identity.kind is TargetKind.FILE:
+        return (discard.offer_hole_punching(),)
+    if identity.major_minor is None:
+        return ()
+    node = find_node(identity.major_minor)
+    disk = find_disk(node)
+    generic = discard.offer(disk)
+    if identity.partition is not None:
+        # The drive's own commands would take the other partitions along.
+        return generic
+    if find_nvme_controller(disk) is not None:
+        return (*nvme.offer(identity, disk), *generic)
+    if identity.interface == "SATA":
+        return ata.in_order(ata.offer(identity), generic, disk)
+    if (disk / "device/scsi_level").exists():
+        return (*scsi.offer(identity), *generic)
+    return generic
+
+
+def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: Watch = NO_WATCH) -> Verification:
+    """Erase the whole permitted target and check that it is erased.
+
+    Raises:
+        DeviceError: the method failed, took too long, or left data behind.
+        RefusedError: the permit no longer holds.
+    """
+    permit.recheck()
+    before = look_at(permit.identity)
+    method.act(permit, watch)
+    permit.recheck()
+    after = look_at(permit.identity)
+    return before.compare(after, method=method.title, reads_zero=method.reads_zero)

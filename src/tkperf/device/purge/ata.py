@@ -1,0 +1,212 @@
+"""ATA: Sanitize Device and Security Erase Unit, by hdparm (ACS-3, sections 4.17 and 4.18).
+
+Security Erase needs a user password set first; an interrupted erase leaves the drive locked with
+it. So the password is always the same word, goes on record before it is set, and is taken away
+whatever happens; ``tkperf doctor --unlock`` does so later, too.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tkperf.device.ata import AtaSecurity, read_security
+from tkperf.device.identity import DeviceIdentity
+from tkperf.device.permit import ErasePermit
+from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
+from tkperf.errors import DeviceError, EngineError
+
+NAMES = (
+    "ata-sanitize-block", "ata-sanitize-crypto", "ata-sanitize-overwrite", "ata-security-erase",
+    "ata-security-erase-enhanced",
+)  # fmt: skip
+
+# Not a secret: it is there for minutes, and must be known to whoever finds the drive locked.
+PASSWORD = "tkperf"  # noqa: S105
+COMMAND_LIMIT_S = 60.0
+SANITIZE_LIMIT_S = 24 * 3600.0
+# A drive's own estimate of an erase is a guide ("or more"); many take seconds and say 2 min.
+LEAST_ERASE_LIMIT_S = 1800.0
+# 508 minutes means "more than 508".
+ERASE_LIMIT_FACTOR = 4
+POLL_S = 2.0
+CONSENT = "--yes-i-know-what-i-am-doing"
+SANITIZES = {
+    "ata-sanitize-block": ("BLOCK_ERASE_EXT", "--sanitize-block-erase", "block erase"),
+    "ata-sanitize-crypto": ("CRYPTO_SCRAMBLE_EXT", "--sanitize-crypto-scramble", "crypto scramble"),
+    "ata-sanitize-overwrite": ("OVERWRITE_EXT", "--sanitize-overwrite", "overwrite"),
+}
+
+
+def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
+    """Methods in the order of preference, by what the identify data claim."""
+    try:
+        security = read_security(identity.path)
+    except EngineError as error:
+        return tuple(Refusal(name=name, because=str(error)) for name in NAMES)
+    block, crypto, overwrite = (_offer_sanitize(name, security) for name in SANITIZES)
+    return (
+        block,
+        _offer_security_erase(security, enhanced=True),
+        _offer_security_erase(security, enhanced=False),
+        crypto,
+        overwrite,
+    )
+
+
+def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tuple[Offer, ...]:
+    """The drive's own commands first, but behind an adapter of another bus discard first.
+
+    SAS and RAID adapters translate ATA commands, and long ones are known to be cut short there.
+    """
+    direct = any(re.fullmatch(r"ata\d+", part) for part in disk.resolve().parts)
+    return (*own, *generic) if direct else (*generic, *own)
+
+
+def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
+    claimed, option, kind = SANITIZES[name]
+    if claimed not in security.sanitize:
+        return Refusal(name=name, because=f"the drive claims no sanitize by {kind}")
+
+    def act(permit: ErasePermit, watch: Watch) -> None:
+        permit.require_in_use()
+        device = permit.identity.path
+        pattern = ["hex:00000000"] if name == "ata-sanitize-overwrite" else []
+        run_tool(device, ["hdparm", CONSENT, option, *pattern, device], limit_s=COMMAND_LIMIT_S)
+        _wait_for_sanitize(device, watch)
+
+    return PurgeMethod(
+        name=name,
+        title=f"ATA Sanitize, {kind}",
+        reads_zero=False,
+        automatic=name != "ata-sanitize-overwrite",
+        act=act,
+    )
+
+
+def _wait_for_sanitize(device: str, watch: Watch) -> None:
+    """Wait until the drive says that it is idle again.
+
+    Raises:
+        DeviceError: it failed or takes too long.
+    """
+    until_s = time.monotonic() + SANITIZE_LIMIT_S
+    while time.monotonic() < until_s:
+        said = run_tool(
+            device, ["hdparm", "--sanitize-status", device], limit_s=COMMAND_LIMIT_S
+        ).stdout
+        if "In Process" not in said:
+            if "Completed Without Error" not in said:
+                raise DeviceError(
+                    f"the sanitize of {device} did not complete: {' '.join(said.split())[:200]}"
+                )
+            return
+        progress = re.search(r"\((\d+)%\)", said)
+        watch.progress(int(progress[1]) / 100 if progress else None)
+        time.sleep(POLL_S)
+    raise DeviceError(f"the sanitize of {device} did not end within {SANITIZE_LIMIT_S / 3600:g} h")
+
+
+def _offer_security_erase(security: AtaSecurity, *, enhanced: bool) -> Offer:
+    name = "ata-security-erase-enhanced" if enhanced else "ata-security-erase"
+    because = _why_not(security, enhanced=enhanced)
+    if because:
+        return Refusal(name=name, because=because)
+    minutes = security.enhanced_erase_minutes if enhanced else security.erase_minutes
+    limit_s = max(LEAST_ERASE_LIMIT_S, 60.0 * ERASE_LIMIT_FACTOR * (minutes or 0))
+
+    def act(permit: ErasePermit, watch: Watch) -> None:
+        permit.require_in_use()
+        _security_erase(permit.identity.path, watch, enhanced=enhanced, limit_s=limit_s)
+
+    kind = "Security Erase Unit, enhanced" if enhanced else "Security Erase Unit"
+    return PurgeMethod(
+        name=name,
+        title=f"ATA {kind} (drive's estimate: {minutes or 'no'} min)",
+        reads_zero=not enhanced,
+        act=act,
+    )
+
+
+def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
+    if not security.supported:
+        return "the drive claims no security feature set"
+    if enhanced and not security.enhanced_erase:
+        return "the drive claims no enhanced erase"
+    if security.locked or security.enabled:
+        state = "locked by a password" if security.locked else "protected by a password"
+        return (
+            f"the drive is {state}; if a run of tkperf was cut off, 'tkperf doctor --unlock' "
+            "clears it"
+        )
+    if security.frozen:
+        return (
+            "the firmware of this machine froze its security state; suspending and waking the "
+            "machine, or plugging the drive in again, thaws it"
+        )
+    return None
+
+
+def _security_erase(device: str, watch: Watch, *, enhanced: bool, limit_s: float) -> None:
+    """Set the password, erase, and make sure that no password stays behind.
+
+    Raises:
+        DeviceError: any of it failed.
+    """
+    user = ["hdparm", "--user-master", "u"]
+    watch.note(
+        "ata-password-set",
+        f"ATA user password '{PASSWORD}' is being set on {device} for Security Erase; should "
+        f"the drive stay locked: tkperf doctor --unlock {device}",
+    )
+    try:
+        run_tool(device, [*user, "--security-set-pass", PASSWORD, device], limit_s=COMMAND_LIMIT_S,
+                 must_finish=True)  # fmt: skip
+        if not _read(device).enabled:
+            raise DeviceError(
+                f"purging {device} failed: it took the security password without setting it; it "
+                "does not do what it claims. Choose another method with --purge"
+            )
+        erase = "--security-erase-enhanced" if enhanced else "--security-erase"
+        run_tool(
+            device,
+            [*user, erase, PASSWORD, device],
+            limit_s=limit_s,
+            on_tick=lambda: watch.progress(None),
+            must_finish=True,
+        )
+    finally:
+        clear_password(device)
+        watch.note("ata-password-cleared", f"no ATA password is set on {device}")
+
+
+def clear_password(device: str) -> bool:
+    """Unlock a drive and take tkperf's password away; False if none is set.
+
+    Raises:
+        DeviceError: it is locked with another password, or frozen.
+    """
+    security = _read(device)
+    if not security.enabled:
+        return False
+    user = ["hdparm", "--user-master", "u"]
+    if security.locked:
+        run_tool(device, [*user, "--security-unlock", PASSWORD, device], limit_s=COMMAND_LIMIT_S)
+    run_tool(device, [*user, "--security-disable", PASSWORD, device], limit_s=COMMAND_LIMIT_S)
+    after = _read(device)
+    if after.enabled or after.locked:
+        raise DeviceError(
+            f"{device} still has an ATA password ({after.describe()}): it is not tkperf's, which "
+            f"is '{PASSWORD}', or its state is frozen. If you know the password: hdparm "
+            f"--user-master u --security-disable PASSWORD {device}"
+        )
+    return True
+
+
+def _read(device: str) -> AtaSecurity:
+    try:
+        return read_security(device)
+    except EngineError as error:
+        raise DeviceError(f"{device}: {error}") from error

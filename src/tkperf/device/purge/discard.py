@@ -1,0 +1,92 @@
+"""Erasing through the kernel: discard, write zeroes, and hole punching for file targets."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import os
+import struct
+from pathlib import Path
+
+from tkperf.device.permit import ErasePermit
+from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch
+from tkperf.device.sysfs import binary, number
+from tkperf.errors import DeviceError
+
+NAMES = ("discard", "write-zeroes")
+
+BLKDISCARD = 0x1277
+BLKZEROOUT = 0x127F
+FALLOC_FL_KEEP_SIZE = 0x01
+FALLOC_FL_PUNCH_HOLE = 0x02
+# Large enough for a drive to erase in its own way, small enough to show progress.
+CHUNKS = 64
+LEAST_CHUNK_BYTES = 1 << 30
+# Logical block provisioning VPD page (SBC-4), byte 5, bits 2-4: unmapped blocks read as zeros.
+LBPRZ_BITS = 0x1C
+
+
+def offer(disk: Path) -> tuple[Offer, ...]:
+    """What the kernel can do with a disk, by its sysfs folder."""
+    zeroes = PurgeMethod(
+        name="write-zeroes",
+        title="zeroes written to the whole device",
+        reads_zero=True,
+        automatic=False,
+        act=lambda permit, watch: _in_chunks(permit, BLKZEROOUT, watch),
+    )
+    if not number(disk / "queue/discard_max_bytes"):
+        return (Refusal(name="discard", because="it takes no discard (TRIM/UNMAP)"), zeroes)
+    discard = PurgeMethod(
+        name="discard",
+        title="block discard (TRIM/UNMAP) of the whole device",
+        reads_zero=_reads_zero(disk),
+        act=lambda permit, watch: _in_chunks(permit, BLKDISCARD, watch),
+    )
+    return (discard, zeroes)
+
+
+def _reads_zero(disk: Path) -> bool:
+    page = binary(disk / "device/vpd_pgb2")
+    return len(page) > 5 and bool(page[5] & LBPRZ_BITS)
+
+
+def _in_chunks(permit: ErasePermit, request: int, watch: Watch) -> None:
+    capacity_bytes = permit.identity.capacity_bytes
+    chunk_bytes = max(LEAST_CHUNK_BYTES, capacity_bytes // CHUNKS)
+    chunk_bytes -= chunk_bytes % LEAST_CHUNK_BYTES
+    for start in range(0, capacity_bytes, chunk_bytes):
+        length = min(chunk_bytes, capacity_bytes - start)
+        permit.require_in_use()
+        try:
+            fcntl.ioctl(permit.hold, request, struct.pack("QQ", start, length))
+        except OSError as error:
+            what = "discarding" if request == BLKDISCARD else "writing zeroes to"
+            raise DeviceError(
+                f"{what} {permit.identity.path} failed at byte {start}: {error.strerror}. Choose "
+                "another method with --purge, or --no-purge, which every result will disclose"
+            ) from error
+        watch.progress((start + length) / capacity_bytes)
+
+
+def offer_hole_punching() -> PurgeMethod:
+    """For files: their blocks are then allocated anew by the first write, as flash is."""
+    return PurgeMethod(
+        name="hole-punching",
+        title="hole punched in the scratch file",
+        reads_zero=True,
+        act=_punch_hole,
+    )
+
+
+def _punch_hole(permit: ErasePermit, _watch: Watch) -> None:
+    permit.require_in_use()
+    libc = ctypes.CDLL(None, use_errno=True)
+    mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE
+    size = ctypes.c_int64(permit.identity.capacity_bytes)
+    if libc.fallocate(permit.hold, mode, ctypes.c_int64(0), size) != 0:
+        reason = os.strerror(ctypes.get_errno())
+        raise DeviceError(
+            f"{permit.identity.path} cannot be purged by punching a hole ({reason}): use another "
+            "file system, or --no-purge, which every result will disclose"
+        )

@@ -1,0 +1,82 @@
+"""The vocabulary of purging."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tkperf.device.permit import ErasePermit
+from tkperf.errors import DeviceError, EngineError
+from tkperf.process import Completed, run_command
+
+
+def _ignore(*_: object) -> None:
+    """Nobody watches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """Who follows a purge.
+
+    ``progress`` gets the share done (0..1) about once a second, None where the device does not
+    tell. ``note`` gets what must be on record *before* an act, as a stable code and a text; it
+    returns when that is durable.
+    """
+
+    progress: Callable[[float | None], None] = _ignore
+    note: Callable[[str, str], None] = _ignore
+
+
+NO_WATCH = Watch()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PurgeMethod:
+    """One way to erase a device. ``act`` returns when it is done, or raises.
+
+    ``reads_zero``: the device promises that it reads as zeros afterwards. ``automatic``: may be
+    chosen without being asked for.
+    """
+
+    name: str
+    title: str
+    reads_zero: bool
+    act: Callable[[ErasePermit, Watch], None]
+    automatic: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A method that a device cannot or must not be purged by."""
+
+    name: str
+    because: str
+
+
+Offer = PurgeMethod | Refusal
+
+
+def run_tool(
+    device: str,
+    argv: list[str],
+    *,
+    limit_s: float,
+    on_tick: Callable[[], None] = lambda: None,
+    must_finish: bool = False,
+) -> Completed:
+    """Run an erasing tool; its exit status must be 0.
+
+    Raises:
+        DeviceError: it is missing, failed or took too long.
+    """
+    try:
+        done = run_command(argv, timeout_s=limit_s, on_tick=on_tick, must_finish=must_finish)
+    except EngineError as error:
+        raise DeviceError(f"purging {device} failed: {error}") from error
+    if done.status != 0:
+        said = " ".join((done.stderr.strip() or done.stdout.strip()).split())[:300]
+        raise DeviceError(
+            f"purging {device} failed: '{' '.join(argv)}' ended with status {done.status}"
+            + (f": {said}" if said else "")
+        )
+    return done

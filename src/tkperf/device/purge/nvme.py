@@ -1,0 +1,213 @@
+"""NVMe: Format NVM and Sanitize, as far as the controller claims them (NVM Express 1.4 and 2.0)."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from tkperf.device.identity import DeviceIdentity
+from tkperf.device.permit import ErasePermit
+from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
+from tkperf.device.sysfs import find_nvme_controller
+from tkperf.errors import DeviceError, EngineError
+from tkperf.process import run_command
+
+NAMES = (
+    "nvme-format", "nvme-format-crypto", "nvme-sanitize-block", "nvme-sanitize-crypto",
+    "nvme-sanitize-overwrite",
+)  # fmt: skip
+
+QUERY_LIMIT_S = 30.0
+# Drives are specified to format within minutes; those that overwrite take hours.
+FORMAT_LIMIT_S = 6 * 3600.0
+SANITIZE_LIMIT_S = 24 * 3600.0
+POLL_S = 2.0
+
+OACS_FORMAT = 1 << 1
+FNA_FORMAT_ALL, FNA_ERASE_ALL, FNA_CRYPTO = 1 << 0, 1 << 1, 1 << 2
+SANICAP_CRYPTO, SANICAP_BLOCK, SANICAP_OVERWRITE = 1 << 0, 1 << 1, 1 << 2
+# Deallocated blocks read as zeros: bits 2:0 of DLFEAT are 001.
+DLFEAT_MASK, DLFEAT_ZEROS = 0b111, 0b001
+SES_USER_DATA, SES_CRYPTO = 1, 2
+# Sanitize actions by method (SANACT).
+SANITIZE_ACTIONS = {
+    "nvme-sanitize-block": (SANICAP_BLOCK, "start-block-erase", "block erase"),
+    "nvme-sanitize-crypto": (SANICAP_CRYPTO, "start-crypto-erase", "crypto erase"),
+    "nvme-sanitize-overwrite": (SANICAP_OVERWRITE, "start-overwrite", "overwrite"),
+}
+# Sanitize log (LID 81h), SSTAT bits 2:0.
+SANITIZED, IN_PROGRESS, FAILED, SANITIZED_DEALLOCATED = 1, 2, 3, 4
+
+
+def offer(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
+    """Methods in the order of preference: user data erase, sanitize, crypto erase."""
+    try:
+        controller = _query(["nvme", "id-ctrl", "-o", "json", identity.path])
+        namespace = _query(["nvme", "id-ns", "-o", "json", identity.path])
+    except EngineError as error:
+        return tuple(Refusal(name=name, because=str(error)) for name in NAMES)
+    siblings = _other_namespaces(disk)
+    formats = {
+        SES_USER_DATA: _offer_format("nvme-format", SES_USER_DATA, controller, namespace, siblings),
+        SES_CRYPTO: _offer_format(
+            "nvme-format-crypto", SES_CRYPTO, controller, namespace, siblings
+        ),
+    }
+    sanitizes = [
+        _offer_sanitize(name, controller, namespace, siblings) for name in SANITIZE_ACTIONS
+    ]
+    return (formats[SES_USER_DATA], *sanitizes[:2], formats[SES_CRYPTO], sanitizes[2])
+
+
+def _offer_format(
+    name: str,
+    erase_setting: int,
+    controller: dict[str, object],
+    namespace: dict[str, object],
+    siblings: tuple[str, ...],
+) -> Offer:
+    if not _int(controller, "oacs") & OACS_FORMAT:
+        return Refusal(name=name, because="the controller has no Format NVM command")
+    attributes = _int(controller, "fna")
+    if erase_setting == SES_CRYPTO and not attributes & FNA_CRYPTO:
+        return Refusal(name=name, because="no cryptographic erase (FNA bit 2)")
+    if attributes & (FNA_FORMAT_ALL | FNA_ERASE_ALL) and siblings:
+        return Refusal(
+            name=name,
+            because=f"formatting would erase the other namespaces too: {', '.join(siblings)}",
+        )
+    kind = "cryptographic erase" if erase_setting == SES_CRYPTO else "user data erase"
+    lba_format = _int(namespace, "flbas") & 0xF | (_int(namespace, "flbas") & 0x60) >> 1
+    extended = _int(namespace, "flbas") >> 4 & 1
+    protection = _int(namespace, "dps")
+
+    def act(permit: ErasePermit, watch: Watch) -> None:
+        permit.require_in_use()
+        device = permit.identity.path
+        run_tool(
+            device,
+            [
+                "nvme", "format", device, f"--lbaf={lba_format}", f"--ses={erase_setting}",
+                f"--ms={extended}", f"--pi={protection & 0b111}", f"--pil={protection >> 3 & 1}",
+                f"--timeout={int(FORMAT_LIMIT_S * 1000)}", "--force",
+            ],
+            limit_s=FORMAT_LIMIT_S,
+            on_tick=lambda: watch.progress(None),
+            must_finish=True,
+        )  # fmt: skip
+
+    return PurgeMethod(
+        name=name,
+        title=f"NVMe Format NVM, {kind} (SES {erase_setting}), LBA format {lba_format} kept",
+        reads_zero=erase_setting == SES_USER_DATA and _deallocated_reads_zero(namespace),
+        act=act,
+    )
+
+
+def _offer_sanitize(
+    name: str,
+    controller: dict[str, object],
+    namespace: dict[str, object],
+    siblings: tuple[str, ...],
+) -> Offer:
+    bit, action, kind = SANITIZE_ACTIONS[name]
+    if not _int(controller, "sanicap") & bit:
+        return Refusal(name=name, because=f"no sanitize by {kind} (SANICAP)")
+    if siblings:
+        return Refusal(
+            name=name, because=f"sanitize would erase other namespaces too: {', '.join(siblings)}"
+        )
+
+    def act(permit: ErasePermit, watch: Watch) -> None:
+        permit.require_in_use()
+        device = permit.identity.path
+        argv = ["nvme", "sanitize", device, f"--sanact={action}"]
+        if action == "start-overwrite":
+            argv += ["--owpass=1", "--ovrpat=0"]
+        run_tool(device, argv, limit_s=QUERY_LIMIT_S)
+        _wait_for_sanitize(device, watch)
+
+    return PurgeMethod(
+        name=name,
+        title=f"NVMe Sanitize, {kind}",
+        reads_zero=bit != SANICAP_CRYPTO and _deallocated_reads_zero(namespace),
+        # Overwriting wears flash and does not leave it new.
+        automatic=bit != SANICAP_OVERWRITE,
+        act=act,
+    )
+
+
+def _wait_for_sanitize(device: str, watch: Watch) -> None:
+    """A sanitize goes on in the drive whatever happens to tkperf; wait for its end.
+
+    Raises:
+        DeviceError: it failed or takes too long.
+    """
+    until_s = time.monotonic() + SANITIZE_LIMIT_S
+    while time.monotonic() < until_s:
+        try:
+            log = _query(["nvme", "sanitize-log", "-o", "json", device])
+        except EngineError as error:
+            raise DeviceError(f"purging {device}: {error}") from error
+        # Some versions put the log under the device's name.
+        nested = next((value for value in log.values() if isinstance(value, dict)), None)
+        log = log if "sprog" in log or nested is None else nested
+        status = _status(log)
+        if status in (SANITIZED, SANITIZED_DEALLOCATED):
+            return
+        if status == FAILED:
+            raise DeviceError(
+                f"the sanitize of {device} failed; the drive takes no other command until it is "
+                f"repeated or left: nvme sanitize --sanact=exit-failure {device}"
+            )
+        watch.progress(_int(log, "sprog") / 65536)
+        time.sleep(POLL_S)
+    raise DeviceError(f"the sanitize of {device} did not end within {SANITIZE_LIMIT_S / 3600:g} h")
+
+
+def _status(log: dict[str, object]) -> int:
+    """SSTAT as a number or, in newer versions of nvme-cli, as an object with the number."""
+    value = log.get("sstat")
+    if isinstance(value, dict):
+        value = next((each for each in value.values() if isinstance(each, int)), 0)
+    return value & 0b111 if isinstance(value, int) else 0
+
+
+def _other_namespaces(disk: Path) -> tuple[str, ...]:
+    controller = find_nvme_controller(disk)
+    if controller is None:
+        return ()
+    found = {
+        entry.name
+        for folder in {controller, disk.parent}
+        for entry in folder.glob("nvme*n*")
+        if (entry / "dev").exists() and (entry / "queue").exists()
+    }
+    return tuple(sorted(found - {disk.name}))
+
+
+def _deallocated_reads_zero(namespace: dict[str, object]) -> bool:
+    return _int(namespace, "dlfeat") & DLFEAT_MASK == DLFEAT_ZEROS
+
+
+def _query(argv: list[str]) -> dict[str, object]:
+    """The JSON object nvme-cli prints.
+
+    Raises:
+        EngineError: it is missing, hangs, fails or prints something else.
+    """
+    done = run_command(argv, timeout_s=QUERY_LIMIT_S)
+    try:
+        seen = json.loads(done.stdout)
+    except ValueError:
+        seen = None
+    if not isinstance(seen, dict):
+        said = " ".join((done.stderr or done.stdout).split())[:120]
+        raise EngineError(f"'{' '.join(argv)}' printed no JSON (status {done.status}): {said}")
+    return seen
+
+
+def _int(values: dict[str, object], name: str) -> int:
+    value = values.get(name)
+    return value if isinstance(value, int) else 0

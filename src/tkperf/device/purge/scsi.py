@@ -1,0 +1,109 @@
+"""SCSI: Sanitize and Format Unit by sg3-utils (SBC-4)."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from tkperf.device.identity import DeviceIdentity
+from tkperf.device.permit import ErasePermit
+from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
+from tkperf.errors import DeviceError, EngineError
+from tkperf.process import run_command
+
+NAMES = (
+    "scsi-sanitize-block", "scsi-sanitize-crypto", "scsi-sanitize-overwrite", "scsi-format",
+)  # fmt: skip
+
+QUERY_LIMIT_S = 30.0
+START_LIMIT_S = 120.0
+# A large hard disk is formatted in a day or more.
+LIMIT_S = 48 * 3600.0
+POLL_S = 2.0
+# Sanitize (operation code 48h): service actions 1 overwrite, 2 block erase, 3 crypto erase.
+SANITIZES = {
+    "scsi-sanitize-block": (2, "--block", "block erase"),
+    "scsi-sanitize-crypto": (3, "--crypto", "cryptographic erase"),
+    "scsi-sanitize-overwrite": (1, "--overwrite", "overwrite"),
+}
+
+
+def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
+    """Methods in the order of preference, by the operation codes that the device reports."""
+    if identity.interface == "USB":
+        because = "bridges of USB drives do not pass it on reliably"
+        return tuple(Refusal(name=name, because=because) for name in NAMES)
+    block, crypto, overwrite = (_offer_sanitize(name, identity.path) for name in SANITIZES)
+    return (block, _offer_format(identity), crypto, overwrite)
+
+
+def _offer_sanitize(name: str, device: str) -> Offer:
+    action, option, kind = SANITIZES[name]
+    try:
+        done = run_command(
+            ["sg_opcodes", "--opcode", f"0x48,0x{action:x}", device], timeout_s=QUERY_LIMIT_S
+        )
+    except EngineError as error:
+        return Refusal(name=name, because=str(error))
+    if done.status != 0 or not re.search(r"supported\s*\[?conforming|conforming", done.stdout):
+        return Refusal(name=name, because=f"the device reports no sanitize by {kind}")
+
+    def act(permit: ErasePermit, watch: Watch) -> None:
+        permit.require_in_use()
+        path = permit.identity.path
+        argv = ["sg_sanitize", option, "--quick", "--early", path]
+        if name == "scsi-sanitize-overwrite":
+            argv[2:2] = ["--zero"]
+        run_tool(path, argv, limit_s=START_LIMIT_S, must_finish=True)
+        _wait_until_ready(path, watch)
+
+    return PurgeMethod(
+        name=name,
+        title=f"SCSI Sanitize, {kind}",
+        reads_zero=False,
+        automatic=name != "scsi-sanitize-overwrite",
+        act=act,
+    )
+
+
+def _offer_format(identity: DeviceIdentity) -> Offer:
+    """Format Unit is mandatory for SCSI disks; whether it erased is seen afterwards.
+
+    sg_format keeps block size and protection unless told otherwise.
+    """
+
+    def act(permit: ErasePermit, watch: Watch) -> None:
+        permit.require_in_use()
+        path = permit.identity.path
+        argv = ["sg_format", "--format", "--quick", "--early", path]
+        run_tool(path, argv, limit_s=START_LIMIT_S, must_finish=True)
+        _wait_until_ready(path, watch)
+
+    return PurgeMethod(
+        name="scsi-format",
+        title="SCSI Format Unit",
+        reads_zero=False,
+        # A hard disk takes hours for it, and a virtual one may do nothing at all.
+        automatic=identity.rotational is False and identity.interface == "SAS",
+        act=act,
+    )
+
+
+def _wait_until_ready(device: str, watch: Watch) -> None:
+    """Poll the progress indication until the device has finished.
+
+    Raises:
+        DeviceError: it reports a failure or takes too long.
+    """
+    until_s = time.monotonic() + LIMIT_S
+    while time.monotonic() < until_s:
+        try:
+            done = run_command(["sg_requests", "--progress", device], timeout_s=QUERY_LIMIT_S)
+        except EngineError as error:
+            raise DeviceError(f"purging {device}: {error}") from error
+        progress = re.search(r"Progress indication:\s*([\d.]+)%", done.stdout)
+        if progress is None:
+            return
+        watch.progress(float(progress[1]) / 100)
+        time.sleep(POLL_S)
+    raise DeviceError(f"purging {device} did not end within {LIMIT_S / 3600:g} h")

@@ -1,0 +1,42 @@
+"""A vendor's own erasing tool, given by the user (as STEC's and Intel's are)."""
+
+from __future__ import annotations
+
+import shlex
+
+from tkperf.device.permit import ErasePermit
+from tkperf.device.purge.method import PurgeMethod, Watch, run_tool
+from tkperf.errors import UsageError
+from tkperf.process import find_program
+
+# A vendor's tool may rewrite a large drive; nobody knows better.
+LIMIT_S = 24 * 3600.0
+
+
+def offer(command: str) -> PurgeMethod:
+    """The command as a method; ``{device}`` in it becomes the device's path.
+
+    Raises:
+        UsageError: it names no device, is not a command line, or the program is missing.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--purge-command '{command}': {error}") from None
+    if not words or not any("{device}" in word for word in words):
+        raise UsageError(
+            f"--purge-command '{command}' must name the device as {{device}}, for example "
+            "'isdct delete -f -intelssd {device}'"
+        )
+    if find_program(words[0]) is None:
+        raise UsageError(f"--purge-command: the program '{words[0]}' is not installed")
+
+    def act(permit: ErasePermit, watch: Watch) -> None:
+        permit.require_in_use()
+        device = permit.identity.path
+        argv = [word.replace("{device}", device) for word in words]
+        run_tool(
+            device, argv, limit_s=LIMIT_S, on_tick=lambda: watch.progress(None), must_finish=True
+        )
+
+    return PurgeMethod(name="command", title=f"command '{command}'", reads_zero=False, act=act)

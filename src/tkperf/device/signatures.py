@@ -1,0 +1,88 @@
+"""What lies on a device that nobody uses just now: file systems, partition tables, set members."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.errors import DeviceError, EngineError
+from tkperf.process import Completed, run_command
+
+LIMIT_S = 60.0
+# Names libblkid gives to parts of larger wholes; erasing one may cost the whole.
+MEMBER_TYPES = {
+    "LVM2_member": "LVM physical volume",
+    "LVM1_member": "LVM physical volume",
+    "zfs_member": "ZFS pool member",
+    "bcache": "bcache device",
+    "ceph_bluestore": "Ceph OSD",
+    "drbd": "DRBD device",
+    "mpath_member": "multipath member",
+    "stratis": "Stratis pool member",
+    "VMFS_volume_member": "VMFS member",
+}
+RAID_SUFFIX = "_raid_member"
+# Superblock of btrfs: 64 KiB from the start, number of devices at byte 0x88 of it.
+BTRFS_DEVICES_OFFSET = 0x10000 + 0x88
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signature:
+    """``member``: it is a part of a set (RAID, volume group, pool), said in the field's words."""
+
+    device: str
+    kind: str
+    label: str | None
+    member: str | None
+
+    def __str__(self) -> str:
+        named = f" '{self.label}'" if self.label else ""
+        return f"{self.member or self.kind}{named} on {self.device}"
+
+
+def find_signatures(
+    paths: Sequence[str], *, run: Callable[..., Completed] = run_command
+) -> tuple[Signature, ...]:
+    """All signatures libblkid knows, on a disk and its partitions.
+
+    Raises:
+        DeviceError: they cannot be read, so that nobody knows what would be lost.
+    """
+    found: list[Signature] = []
+    for path in paths:
+        try:
+            done = run(["wipefs", "--json", "--no-act", path], timeout_s=LIMIT_S)
+            if done.status != 0:
+                raise DeviceError(f"cannot look for data on {path}: {done.stderr.strip()[:200]}")
+            listed = json.loads(done.stdout or '{"signatures": []}')["signatures"]
+        except EngineError as error:
+            raise DeviceError(f"cannot look for data on {path}: {error}") from error
+        except (ValueError, KeyError, TypeError):
+            raise DeviceError(f"cannot look for data on {path}: wipefs printed no list") from None
+        # A partition table has several signatures, one meaning.
+        kinds = {str(entry["type"]): entry.get("label") for entry in listed}
+        found += [
+            Signature(device=path, kind=kind, label=label, member=_member(kind, path))
+            for kind, label in kinds.items()
+        ]
+    return tuple(found)
+
+
+def _member(kind: str, path: str) -> str | None:
+    if kind.endswith(RAID_SUFFIX):
+        name = "MD" if kind == "linux_raid_member" else kind.removesuffix(RAID_SUFFIX)
+        return f"{name} RAID member"
+    if kind == "btrfs" and _btrfs_devices(path) > 1:
+        return "member of a btrfs over several devices"
+    return MEMBER_TYPES.get(kind)
+
+
+def _btrfs_devices(path: str) -> int:
+    try:
+        with Path(path).open("rb") as device:
+            device.seek(BTRFS_DEVICES_OFFSET)
+            return int.from_bytes(device.read(8), "little")
+    except OSError:
+        return 1

@@ -1,0 +1,75 @@
+"""Reading the kernel's own description of block devices: sysfs and udev's database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SYS_ROOT = Path("/sys")
+
+
+def text(path: Path) -> str | None:
+    """An attribute without white space around it; None if absent, unreadable or empty."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip(" \n\0") or None
+    except OSError:
+        return None
+
+
+def number(path: Path) -> int | None:
+    """A whole number; None if absent or not one."""
+    try:
+        return int(text(path) or "")
+    except ValueError:
+        return None
+
+
+def binary(path: Path) -> bytes:
+    """A binary attribute such as a VPD page; empty if absent."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def find_node(major_minor: str, sys_root: Path = SYS_ROOT) -> Path:
+    """The sysfs folder of a block device or partition."""
+    return (sys_root / "dev/block" / major_minor).resolve()
+
+
+def find_disk(node: Path) -> Path:
+    """The sysfs folder of the whole disk that a node (maybe a partition) belongs to."""
+    resolved = node.resolve()
+    return resolved.parent if (resolved / "partition").exists() else resolved
+
+
+def find_parts(node: Path) -> tuple[Path, ...]:
+    """A node and, for a whole disk, its partitions."""
+    resolved = node.resolve()
+    return (resolved, *sorted(entry.parent for entry in resolved.glob("*/partition")))
+
+
+def find_pci_function(node: Path) -> Path | None:
+    """The nearest PCI function above a disk: the NVMe drive itself, or the host adapter."""
+    for folder in (node.resolve(), *node.resolve().parents):
+        if (folder / "class").exists() and (folder / "subsystem").resolve().name == "pci":
+            return folder
+    return None
+
+
+def find_nvme_controller(disk: Path) -> Path | None:
+    """The folder of the controller of an NVMe namespace; with multipath, of its first path."""
+    device = (disk / "device").resolve()
+    if (device / "transport").exists():
+        return device
+    paths = sorted(entry for entry in device.glob("nvme[0-9]*") if (entry / "transport").exists())
+    return paths[0].resolve() if paths else None
+
+
+def udev_properties(major_minor: str) -> dict[str, str]:
+    """What udev's rules found out about a device; empty without udev."""
+    try:
+        database = Path(f"/run/udev/data/b{major_minor}").read_text("utf-8", errors="replace")
+    except OSError:
+        return {}
+    pairs = (line[2:].partition("=") for line in database.splitlines() if line.startswith("E:"))
+    return {key: value for key, _, value in pairs}

@@ -1,0 +1,43 @@
+"""A drive under its permit, as the runner sees it: checked again, purged, its cache set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tkperf.device.permit import ErasePermit
+from tkperf.device.purge import PurgeMethod, Watch, run_purge
+from tkperf.device.write_cache import WriteCache
+from tkperf.record import PurgeResult
+
+NOT_PURGED = PurgeResult(method="none", note="--no-purge")
+
+
+class DriveTarget:
+    """One drive or file during one run."""
+
+    def __init__(self, permit: ErasePermit, method: PurgeMethod | None, cache: WriteCache) -> None:
+        """``method`` None: the user wants no purge."""
+        self._permit = permit
+        self._method = method
+        self._cache = cache
+
+    def recheck(self) -> None:
+        self._permit.recheck()
+
+    def make_ready(self) -> None:
+        """A drive is ready as it is."""
+
+    def purge(
+        self,
+        *,
+        on_progress: Callable[[float | None], None],
+        on_note: Callable[[str, str], None],
+    ) -> PurgeResult:
+        if self._method is None:
+            return NOT_PURGED
+        found = run_purge(
+            self._permit, self._method, watch=Watch(progress=on_progress, note=on_note)
+        )
+        # Erasing may have reset the drive, and with it its settings.
+        self._cache.apply()
+        return PurgeResult(method=self._method.title, note=found.text)

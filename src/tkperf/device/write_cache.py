@@ -1,0 +1,153 @@
+"""The drive's volatile write cache: set for a run, verified, and put back afterwards.
+
+The PTS has it off for enterprise and on for client drives (PTS User Guide; PTS.md section 2).
+NVMe: feature 06h; SCSI and, through libata, ATA: the caching mode page behind sysfs cache_type.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tkperf.device.identity import DeviceIdentity
+from tkperf.device.permit import ErasePermit
+from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
+from tkperf.errors import DeviceError, EngineError
+from tkperf.process import Completed, run_command
+
+COMMAND_LIMIT_S = 30.0
+WORDS = {True: "on", False: "off"}
+
+
+class Switch(Protocol):
+    """One way to read and set the cache of a drive."""
+
+    def read(self) -> bool | None:
+        """On, off, or None: the drive has none or does not tell."""
+        ...
+
+    def write(self, on: bool) -> None:
+        """Raises DeviceError if the drive refuses."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NvmeSwitch:
+    """The feature belongs to the controller, so it is set there."""
+
+    path: str
+
+    def read(self) -> bool | None:
+        done = self._nvme("get-feature", "--feature-id=6")
+        value = re.search(r"Current value:\s*(0x[0-9a-fA-F]+)", done.stdout)
+        return None if done.status or value is None else bool(int(value[1], 16) & 1)
+
+    def write(self, on: bool) -> None:
+        done = self._nvme("set-feature", "--feature-id=6", f"--value={int(on)}")
+        if done.status:
+            raise DeviceError(
+                f"{self.path} does not let its write cache be set: "
+                f"{' '.join((done.stderr or done.stdout).split())[:200]}"
+            )
+
+    def _nvme(self, command: str, *options: str) -> Completed:
+        try:
+            return run_command(["nvme", command, self.path, *options], timeout_s=COMMAND_LIMIT_S)
+        except EngineError as error:
+            raise DeviceError(f"write cache of {self.path}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class SysfsSwitch:
+    """``attribute`` is the cache_type of a SCSI or virtio disk; the kernel asks the drive anew."""
+
+    path: str
+    attribute: Path
+
+    def read(self) -> bool | None:
+        said = text(self.attribute) or ""
+        return said.startswith("write back") if said else None
+
+    def write(self, on: bool) -> None:
+        try:
+            self.attribute.write_text("write back" if on else "write through")
+        except OSError as error:
+            raise DeviceError(
+                f"{self.path} does not let its write cache be set: {error.strerror}"
+            ) from error
+
+
+def find_switch(identity: DeviceIdentity) -> Switch | None:
+    """How the write cache of a drive is set; None for files, sets, partitions and the like."""
+    if identity.major_minor is None or identity.partition is not None:
+        return None
+    disk = find_disk(find_node(identity.major_minor))
+    controller = find_nvme_controller(disk)
+    if controller is not None:
+        return NvmeSwitch(f"/dev/{controller.name}")
+    for attribute in (*sorted(disk.glob("device/scsi_disk/*/cache_type")), disk / "cache_type"):
+        if attribute.exists():
+            return SysfsSwitch(identity.path, attribute)
+    return None
+
+
+class WriteCache:
+    """The cache of one drive during one run."""
+
+    def __init__(self, permit: ErasePermit, wanted: str) -> None:
+        """``wanted``: ``on``, ``off`` or ``keep``."""
+        self._permit = permit
+        self._path = permit.identity.path
+        self._wanted = {"on": True, "off": False}.get(wanted)
+        self._switch = find_switch(permit.identity)
+        self._before: bool | None = None
+        self._changed = False
+
+    def apply(self) -> str:
+        """Bring the cache into the wanted state; returns what to disclose. Call it again at will.
+
+        Raises:
+            DeviceError: the drive refuses or does not do as told.
+        """
+        self._permit.require_in_use()
+        now = self._switch.read() if self._switch else None
+        if self._switch is None or now is None:
+            return "none that could be set" if self._wanted is not None else "not known"
+        if self._wanted is None:
+            return f"{WORDS[now]}, as found"
+        if not self._changed:
+            self._before = now
+        if now is not self._wanted:
+            self._set(self._wanted)
+            self._changed = True
+        if self._before is self._wanted:
+            return WORDS[self._wanted]
+        return f"{WORDS[self._wanted]}, set for the run (was {WORDS[bool(self._before)]})"
+
+    def restore(self) -> None:
+        """Put the cache back as it was found.
+
+        Raises:
+            DeviceError: the drive refuses; the message says how to do it by hand.
+        """
+        if not self._changed or self._before is None:
+            return
+        try:
+            self._set(self._before)
+        except DeviceError as error:
+            raise DeviceError(
+                f"{error}; the write cache of {self._path} was {WORDS[self._before]} before the "
+                f"run and is now {WORDS[not self._before]}"
+            ) from error
+        self._changed = False
+
+    def _set(self, on: bool) -> None:
+        assert self._switch is not None
+        self._switch.write(on)
+        if self._switch.read() is not on:
+            raise DeviceError(
+                f"the write cache of {self._path} did not go {WORDS[on]}; run with --write-cache "
+                "keep to measure it as it is, which every result will disclose"
+            )

@@ -1,0 +1,192 @@
+"""What a case may ask for: drives by role, a look at the kernel log, a command line.
+
+A case gets a whole drive, free and blank, and gives it back so. After each case the kernel log is
+read: trouble of ours there fails it unless the case says that it makes trouble on purpose.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.lab import disks
+from tests.lab.disks import Disk
+
+KERNEL_TROUBLE = re.compile(
+    r"BUG:|Oops|WARNING:|Call Trace|general protection|I/O error|blocked for more than|"
+    r"soft lockup|Buffer I/O"
+)
+PROFILE = Path(__file__).parent / "lab.toml"
+COMMAND_LIMIT_S = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """A disk of the machine, by the node that it has in this boot."""
+
+    serial: str
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def sysfs(self, attribute: str) -> str:
+        return (Path("/sys/block") / self.name / attribute).read_text().strip()
+
+    def write_pattern(self) -> None:
+        """Fill it with what is neither zero nor alike anywhere."""
+        shell(f"openssl enc -aes-128-ctr -K 0 -iv 0 -nosalt </dev/zero 2>/dev/null |"
+              f" dd of={self.path} bs=1M iflag=fullblock oflag=direct status=none || true")  # fmt: skip
+
+    def is_zero(self) -> bool:
+        # cmp says nothing but "EOF on ..." if all is zero.
+        done = subprocess.run(
+            ["cmp", "--silent", f"--bytes={self.size_bytes}", self.path, "/dev/zero"], check=False
+        )
+        return done.returncode == 0
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.sysfs("size")) * 512
+
+    def written_bytes(self) -> int:
+        """By the kernel's counters."""
+        return int(self.sysfs("stat").split()[6]) * 512
+
+
+def shell(command: str, *, limit_s: float = COMMAND_LIMIT_S) -> str:
+    """Run a command line of the lab, which must succeed."""
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    status: int
+    stdout: str
+    stderr: str
+
+
+def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
+    """The command line as a user calls it; never a traceback."""
+    done = subprocess.run(
+        ["tkperf", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=limit_s,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def measure(folder: Path, drive: Drive, *arguments: object) -> dict[str, object]:
+    """Run the short SSD suite on a drive and return the results as a program sees them."""
+    ended = tkperf("ssd", "case", drive.path, "--profile", PROFILE, "--output", folder,
+                   "--yes-destroy", drive.serial, "--progress", "plain", *arguments)  # fmt: skip
+    assert ended.status == 0, ended.stderr
+    shown = tkperf("show", "--json", folder / "case.tkperf")
+    results = json.loads(shown.stdout)
+    assert isinstance(results, dict)
+    return results
+
+
+def find(disk: Disk) -> Drive:
+    """The drive's node in this boot, by serial number."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        listed = json.loads(shell("lsblk --json --nodeps -o PATH,SERIAL,WWN"))["blockdevices"]
+        for row in listed:
+            if row["serial"] == disk.serial:
+                return Drive(disk.serial, Path(row["path"]))
+        time.sleep(0.5)
+    raise LookupError(f"no disk {disk.serial}")
+
+
+@pytest.fixture
+def drive_of() -> Iterator[Callable[[Disk], Drive]]:
+    """Drives by their entry in disks.py, blank before and after."""
+    used: list[Drive] = []
+
+    def get(disk: Disk) -> Drive:
+        drive = find(disk)
+        used.append(drive)
+        subprocess.run(["wipefs", "-qa", drive.path], check=True)
+        return drive
+
+    yield get
+    for drive in used:
+        if drive.path.exists():
+            subprocess.run(["wipefs", "-qa", drive.path], check=False)
+
+
+def _fixture(disk: Disk) -> Callable[..., Drive]:
+    def give(drive_of: Callable[[Disk], Drive]) -> Drive:
+        return drive_of(disk)
+
+    return pytest.fixture(give)
+
+
+nvme = _fixture(disks.NVME)
+nvme_4kn = _fixture(disks.NVME_4KN)
+nvme_pulled = _fixture(disks.NVME_PULLED)
+sata = _fixture(disks.SATA)
+sas = _fixture(disks.SAS)
+scsi = _fixture(disks.VIRTIO_SCSI)
+usb = _fixture(disks.USB)
+
+
+@pytest.fixture
+def members(drive_of: Callable[[Disk], Drive]) -> list[Drive]:
+    """Four drives for RAID sets."""
+    return [drive_of(disk) for disk in disks.RAID_MEMBERS]
+
+
+class Monitor:
+    """QEMU's monitor: for pulling drives and breaking them."""
+
+    def __init__(self) -> None:
+        self._port = os.open("/dev/virtio-ports/lab.qmp", os.O_RDWR)
+        self("qmp_capabilities")
+
+    def __call__(self, command: str, **arguments: object) -> None:
+        message = {"execute": command, "arguments": arguments}
+        os.write(self._port, json.dumps(message).encode() + b"\n")
+        time.sleep(0.3)
+
+    def close(self) -> None:
+        os.close(self._port)
+
+
+@pytest.fixture
+def monitor() -> Iterator[Monitor]:
+    connection = Monitor()
+    yield connection
+    connection.close()
+
+
+@pytest.fixture(autouse=True)
+def kernel_log(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No trouble in the kernel log, unless the case is marked ``makes_trouble``."""
+    before = len(shell("dmesg").splitlines())
+    yield
+    new = shell("dmesg").splitlines()[before:]
+    if request.node.get_closest_marker("makes_trouble") is None:
+        assert not [line for line in new if KERNEL_TROUBLE.search(line)]

@@ -1,0 +1,67 @@
+"""The suites on drives of every bus, by the real drivers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.cases.conftest import Drive, measure
+
+MIB = 1 << 20
+RANGE_BYTES = 64 * MIB
+
+
+def check_everything_measured(results: dict[str, object], drive: Drive) -> None:
+    """All four tests to the end, every cell with numbers, the drive described."""
+    assert results["status"] == "complete"
+    tests = results["tests"]
+    assert isinstance(tests, list)
+    assert [test["name"] for test in tests] == ["iops", "lat", "tp", "writesat"]
+    for test in tests:
+        for section in test["sections"]:
+            assert section["cells"]
+            assert all(cell["iops"] > 0 and cell["ios"] > 0 for cell in section["cells"])
+            assert section["filled_bytes"] in (None, 2 * RANGE_BYTES)
+    device = results["info"]["device"]  # type: ignore[index]
+    assert device["serial"] == drive.serial
+    assert device["capacity_bytes"] == drive.size_bytes
+
+
+@pytest.mark.core
+def test_nvme(nvme: Drive, tmp_path: Path) -> None:
+    """NVMe: purged by Format NVM and verified; cache off for the run and on again after it."""
+    results = measure(tmp_path, nvme)
+    check_everything_measured(results, nvme)
+    device = results["info"]["device"]  # type: ignore[index]
+    assert device["interface"] == "NVMe"
+    assert device["link"] == "PCIe gen 1 x1"
+    assert device["sources"]["link"].startswith("sysfs")
+    assert device["write_cache_in_run"] == "off, set for the run (was on)"
+    purge = results["tests"][0]["sections"][0]["purge"]  # type: ignore[index]
+    assert purge["method"].startswith("NVMe Format NVM, user data erase")
+    assert purge["note"] == "verified: all 128 samples read as zeros"
+
+
+@pytest.mark.core
+def test_sata(sata: Drive, tmp_path: Path) -> None:
+    """SATA on AHCI: purged by discard, as it claims neither security nor sanitize."""
+    results = measure(tmp_path, sata)
+    check_everything_measured(results, sata)
+    device = results["info"]["device"]  # type: ignore[index]
+    assert device["interface"] == "SATA"
+    assert device["link"] == "SATA 1.5 Gbit/s"
+    assert device["security"] == "ATA security not supported"
+    assert device["write_cache_in_run"] == "off, set for the run (was on)"
+    assert sata.sysfs("queue/write_cache") == "write back"
+
+
+@pytest.mark.core
+def test_sas(sas: Drive, tmp_path: Path) -> None:
+    """SAS behind an mptsas adapter."""
+    results = measure(tmp_path, sas)
+    check_everything_measured(results, sas)
+    device = results["info"]["device"]  # type: ignore[index]
+    assert device["interface"] == "SAS"
+    assert device["link"].startswith("SAS ")
+    assert sas.sysfs("queue/write_cache") == "write back"

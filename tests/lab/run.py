@@ -1,0 +1,52 @@
+"""Runs the lab: ``python -m tests.lab.run [core|full] [pytest options]``.
+
+Boots the machine once and runs the cases in it. Ends with pytest's exit status; where the lab
+cannot be had, says SKIP and why, and ends with 0.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+
+from tests.lab.kernel import LabUnavailableError
+from tests.lab.machine import CHECKOUT, run_job
+
+LIMITS_S = {"core": 1200.0, "full": 5400.0}
+PYTEST = (
+    "export TKPERF_LAB=1 PATH=$PWD/.venv/bin:$PATH; "
+    ".venv/bin/python -m pytest tests/lab/cases -p no:cacheprovider -p no:hypothesispytest "
+    "-o addopts= --import-mode=importlib --strict-markers -q --durations=0 --tb=short "
+)
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    which = arguments[0] if arguments else "core"
+    if which not in LIMITS_S:
+        print("usage: python -m tests.lab.run core|full [pytest options]", file=sys.stderr)
+        return 2
+    options = [*(["-m", "core"] if which == "core" else []), *arguments[1:]]
+    began_s = time.monotonic()
+    try:
+        result = run_job(
+            PYTEST + shlex.join(options),
+            limit_s=LIMITS_S[which],
+            keep=Path(CHECKOUT / ".lab/last"),
+        )
+    except LabUnavailableError as error:
+        print(f"SKIP: the lab cannot run here: {error}")
+        return 0
+    took_s = time.monotonic() - began_s
+    if result.status is None:
+        print(result.kernel_log[-4000:])
+        print(f"lab: the machine did not finish within {LIMITS_S[which]:.0f} s")
+        return 1
+    print(f"lab: {which} took {took_s:.0f} s; what it left is in .lab/last")
+    return result.status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
