@@ -60,6 +60,9 @@ class FreeTarget:
     def recheck(self) -> None:
         self.acts.append("recheck")
 
+    def make_ready_to_fill(self) -> None:
+        """Always is."""
+
     def make_ready(self) -> None:
         """Always is."""
 

@@ -55,6 +55,10 @@ class Target(Protocol):
         """Raise unless it is still the same device and still free to be erased."""
         ...
 
+    def make_ready_to_fill(self) -> None:
+        """Bring it into the state that it is preconditioned in, just before that."""
+        ...
+
     def make_ready(self) -> None:
         """Bring it into the state that it is measured in, just before that."""
         ...
@@ -193,6 +197,7 @@ class _TestRun:
                 self._purge(phase)
                 return None
             case Fill():
+                self.run.target.make_ready_to_fill()
                 return self._fill(phase)
             case Round():
                 self.run.target.make_ready()

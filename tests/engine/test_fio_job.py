@@ -90,7 +90,7 @@ def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
     active = ActiveRange(offset_bytes=offset_blocks * 512, length_bytes=length_blocks * 512)
     filling = workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=jobs)
     target = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=active)
-    job = parse(render_fill_job(filling, passes, target))
+    job = parse(render_fill_job(filling, passes, [target]))
     parts = sorted(
         (int(job[name]["offset"]), int(job[name]["size"]), int(job[name]["io_size"]))
         for name in job.sections()

@@ -319,19 +319,23 @@ def test_an_older_file_is_read_through_the_migrations(
     writer.close()
     before = path.read_bytes()
 
-    def m002_renamed(connection: sqlite3.Connection) -> None:
+    def m_renamed(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE test SET name = 'lat'")
 
     migrations: tuple[Callable[[sqlite3.Connection], None], ...] = (
         *schema.MIGRATIONS,
-        m002_renamed,
+        m_renamed,
     )
     monkeypatch.setattr(schema, "MIGRATIONS", migrations)
-    monkeypatch.setattr(reader, "VERSION", 2)
+    monkeypatch.setattr(reader, "VERSION", len(migrations))
     with RunFile(path) as run_file:
         assert [test.name for test in run_file.record().tests] == ["lat"]
         names = run_file._db.execute("SELECT number, name FROM migration").fetchall()
-    assert [tuple(row) for row in names] == [(1, "m001_initial"), (2, "m002_renamed")]
+    assert [tuple(row) for row in names] == [
+        (1, "m001_initial"),
+        (2, "m002_notes"),
+        (3, "m_renamed"),
+    ]
     assert path.read_bytes() == before
 
 

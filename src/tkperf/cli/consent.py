@@ -74,19 +74,32 @@ def ask_permit(
     # Forcing may waive the question, but not where there is something to lose.
     if created or (options.force and not data):
         return grant_permit(identity, confirmed_id=identity.confirm_id)
-    known = identity.confirm_id != identity.path
-    what = "serial number" if known else "path"
+    what = "path" if identity.confirm_id == identity.path else "serial number"
+    answer = ask_for(identity.confirm_id, what, identity.path, data)
+    return grant_permit(identity, confirmed_id=answer)
+
+
+def ask_for(expected: str, what: str, device: str, data: str) -> str:
+    """Ask the user to type a confirmation, and return what was typed.
+
+    Args:
+        expected: shown as what to type; whether it was is for the safety check to say.
+        what: what that is, e.g. ``serial number``.
+        data: what was recognised on the device, for people; empty if nothing.
+
+    Raises:
+        RefusedError: nobody is there to ask.
+    """
     holds = f" It holds: {data}." if data else ""
     if not sys.stdin.isatty():
         raise RefusedError(
-            f"all data on {identity.path} will be destroyed and nobody is there to ask.{holds} "
-            f"Confirm with --yes-destroy {identity.confirm_id}"
+            f"all data on {device} will be destroyed and nobody is there to ask.{holds} "
+            f"Confirm with --yes-destroy {expected}"
         )
     answer = click.prompt(
-        f"ALL DATA on {identity.path} will be destroyed.{holds} Type its {what} "
-        f"({identity.confirm_id}) to go on",
+        f"ALL DATA on {device} will be destroyed.{holds} Type its {what} ({expected}) to go on",
         err=True,
         default="",
         show_default=False,
     )
-    return grant_permit(identity, confirmed_id=str(answer).strip())
+    return str(answer).strip()

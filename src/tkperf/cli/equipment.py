@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -81,7 +81,12 @@ def find_ioengine(options: RunOptions, preparation: Preparation) -> str:
 
 
 def fio_engine(
-    permit: ErasePermit, preparation: Preparation, ioengine: str, version: str
+    permit: ErasePermit,
+    preparation: Preparation,
+    ioengine: str,
+    version: str,
+    *,
+    fill_permits: Sequence[ErasePermit] = (),
 ) -> FioEngine:
     return FioEngine(
         permit,
@@ -89,6 +94,7 @@ def fio_engine(
         active_range=preparation.active_range,
         version=version,
         cpus=len(os.sched_getaffinity(0)),
+        fill_permits=fill_permits,
     )
 
 
@@ -111,6 +117,9 @@ class _SimulatedTarget:
 
     def recheck(self) -> None:
         """Nothing can change."""
+
+    def make_ready_to_fill(self) -> None:
+        """Always is."""
 
     def make_ready(self) -> None:
         """Always is."""

@@ -10,6 +10,7 @@ from tkperf import __version__
 from tkperf.cli.completion import completion
 from tkperf.cli.doctor import doctor
 from tkperf.cli.hdd import hdd
+from tkperf.cli.raid import raid
 from tkperf.cli.report import report
 from tkperf.cli.show import show
 from tkperf.cli.ssd import ssd
@@ -36,7 +37,7 @@ def cli() -> None:
     """
 
 
-for command in (ssd, hdd, show, report, doctor, completion):
+for command in (ssd, hdd, raid, show, report, doctor, completion):
     cli.add_command(command)
 
 

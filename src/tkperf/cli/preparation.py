@@ -86,16 +86,25 @@ def prepare_profile(options: RunOptions) -> Profile:
 
 
 def fit(
-    options: RunOptions, profile: Profile, identity: DeviceIdentity, *, created: bool = False
+    options: RunOptions,
+    profile: Profile,
+    identity: DeviceIdentity,
+    *,
+    created: bool = False,
+    is_ours: bool = False,
 ) -> Preparation:
     """Fit profile, purge and active range to a device, and look whether it may be erased at all.
+
+    Args:
+        created: a scratch file made just now.
+        is_ours: tkperf made the device, a RAID set, and holds the permit for it.
 
     Raises:
         UsageError, DeviceError, RefusedError: as ``prepare``.
     """
     wanted = options.tests or tuple(SUITES[options.suite])
     tests = tuple(test for name, test in SUITES[options.suite].items() if name in wanted)
-    if identity.kind is not TargetKind.SIMULATED:
+    if identity.kind is not TargetKind.SIMULATED and not is_ours:
         refuse_objections(identity)
     profile, warnings = fit_to_sector(profile, identity.logical_block_bytes)
     active_range = resolve_active_range(

@@ -184,16 +184,15 @@ def _busy_objections(identity: DeviceIdentity, node: Path, proc_root: Path) -> I
     openers = list(find_openers(proc_root, devices=devices))
     names = ", ".join(opener.process for opener in openers)
     writers = ", ".join(opener.process for opener in openers if opener.writes)
+    if not os.access(identity.path, os.W_OK):
+        yield Objection(reason=Reason.READ_ONLY, text="you may not write to it")
+        return
     try:
-        os.close(os.open(identity.path, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC))
+        # Read-only: closing what was open for writing would make udev probe the device.
+        os.close(os.open(identity.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         if error.errno == errno.EBUSY:
             said = f"it is in use: {names or 'the kernel holds it'} has it open exclusively"
-        elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            yield Objection(
-                reason=Reason.READ_ONLY, text=f"it cannot be written to: {error.strerror}"
-            )
-            return
         else:
             said = f"it cannot be opened: {error.strerror}"
         yield Objection(reason=Reason.BUSY, text=said)

@@ -24,6 +24,9 @@ class DriveTarget:
     def recheck(self) -> None:
         self._permit.recheck()
 
+    def make_ready_to_fill(self) -> None:
+        """A drive is ready as it is."""
+
     def make_ready(self) -> None:
         """A drive is ready as it is."""
 

@@ -41,7 +41,7 @@ class NvmeSwitch:
 
     def read(self) -> bool | None:
         done = self._nvme("get-feature", "--feature-id=6")
-        value = re.search(r"Current value:\s*(0x[0-9a-fA-F]+)", done.stdout)
+        value = re.search(r"Current value:\s*(?:0x)?([0-9a-fA-F]+)", done.stdout)
         return None if done.status or value is None else bool(int(value[1], 16) & 1)
 
     def write(self, on: bool) -> None:

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,7 +120,9 @@ class FioEngine:
         active_range: ActiveRange,
         version: str,
         cpus: int,
+        fill_permits: Sequence[ErasePermit] = (),
     ) -> None:
+        """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
         self.version: str | None = version
         self._permit = permit
         self._device = permit.identity.path
@@ -132,19 +134,33 @@ class FioEngine:
         self._current: FioProcess | None = None
         self._stream: _Stream | None = None
         self._cursors = SequentialCursors(active_range)
+        self._fill_permits = tuple(fill_permits) or (permit,)
+        self._fill_targets = tuple(
+            FioTarget(
+                path=each.identity.path,
+                ioengine=ioengine,
+                active_range=ActiveRange(offset_bytes=0, length_bytes=each.identity.capacity_bytes),
+            )
+            for each in fill_permits
+        ) or (self._target,)
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
         process = self._start(
             lambda prerun: render_fill_job(
-                phase.workload, phase.passes, self._target, prerun=prerun
-            )
+                phase.workload, phase.passes, self._fill_targets, prerun=prerun
+            ),
+            self._fill_permits,
         )
         self._current = process
         process.wait_at_gate()
         process.release()
         recorder = _Recorder(on_sample)
-        total_bytes = phase.passes * self._target.active_range.length_bytes
+        total_bytes = phase.passes * sum(
+            target.active_range.length_bytes for target in self._fill_targets
+        )
+        # What follows the preconditioning of members is a set that does not exist yet.
+        then = then if self._fill_targets == (self._target,) else None
 
         def on_reading(reading: Reading) -> None:
             recorder(reading)
@@ -163,7 +179,7 @@ class FioEngine:
         return self._execution(
             process,
             recorder.measurement(process.last, self._cpus),
-            render_fill_job(phase.workload, phase.passes, self._target),
+            render_fill_job(phase.workload, phase.passes, self._fill_targets),
         )
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
@@ -243,9 +259,12 @@ class FioEngine:
 
     # What runs: at most one process measuring, one waiting at its gate, or one stream.
 
-    def _start(self, render: Callable[[str], str]) -> FioProcess:
+    def _start(
+        self, render: Callable[[str], str], permits: Sequence[ErasePermit] = ()
+    ) -> FioProcess:
         """Start fio, waiting at its gate. ``render`` makes the job from the gate's command."""
-        self._permit.require_in_use()
+        for permit in permits or (self._permit,):
+            permit.require_in_use()
         self._started += 1
         name = f"{self._started:05d}"
         gate = Gate(self._folder, name)

@@ -102,25 +102,28 @@ def render_step_job(
 
 
 def render_fill_job(
-    workload: Workload, passes: int, target: FioTarget, *, prerun: str | None = None
+    workload: Workload, passes: int, targets: Sequence[FioTarget], *, prerun: str | None = None
 ) -> str:
     """The job file that writes the active range exactly ``passes`` times, whatever the jobs.
 
     The jobs split the range. A remainder smaller than a block gets a job of its own, so that
-    every byte of the range is written.
+    every byte of the range is written. Several targets are written at once, each by as many jobs.
     """
-    lines = _global_lines(workload, target, prerun)
-    active, block = target.active_range, workload.block_size_bytes
-    jobs = min(workload.jobs, active.length_bytes // block)
-    regions = split_regions(active, jobs, block) if jobs else ()
-    for job, region in enumerate(regions):
-        lines += ["", f"[fill{job}]", *_fill_lines(region, passes)]
-    rest = active.length_bytes % block
-    if rest:
-        region = Region(
-            offset_bytes=active.offset_bytes + active.length_bytes - rest, length_bytes=rest
-        )
-        lines += ["", "[rest]", f"bs={rest}", *_fill_lines(region, passes)]
+    lines = _global_lines(workload, targets[0], prerun)
+    for target in targets:
+        name = "" if len(targets) == 1 else f"-{target.path.rpartition('/')[2]}"
+        file = [] if len(targets) == 1 else [_filename(target)]
+        active, block = target.active_range, workload.block_size_bytes
+        jobs = min(workload.jobs, active.length_bytes // block)
+        regions = split_regions(active, jobs, block) if jobs else ()
+        for job, region in enumerate(regions):
+            lines += ["", f"[fill{job}{name}]", *file, *_fill_lines(region, passes)]
+        rest = active.length_bytes % block
+        if rest:
+            region = Region(
+                offset_bytes=active.offset_bytes + active.length_bytes - rest, length_bytes=rest
+            )
+            lines += ["", f"[rest{name}]", f"bs={rest}", *file, *_fill_lines(region, passes)]
     return _text(lines)
 
 
@@ -144,7 +147,7 @@ def _fill_lines(region: Region, passes: int) -> list[str]:
 def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> list[str]:
     lines = [
         "[global]",
-        f"filename={target.path.replace(':', chr(92) + ':')}",
+        _filename(target),
         f"ioengine={target.ioengine}",
         "direct=1",
         "thread=1",
@@ -165,6 +168,11 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> 
     if prerun:
         lines.append(f"exec_prerun={prerun}")
     return lines
+
+
+def _filename(target: FioTarget) -> str:
+    # fio takes a colon for a list.
+    return f"filename={target.path.replace(':', chr(92) + ':')}"
 
 
 def _rw(workload: Workload) -> str:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,8 @@ KERNEL_TROUBLE = re.compile(
     r"BUG:|Oops|WARNING:|Call Trace|general protection|I/O error|blocked for more than|"
     r"soft lockup|Buffer I/O"
 )
+# The emulated AHCI aborts read-ahead (REQ_RAHEAD, 0x80000) that is under way while hdparm asks.
+EMULATED_TROUBLE = re.compile(r"op 0x0:\(READ\) flags 0x80\d{3}")
 PROFILE = Path(__file__).parent / "lab.toml"
 COMMAND_LIMIT_S = 300
 
@@ -97,7 +100,7 @@ def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-def measure(folder: Path, drive: Drive, *arguments: object) -> dict[str, object]:
+def measure(folder: Path, drive: Drive, *arguments: object) -> dict[str, Any]:
     """Run the short SSD suite on a drive and return the results as a program sees them."""
     ended = tkperf("ssd", "case", drive.path, "--profile", PROFILE, "--output", folder,
                    "--yes-destroy", drive.serial, "--progress", "plain", *arguments)  # fmt: skip
@@ -129,6 +132,7 @@ def drive_of() -> Iterator[Callable[[Disk], Drive]]:
         drive = find(disk)
         used.append(drive)
         subprocess.run(["wipefs", "-qa", drive.path], check=True)
+        subprocess.run(["udevadm", "settle"], check=True)
         return drive
 
     yield get
@@ -189,4 +193,8 @@ def kernel_log(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     new = shell("dmesg").splitlines()[before:]
     if request.node.get_closest_marker("makes_trouble") is None:
-        assert not [line for line in new if KERNEL_TROUBLE.search(line)]
+        assert not [
+            line
+            for line in new
+            if KERNEL_TROUBLE.search(line) and not EMULATED_TROUBLE.search(line)
+        ]

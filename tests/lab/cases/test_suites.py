@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ MIB = 1 << 20
 RANGE_BYTES = 64 * MIB
 
 
-def check_everything_measured(results: dict[str, object], drive: Drive) -> None:
+def check_everything_measured(results: dict[str, Any], drive: Drive) -> None:
     """All four tests to the end, every cell with numbers, the drive described."""
     assert results["status"] == "complete"
     tests = results["tests"]
@@ -23,7 +24,7 @@ def check_everything_measured(results: dict[str, object], drive: Drive) -> None:
             assert section["cells"]
             assert all(cell["iops"] > 0 and cell["ios"] > 0 for cell in section["cells"])
             assert section["filled_bytes"] in (None, 2 * RANGE_BYTES)
-    device = results["info"]["device"]  # type: ignore[index]
+    device = results["info"]["device"]
     assert device["serial"] == drive.serial
     assert device["capacity_bytes"] == drive.size_bytes
 
@@ -33,12 +34,12 @@ def test_nvme(nvme: Drive, tmp_path: Path) -> None:
     """NVMe: purged by Format NVM and verified; cache off for the run and on again after it."""
     results = measure(tmp_path, nvme)
     check_everything_measured(results, nvme)
-    device = results["info"]["device"]  # type: ignore[index]
+    device = results["info"]["device"]
     assert device["interface"] == "NVMe"
     assert device["link"] == "PCIe gen 1 x1"
     assert device["sources"]["link"].startswith("sysfs")
     assert device["write_cache_in_run"] == "off, set for the run (was on)"
-    purge = results["tests"][0]["sections"][0]["purge"]  # type: ignore[index]
+    purge = results["tests"][0]["sections"][0]["purge"]
     assert purge["method"].startswith("NVMe Format NVM, user data erase")
     assert purge["note"] == "verified: all 128 samples read as zeros"
 
@@ -48,7 +49,7 @@ def test_sata(sata: Drive, tmp_path: Path) -> None:
     """SATA on AHCI: purged by discard, as it claims neither security nor sanitize."""
     results = measure(tmp_path, sata)
     check_everything_measured(results, sata)
-    device = results["info"]["device"]  # type: ignore[index]
+    device = results["info"]["device"]
     assert device["interface"] == "SATA"
     assert device["link"] == "SATA 1.5 Gbit/s"
     assert device["security"] == "ATA security not supported"
@@ -61,7 +62,7 @@ def test_sas(sas: Drive, tmp_path: Path) -> None:
     """SAS behind an mptsas adapter."""
     results = measure(tmp_path, sas)
     check_everything_measured(results, sas)
-    device = results["info"]["device"]  # type: ignore[index]
+    device = results["info"]["device"]
     assert device["interface"] == "SAS"
     assert device["link"].startswith("SAS ")
     assert sas.sysfs("queue/write_cache") == "write back"

@@ -35,8 +35,17 @@ def offer(command: str) -> PurgeMethod:
         permit.require_in_use()
         device = permit.identity.path
         argv = [word.replace("{device}", device) for word in words]
-        run_tool(
-            device, argv, limit_s=LIMIT_S, on_tick=lambda: watch.progress(None), must_finish=True
-        )
+        # Many such tools open the device exclusively, as tkperf does.
+        permit.lend()
+        try:
+            run_tool(
+                device,
+                argv,
+                limit_s=LIMIT_S,
+                on_tick=lambda: watch.progress(None),
+                must_finish=True,
+            )
+        finally:
+            permit.take_back()
 
     return PurgeMethod(name="command", title=f"command '{command}'", reads_zero=False, act=act)

@@ -70,11 +70,13 @@ def look_at(identity: DeviceIdentity) -> Look:
     Raises:
         DeviceError: the device cannot be opened.
     """
-    step = max(1, (identity.capacity_bytes - SAMPLE_BYTES) // (SAMPLES - 1))
-    step -= step % SAMPLE_BYTES
     last = identity.capacity_bytes - SAMPLE_BYTES
-    last -= last % identity.logical_block_bytes
-    offsets = sorted({min(index * step, last) for index in range(SAMPLES)} | {last})
+    offsets = sorted(
+        {
+            offset - offset % identity.logical_block_bytes
+            for offset in (last * index // (SAMPLES - 1) for index in range(SAMPLES))
+        }
+    )
     digests: dict[int, bytes | None] = {}
     try:
         descriptor = os.open(identity.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)

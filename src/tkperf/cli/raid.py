@@ -1,0 +1,297 @@
+"""tkperf raid: make a RAID set of whole drives, measure it as one, and leave or remove it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from tkperf.cli.consent import ask_for
+from tkperf.cli.equipment import Equipment, find_ioengine, fio_engine
+from tkperf.cli.options import (
+    RunOptions,
+    consent_options,
+    load_options,
+    profile_option,
+    purge_options,
+    result_options,
+    suite_command,
+    tests_option,
+)
+from tkperf.cli.preparation import Preparation, fit, prepare_profile
+from tkperf.cli.session import require_free_name, run_and_keep, show_results
+from tkperf.cli.tables import describe_device
+from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
+from tkperf.device.inspection import inspect_device
+from tkperf.device.permit import (
+    ErasePermit,
+    SetPermit,
+    grant_controller_permit,
+    grant_permit,
+    grant_set_permit,
+    grant_virtual_drive_permit,
+    refuse_objections,
+)
+from tkperf.device.purge import PurgeMethod, plan_purge
+from tkperf.device.raid.config import RaidConfig, load_raid_config
+from tkperf.device.raid.mdadm import MdadmSet
+from tkperf.device.raid.storcli import StorcliSet
+from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
+from tkperf.device.safety import find_data
+from tkperf.device.write_cache import WriteCache
+from tkperf.engine.fio_setup import find_fio_version
+from tkperf.errors import DeviceError, RefusedError, TkperfError, UsageError
+from tkperf.profiles import Profile
+
+FLAGS = ("-ssdt", "--ssd-type")
+
+
+@click.command(cls=suite_command("raid", FLAGS))
+@click.argument("name")
+@click.argument("device")
+@click.option(
+    "-c",
+    "--config",
+    "raid_config",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="raid.json: devices, raidlevel, type (sw_mdadm or hw_lsi), stripsize ...",
+)
+@click.option("--remove-set", is_flag=True, help="Take the set down again after the run.")
+@tests_option("raid", FLAGS)
+@profile_option("pts-e-1.1")
+@load_options
+@purge_options
+@consent_options
+@result_options
+def raid(**options: object) -> None:
+    """Make a RAID set of whole drives and run the SSD tests on it. All its members are erased.
+
+    DEVICE is the set's node: one to be made for sw_mdadm (/dev/md0), the one the virtual drive
+    gets for hw_lsi (/dev/sdX). For each test the members are purged and preconditioned in
+    parallel, the set is made anew and measured when its resync is done.
+
+    \b
+    raid.json:
+      {"devices": ["/dev/sdb", "/dev/sdc", "/dev/sdd"], "raidlevel": 5, "type": "sw_mdadm"}
+      {"devices": ["252:0", "252:1"], "raidlevel": 1, "type": "hw_lsi",
+       "readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
+
+    \b
+    Examples:
+      tkperf raid R5 /dev/md0 -c raid.json -nj 4 -iod 32
+      tkperf raid R1 /dev/md0 -c raid.json -ssdt iops --yes-destroy SERIAL1,SERIAL2 --remove-set
+    """
+    run_raid(
+        RunOptions(suite="raid", **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
+    )
+
+
+def run_raid(options: RunOptions) -> None:
+    """The whole of ``tkperf raid``."""
+    require_free_name(options)
+    assert options.raid_config is not None
+    config = load_raid_config(options.raid_config)
+    profile = prepare_profile(options)
+    version = find_fio_version()
+    opened = _open_mdadm if config.type == "sw_mdadm" else _open_storcli
+    with opened(options, config, profile, version) as (preparation, equipment):
+        run_and_keep(options, preparation, equipment)
+    show_results(options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drive:
+    """A member before consent."""
+
+    identity: DeviceIdentity
+    method: PurgeMethod | None
+
+
+@contextmanager
+def _open_mdadm(
+    options: RunOptions, config: RaidConfig, profile: Profile, version: str
+) -> Iterator[tuple[Preparation, Equipment]]:
+    """Check the members, ask, make the set; put back what was changed in the end."""
+    path = Path(options.device)
+    if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
+        raise UsageError(f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like")
+    drives = tuple(_look_at(options, device) for device in config.devices)
+    raid = MdadmSet(path, config, [drive.identity.path for drive in drives])
+    if raid.exists():
+        raise RefusedError(
+            f"{path} is a RAID set already and is not touched: choose another node, or stop it "
+            f"first with 'mdadm --stop {path}' if nobody needs it"
+        )
+    _show_plan(options, profile, raid.title, [drive.identity for drive in drives], drives)
+    with ExitStack() as undo:
+        permits = _ask_permits(options, [drive.identity for drive in drives])
+        for permit in permits:
+            undo.callback(permit.release)
+            permit.redeem()
+        caches = [WriteCache(permit, profile.write_cache.setting) for permit in permits]
+        disclosed = []
+        for cache in caches:
+            undo.callback(cache.restore)
+            disclosed.append(cache.apply())
+        undo.callback(_clear_away, options, raid, permits)
+        create_of(raid, permits)
+        permit = grant_set_permit(str(path), permits)
+        undo.callback(permit.release)
+        members = [
+            Member(permit=each, method=drive.method, cache=cache)
+            for each, drive, cache in zip(permits, drives, caches, strict=True)
+        ]
+        preparation = _prepare(options, profile, permit, raid.title, permits)
+        ioengine = find_ioengine(options, preparation)
+        engine = fio_engine(permit, preparation, ioengine, version, fill_permits=permits)
+        yield (
+            preparation,
+            Equipment(
+                engine=engine,
+                target=MdadmTarget(raid, permit, members),
+                ioengine=ioengine,
+                clock=time.monotonic,
+                write_cache="members: " + ", ".join(sorted(set(disclosed))),
+            ),
+        )
+
+
+@contextmanager
+def _open_storcli(
+    options: RunOptions, config: RaidConfig, profile: Profile, version: str
+) -> Iterator[tuple[Preparation, Equipment]]:
+    """The same with a MegaRAID controller, which alone knows the members."""
+    raid = StorcliSet(Path(options.device), config)
+    raid.refuse_used_drives()
+    drives = raid.drives()
+    console = Console(stderr=True)
+    for drive in drives:
+        console.print(
+            f"member   {drive.address}: {drive.model}, {drive.serial}, {drive.size}",
+            highlight=False,
+        )
+    _show_plan(options, profile, raid.title, [], ())
+    serials = raid.serials()
+    expected = ",".join(serial or "" for serial in serials.values())
+    confirmed = options.yes_destroy or (
+        expected if options.force else ask_for(expected, "serial numbers", raid.title, "")
+    )
+    drives_permit = grant_controller_permit(serials, confirmed_id=confirmed)
+    with ExitStack() as undo:
+        raid.create(drives_permit)
+        if options.remove_set:
+            undo.callback(raid.remove)
+        raid.wait_until_ready(lambda _: None)
+        permit = grant_virtual_drive_permit(str(raid.path), lambda: raid.virtual_drive().naa)
+        undo.callback(permit.release)
+        preparation = _prepare(options, profile, permit, raid.title, [])
+        ioengine = find_ioengine(options, preparation)
+        yield (
+            preparation,
+            Equipment(
+                engine=fio_engine(permit, preparation, ioengine, version),
+                target=StorcliTarget(raid, permit, drives_permit, no_purge=options.no_purge),
+                ioengine=ioengine,
+                clock=time.monotonic,
+                write_cache=f"controller: {config.writepolicy or 'as found'}",
+            ),
+        )
+
+
+def _look_at(options: RunOptions, device: str) -> _Drive:
+    """A member and how it will be purged.
+
+    Raises:
+        DeviceError, RefusedError: it is missing, in use, or no block device.
+    """
+    identity = read_identity(device)
+    if identity.kind is not TargetKind.BLOCK:
+        raise DeviceError(f"{device} is a file: members of a RAID set are block devices")
+    refuse_objections(identity)
+    if options.no_purge:
+        return _Drive(identity, None)
+    plan = plan_purge(identity, command=options.purge_command)
+    return _Drive(identity, plan.choose(options.purge_method, device=identity.path))
+
+
+def _ask_permits(options: RunOptions, identities: list[DeviceIdentity]) -> list[ErasePermit]:
+    """One question for all members; its answer are all their serial numbers."""
+    expected = ",".join(identity.confirm_id for identity in identities)
+    data = ", ".join(str(found) for identity in identities for found in find_data(identity))
+    if options.yes_destroy is not None:
+        confirmed = options.yes_destroy
+    elif options.force and not data:
+        confirmed = expected
+    else:
+        paths = ", ".join(identity.path for identity in identities)
+        confirmed = ask_for(expected, "serial numbers", paths, data)
+    given = confirmed.split(",")
+    if len(given) != len(identities):
+        raise RefusedError(
+            f"'{confirmed}' does not confirm the members: expected '{expected}'. "
+            "Nothing was touched"
+        )
+    permits: list[ErasePermit] = []
+    try:
+        for identity, each in zip(identities, given, strict=True):
+            permits.append(grant_permit(identity, confirmed_id=each.strip()))
+    except TkperfError:
+        for permit in permits:
+            permit.release()
+        raise
+    return permits
+
+
+def _prepare(
+    options: RunOptions,
+    profile: Profile,
+    permit: SetPermit,
+    title: str,
+    members: list[ErasePermit],
+) -> Preparation:
+    """Fit the profile to the set that was just made, and describe it with its members."""
+    preparation = fit(options, profile, permit.identity, is_ours=True)
+    preparation.facts.add("tkperf", raid=title)
+    preparation.facts.values["members"] = [
+        inspect_device(member.identity).plain() for member in members
+    ]
+    return replace(preparation, write_cache="keep")
+
+
+def _show_plan(
+    options: RunOptions,
+    profile: Profile,
+    title: str,
+    identities: list[DeviceIdentity],
+    drives: tuple[_Drive, ...],
+) -> None:
+    if options.quiet or options.progress == "json":
+        return
+    lines = [f"[bold]set[/bold]      {options.device}: {title}"]
+    lines += [
+        f"[bold]member[/bold]   {describe_device(identity.facts())}" for identity in identities
+    ]
+    lines.append(f"[bold]profile[/bold]  {profile.title}")
+    methods = sorted({drive.method.title for drive in drives if drive.method})
+    lines.append(f"[bold]purge[/bold]    {', '.join(methods) or 'by the controller, or none'}")
+    for line in lines:
+        Console(stderr=True).print(line, highlight=False, soft_wrap=True)
+
+
+def _clear_away(options: RunOptions, raid: MdadmSet, permits: list[ErasePermit]) -> None:
+    """Take the set down if that was asked for, or if it came to nothing."""
+    if not options.remove_set and options.run_path.exists():
+        return
+    # The error that stopped the run before it began is worth more than one of clearing away.
+    with suppress(*([] if options.remove_set else [TkperfError])):
+        for permit in permits:
+            permit.recheck()
+        raid.remove()

@@ -1,0 +1,128 @@
+"""Linux software RAID: made, watched and taken down with mdadm and the md folder of sysfs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tkperf.device.raid.config import RaidConfig
+from tkperf.device.sysfs import number, text
+from tkperf.errors import DeviceError, EngineError
+from tkperf.process import Completed, run_command
+
+COMMAND_LIMIT_S = 120.0
+NODE_LIMIT_S = 30.0
+POLL_S = 1.0
+# A resync that does not move for so long will not end.
+STALLED_S = 1800.0
+# KiB/s: nobody else is to be spared while a set is made for a measurement.
+SYNC_SPEED = "2000000"
+IDLE = ("idle", None)
+
+
+class MdadmSet:
+    """One set by its device node. Knows how to make it, nothing of permits."""
+
+    def __init__(self, path: Path, config: RaidConfig, members: Sequence[str]) -> None:
+        self.path = path
+        self._config = config
+        self._members = tuple(members)
+
+    @property
+    def title(self) -> str:
+        strip = f", chunk {self._config.strip_kib} KiB" if self._config.strip_kib else ""
+        return f"MD RAID {self._config.level} over {len(self._members)} devices{strip}"
+
+    def exists(self) -> bool:
+        return (self._sysfs / "md").exists()
+
+    def create(self) -> None:
+        """Make the set; its resync begins.
+
+        Raises:
+            DeviceError: mdadm refused, or the node does not come.
+        """
+        config = self._config
+        # RAID 1 has no chunks.
+        chunk = [f"--chunk={config.strip_kib}"] if config.strip_kib and config.level != 1 else []
+        self._mdadm(
+            "--create", str(self.path), "--run", "--force", "--metadata=1.2", "--bitmap=none",
+            "--homehost=any", f"--level={config.level}", f"--raid-devices={len(self._members)}",
+            *chunk, *self._members,
+        )  # fmt: skip
+        until_s = time.monotonic() + NODE_LIMIT_S
+        while not self.exists():
+            if time.monotonic() > until_s:
+                raise DeviceError(f"{self.path} was created but does not appear")
+            time.sleep(0.1)
+        for limit in ("sync_speed_max", "sync_speed_min"):
+            try:
+                (self._sysfs / "md" / limit).write_text(SYNC_SPEED)
+            except OSError:
+                return  # RAID 0 has no resync
+
+    def wait_until_ready(self, on_progress: Callable[[float | None], None]) -> None:
+        """Wait until the set is in sync and nothing goes on in it.
+
+        Raises:
+            DeviceError: a member failed, or the resync does not go on.
+        """
+        last, moved_s = "", time.monotonic()
+        while (action := text(self._sysfs / "md/sync_action")) not in IDLE:
+            done = text(self._sysfs / "md/sync_completed") or ""
+            if done != last:
+                last, moved_s = done, time.monotonic()
+            if time.monotonic() - moved_s > STALLED_S:
+                raise DeviceError(f"{self.path}: its {action} does not go on (at {done})")
+            on_progress(_share(done))
+            time.sleep(POLL_S)
+        if number(self._sysfs / "md/degraded"):
+            raise DeviceError(
+                f"{self.path} is degraded: a member failed while the set was made; see "
+                f"'mdadm --detail {self.path}' and the kernel log"
+            )
+
+    def remove(self) -> None:
+        """Stop the set and make its members forget it.
+
+        Raises:
+            DeviceError: it is in use, or mdadm failed.
+        """
+        tries = 10
+        while self.exists():
+            tries -= 1
+            # udev may be looking at it for a moment.
+            self._mdadm("--stop", str(self.path), tolerated=(0, 1) if tries else (0,))
+            time.sleep(0.3)
+        for member in self._members:
+            self._mdadm("--zero-superblock", member, tolerated=(0, 1, 2))
+
+    @property
+    def name(self) -> str:
+        """The kernel's name of the node, e.g. ``md0``."""
+        return Path(os.path.realpath(self.path)).name
+
+    @property
+    def _sysfs(self) -> Path:
+        return Path("/sys/block") / self.name
+
+    def _mdadm(self, *arguments: str, tolerated: tuple[int, ...] = (0,)) -> Completed:
+        try:
+            done = run_command(["mdadm", *arguments], timeout_s=COMMAND_LIMIT_S, must_finish=True)
+        except EngineError as error:
+            raise DeviceError(f"{self.path}: {error}") from error
+        if done.status not in tolerated:
+            said = " ".join((done.stderr or done.stdout).split())[:300]
+            raise DeviceError(f"{self.path}: 'mdadm {arguments[0]}' failed: {said}")
+        return done
+
+
+def _share(completed: str) -> float | None:
+    """0.25 from ``1000 / 4000`` as md/sync_completed has it."""
+    done, slash, whole = completed.partition("/")
+    try:
+        return int(done) / int(whole) if slash and int(whole) else None
+    except ValueError:
+        return None

@@ -1,0 +1,306 @@
+"""MegaRAID controllers through storcli or perccli and their JSON output.
+
+Written after Broadcom's "StorCLI reference manual" (12Gb/s MegaRAID tri-mode software) and its
+documented JSON layout; it has been tested against replayed output only and has not met hardware.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.device.permit import ControllerPermit
+from tkperf.device.raid.config import RaidConfig
+from tkperf.errors import DeviceError, EngineError, RefusedError, UsageError
+from tkperf.process import find_program, run_command
+
+PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
+# Where the vendors' packages put them, outside any PATH.
+FOLDERS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli")
+COMMAND_LIMIT_S = 120.0
+POLL_S = 5.0
+# An initialisation or erase that does not move for so long will not end.
+STALLED_S = 3600.0
+# State of a physical drive that belongs to nothing: unconfigured good.
+FREE_STATES = ("UGood",)
+OPTIMAL = "Optl"
+ROWS = "rows"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalDrive:
+    """``address`` is ``enclosure:slot``."""
+
+    address: str
+    state: str
+    model: str
+    serial: str | None
+    size: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualDrive:
+    """``device`` is the kernel's node, ``naa`` the world-wide name that sysfs has, too."""
+
+    number: str
+    state: str
+    device: str | None
+    naa: str | None
+
+
+def find_storcli() -> str:
+    """Path of the program.
+
+    Raises:
+        DeviceError: none is installed.
+    """
+    for name in PROGRAMS:
+        for path in (find_program(name), *(find_program(f"{folder}/{name}") for folder in FOLDERS)):
+            if path is not None:
+                return path
+    raise DeviceError(
+        "neither storcli nor perccli is installed: get it from Broadcom or Dell; hw_lsi sets need it"
+    )
+
+
+class StorcliSet:
+    """One virtual drive on one controller. Knows how to make it, nothing of permits."""
+
+    def __init__(self, path: Path, config: RaidConfig, *, controller: int = 0) -> None:
+        self.path = path
+        self._config = config
+        self._program = find_storcli()
+        self._controller = f"/c{controller}"
+        self._number: str | None = None
+        for address in config.devices:
+            if not re.fullmatch(r"\d+:\d+", address):
+                raise UsageError(
+                    f"RAID configuration, key devices: '{address}' is not ENCLOSURE:SLOT, "
+                    "as hw_lsi takes it"
+                )
+
+    @property
+    def title(self) -> str:
+        config = self._config
+        words = [f"MegaRAID RAID {config.level} over {len(config.devices)} drives"]
+        words += [word for word in (config.readpolicy, config.writepolicy) if word]
+        if config.strip_kib:
+            words.append(f"strip {config.strip_kib} KiB")
+        return ", ".join(words)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    def drives(self) -> tuple[PhysicalDrive, ...]:
+        """The members as the controller knows them, in the order of the configuration.
+
+        Raises:
+            DeviceError: the controller does not know one of them, or prints no JSON.
+        """
+        return tuple(self._drive(address) for address in self._config.devices)
+
+    def _drive(self, address: str) -> PhysicalDrive:
+        where = self._where(address)
+        data = self._call(where, "show", "all")
+        row = _first_row(data.get(f"Drive {where}"), f"{where}: no such drive")
+        detail = _table(data.get(f"Drive {where} - Detailed Information"))
+        serial = _table(detail.get(f"Drive {where} Device attributes")).get("SN")
+        return PhysicalDrive(
+            address=address,
+            state=str(row.get("State", "")),
+            model=str(row.get("Model", "")).strip(),
+            serial=str(serial).strip() if serial else None,
+            size=str(row.get("Size", "")),
+        )
+
+    def refuse_used_drives(self) -> None:
+        """Raises RefusedError if a member belongs to anything."""
+        for drive in self.drives():
+            if drive.state not in FREE_STATES:
+                raise RefusedError(
+                    f"drive {drive.address} ({drive.model}, {drive.serial or 'no serial'}) is in "
+                    f"use: its state is '{drive.state}', only unconfigured good (UGood) drives "
+                    "are taken. Nothing was touched"
+                )
+
+    def serials(self) -> dict[str, str | None]:
+        """Serial number of each member by its address."""
+        return {drive.address: drive.serial for drive in self.drives()}
+
+    def purge_drives(
+        self, permit: ControllerPermit, on_progress: Callable[[float | None], None]
+    ) -> str:
+        """Erase the members in parallel; returns the method.
+
+        Raises:
+            DeviceError: a drive refuses or does not go on.
+        """
+        permit.require(self.serials())
+        self.refuse_used_drives()
+        for address in self._config.devices:
+            self._call(self._where(address), "start", "erase", "simple")
+        self._wait([self._where(address) for address in self._config.devices], "erase", on_progress)
+        return "MegaRAID drive erase, simple"
+
+    def create(self, permit: ControllerPermit) -> None:
+        """Make the virtual drive and learn its number.
+
+        Raises:
+            DeviceError: the controller refuses.
+        """
+        permit.require(self.serials())
+        self.refuse_used_drives()
+        config = self._config
+        before = {drive.number for drive in self._virtual_drives()}
+        # RAID 10 needs to be told how many drives make a mirror.
+        spans = ["pdperarray=2"] if config.level == 10 else []
+        strip = [f"strip={config.strip_kib}"] if config.strip_kib else []
+        policies = [word for word in (config.writepolicy, config.readpolicy) if word]
+        self._call(
+            self._controller, "add", "vd", f"type=raid{config.level}",
+            f"drives={_join(config.devices)}", *spans, *policies, *strip,
+        )  # fmt: skip
+        new = [drive for drive in self._virtual_drives() if drive.number not in before]
+        if len(new) != 1:
+            raise DeviceError(f"{self.path}: {len(new)} virtual drives appeared instead of one")
+        self._number = new[0].number
+        self._call(self._vd, "start", "init", "full")
+
+    def wait_until_ready(self, on_progress: Callable[[float | None], None]) -> None:
+        """Wait for the initialisation; the drive must then be optimal and be DEVICE.
+
+        Raises:
+            DeviceError: it is degraded, or the kernel knows it by another name.
+        """
+        self._wait([self._vd], "init", on_progress)
+        drive = self.virtual_drive()
+        if drive.state != OPTIMAL:
+            raise DeviceError(f"{self.path}: virtual drive {drive.number} is '{drive.state}'")
+        if drive.device != str(self.path):
+            raise DeviceError(
+                f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, not "
+                f"{self.path}: give that as DEVICE"
+            )
+
+    def virtual_drive(self) -> VirtualDrive:
+        """The set as the controller knows it.
+
+        Raises:
+            DeviceError: it is gone.
+        """
+        for drive in self._virtual_drives():
+            if drive.number == self._number:
+                return drive
+        raise DeviceError(f"{self.path}: the virtual drive is gone")
+
+    def remove(self) -> None:
+        """Delete the virtual drive made here; never another one."""
+        if self._number is not None:
+            self._call(self._vd, "delete", "force")
+            self._number = None
+
+    @property
+    def _vd(self) -> str:
+        if self._number is None:
+            raise DeviceError(f"{self.path}: no virtual drive was made")
+        return f"{self._controller}/v{self._number}"
+
+    def _where(self, address: str) -> str:
+        enclosure, _, slot = address.partition(":")
+        return f"{self._controller}/e{enclosure}/s{slot}"
+
+    def _virtual_drives(self) -> list[VirtualDrive]:
+        data = self._call(f"{self._controller}/vall", "show", "all", missing_is_empty=True)
+        drives = []
+        for key, rows in data.items():
+            match = re.fullmatch(r"/c\d+/v(\d+)", key)
+            if match is None:
+                continue
+            row = _first_row(rows, f"{key}: no such virtual drive")
+            properties = _table(data.get(f"VD{match[1]} Properties"))
+            drives.append(
+                VirtualDrive(
+                    number=match[1],
+                    state=str(row.get("State", "")),
+                    device=_word(properties.get("OS Drive Name")),
+                    naa=_word(properties.get("SCSI NAA Id")),
+                )
+            )
+        return drives
+
+    def _wait(
+        self, places: Sequence[str], operation: str, on_progress: Callable[[float | None], None]
+    ) -> None:
+        last, moved_s = "", time.monotonic()
+        while True:
+            shares = [self._progress(place, operation) for place in places]
+            going = [share for share in shares if share is not None]
+            if not going:
+                return
+            if str(shares) != last:
+                last, moved_s = str(shares), time.monotonic()
+            if time.monotonic() - moved_s > STALLED_S:
+                raise DeviceError(f"{self.path}: the {operation} does not go on at {last}")
+            on_progress(min(going))
+            time.sleep(POLL_S)
+
+    def _progress(self, place: str, operation: str) -> float | None:
+        """Share done, None if nothing goes on."""
+        rows = self._call(place, "show", operation).get(ROWS)
+        for row in rows if isinstance(rows, list) else []:
+            if str(row.get("Status", "")).lower() == "in progress":
+                done = re.match(r"\d+", str(row.get("Progress%", "")))
+                return int(done[0]) / 100 if done else 0.0
+        return None
+
+    def _call(self, *words: str, missing_is_empty: bool = False) -> dict[str, object]:
+        """The response data of one command; where they are a list, it is under ``ROWS``.
+
+        Raises:
+            DeviceError: the program hangs, prints no JSON, or reports a failure.
+        """
+        argv = [self._program, *words, "J"]
+        said = " ".join(words)
+        try:
+            done = run_command(argv, timeout_s=COMMAND_LIMIT_S, must_finish=True)
+        except EngineError as error:
+            raise DeviceError(f"{self.path}: {error}") from error
+        try:
+            controller = json.loads(done.stdout)["Controllers"][0]
+            status = controller["Command Status"]
+            succeeded = status["Status"] == "Success"
+        except (ValueError, KeyError, IndexError, TypeError):
+            raise DeviceError(
+                f"{self.path}: '{said}' of {self._program} printed no JSON of the expected form "
+                f"(status {done.status}): {' '.join(done.stdout.split())[:120]}"
+            ) from None
+        if not succeeded:
+            if missing_is_empty and "No VDs" in json.dumps(status):
+                return {}
+            reasons = status.get("Detailed Status") or status.get("Description", "")
+            raise DeviceError(f"{self.path}: '{said}' failed: {json.dumps(reasons)[:300]}")
+        data = controller.get("Response Data", {})
+        return {ROWS: data} if isinstance(data, list) else _table(data)
+
+
+def _table(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _word(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _first_row(rows: object, otherwise: str) -> dict[str, object]:
+    if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+        return rows[0]
+    raise DeviceError(otherwise)
+
+
+def _join(addresses: Sequence[str]) -> str:
+    return ",".join(addresses)

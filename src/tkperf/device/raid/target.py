@@ -1,0 +1,244 @@
+"""A RAID set as the runner sees it: taken apart to be purged and preconditioned, made anew to be
+measured.
+
+The members are purged and preconditioned in parallel, as drives of their own; then the set is made
+of them, and measured only when its resync is done (PTS.md, section 9).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
+from tkperf.device.purge import PurgeMethod, Watch, run_purge
+from tkperf.device.purge.verification import Verification
+from tkperf.device.raid.storcli import StorcliSet
+from tkperf.device.target import NOT_PURGED
+from tkperf.device.write_cache import WriteCache
+from tkperf.errors import DeviceError
+from tkperf.record import PurgeResult
+
+OnProgress = Callable[[float | None], None]
+OnNote = Callable[[str, str], None]
+
+
+class RaidSet(Protocol):
+    """What makes a set of its members and takes it apart again."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def name(self) -> str:
+        """The kernel's name of the set's device."""
+        ...
+
+    def create(self) -> None: ...
+
+    def wait_until_ready(self, on_progress: OnProgress) -> None: ...
+
+    def remove(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """``method`` None: the user wants no purge."""
+
+    permit: ErasePermit
+    method: PurgeMethod | None
+    cache: WriteCache
+
+
+class MdadmTarget:
+    """A software RAID set and the drives it is made of, during one run."""
+
+    def __init__(self, raid: RaidSet, permit: SetPermit, members: Sequence[Member]) -> None:
+        self._raid = raid
+        self._permit = permit
+        self._members = tuple(members)
+        # A set just made resyncs, and may be taken apart again before that matters.
+        self._in_sync = False
+
+    @property
+    def permits(self) -> tuple[ErasePermit, ...]:
+        """Of the members, for preconditioning them."""
+        return tuple(member.permit for member in self._members)
+
+    def recheck(self) -> None:
+        if self._permit.is_made:
+            self._permit.recheck()
+        else:
+            for member in self._members:
+                member.permit.recheck()
+
+    def make_ready_to_fill(self) -> None:
+        """Preconditioning is done to the members."""
+        self.take_apart()
+
+    def make_ready(self) -> None:
+        """The set, in sync."""
+        self.build()
+
+    def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
+        methods = {member.method.title for member in self._members if member.method}
+        if len(methods) == 0:
+            return NOT_PURGED
+        self.take_apart()
+        found = _purge_in_parallel(self._members, on_progress, on_note)
+        for member in self._members:
+            member.cache.apply()
+        return PurgeResult(
+            method=f"{len(self._members)} members in parallel: {', '.join(sorted(methods))}",
+            note="; ".join(sorted({verification.text for verification in found})),
+        )
+
+    def build(self) -> None:
+        """Make the set and wait until it is in sync, unless it is there.
+
+        Raises:
+            RefusedError: somebody has begun to use a member.
+            DeviceError: it could not be made.
+        """
+        if not self._permit.is_made:
+            create_of(self._raid, self.permits)
+            self._permit.made()
+            self._in_sync = False
+        if not self._in_sync:
+            self._raid.wait_until_ready(lambda _: None)
+            self._in_sync = True
+
+    def take_apart(self) -> None:
+        """Stop the set and hold the members again, unless it is apart."""
+        if not self._permit.is_made:
+            return
+        self._permit.recheck()
+        self._permit.release()
+        self._raid.remove()
+        for member in self._members:
+            member.permit.take_back()
+
+
+def create_of(raid: RaidSet, permits: Sequence[ErasePermit]) -> None:
+    """Make a set of permitted members, whose exclusive hold goes over to it.
+
+    Raises:
+        RefusedError, DeviceError: a member is used or changed, or the set could not be made.
+    """
+    for permit in permits:
+        permit.lend()
+    raid.create()
+    for permit in permits:
+        permit.lent_to = raid.name
+
+
+@dataclass(slots=True)
+class _Notice:
+    """A note on its way from a purging thread to the run's own."""
+
+    code: str
+    text: str
+    answered: threading.Event = field(default_factory=threading.Event)
+    kept: bool = False
+
+
+def _purge_in_parallel(
+    members: Sequence[Member], on_progress: OnProgress, on_note: OnNote
+) -> list[Verification]:
+    """Purge all members at once; the slowest one's progress is told.
+
+    A purge cannot be called off, so an interruption takes effect when all have ended.
+
+    Raises:
+        DeviceError, RefusedError: of the first member that failed, when all have ended.
+    """
+    notices: queue.Queue[_Notice] = queue.Queue()
+    shares: dict[int, float | None] = {}
+
+    def purge(index: int, member: Member) -> Verification:
+        def note(code: str, text: str) -> None:
+            notice = _Notice(code, text)
+            notices.put(notice)
+            notice.answered.wait()
+            if not notice.kept:
+                raise DeviceError(f"{member.permit.identity.path}: not erased: {text}: not kept")
+
+        def progress(share: float | None) -> None:
+            shares[index] = share
+
+        assert member.method is not None
+        return run_purge(member.permit, member.method, watch=Watch(progress=progress, note=note))
+
+    with ThreadPoolExecutor(max_workers=len(members)) as pool:
+        futures: list[Future[Verification]] = [
+            pool.submit(purge, index, member) for index, member in enumerate(members)
+        ]
+        stopped_by: BaseException | None = None
+        while not all(future.done() for future in futures):
+            try:
+                notice = notices.get(timeout=0.5)
+            except queue.Empty:
+                known = [share for share in shares.values() if share is not None]
+                on_progress(min(known) if len(known) == len(members) else None)
+            except KeyboardInterrupt as interruption:
+                stopped_by = interruption
+            else:
+                try:
+                    on_note(notice.code, notice.text)
+                    notice.kept = True
+                except BaseException as error:
+                    stopped_by = error
+                notice.answered.set()
+    if stopped_by is not None:
+        raise stopped_by
+    return [future.result() for future in futures]
+
+
+class StorcliTarget:
+    """A set of a MegaRAID controller during one run. Its drives are purged by the controller."""
+
+    def __init__(
+        self,
+        raid: StorcliSet,
+        permit: SetPermit,
+        drives: ControllerPermit,
+        *,
+        no_purge: bool,
+    ) -> None:
+        self._raid = raid
+        self._permit = permit
+        self._drives = drives
+        self._no_purge = no_purge
+        self._in_sync = False
+
+    def recheck(self) -> None:
+        if self._permit.is_made:
+            self._permit.recheck()
+
+    def make_ready_to_fill(self) -> None:
+        """The controller's drives cannot be written to one by one: the set is preconditioned."""
+        self.make_ready()
+
+    def make_ready(self) -> None:
+        """The set, initialised."""
+        if not self._permit.is_made:
+            self._raid.create(self._drives)
+            self._raid.wait_until_ready(lambda _: None)
+            self._permit.made()
+        elif not self._in_sync:
+            self._raid.wait_until_ready(lambda _: None)
+        self._in_sync = True
+
+    def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
+        if self._no_purge:
+            return NOT_PURGED
+        if self._permit.is_made:
+            self._permit.recheck()
+            self._permit.release()
+            self._raid.remove()
+        method = self._raid.purge_drives(self._drives, on_progress)
+        return PurgeResult(method=method, note="not verifiable behind the controller")

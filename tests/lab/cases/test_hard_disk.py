@@ -1,0 +1,26 @@
+"""The hard disk suite: every area measured, on a disk that says it rotates."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.lab.cases.conftest import Drive, tkperf
+
+
+@pytest.mark.core
+def test_hdd(sata: Drive, tmp_path: Path) -> None:
+    """Areas from the start to the end, in order, both tests; nothing is purged."""
+    ended = tkperf("hdd", "case", sata.path, "--profile", Path(__file__).parent / "lab.toml",
+                   "--yes-destroy", sata.serial, "--output", tmp_path)  # fmt: skip
+    assert ended.status == 0, ended.stderr
+    results = json.loads(tkperf("show", "--json", tmp_path / "case.tkperf").stdout)
+    assert results["info"]["device"]["rotational"] is True
+    iops, throughput = results["tests"]
+    assert iops["sections"][0]["areas"] == 3
+    assert [area["number"] for area in iops["sections"][0]["rounds"]] == [1, 2, 3]
+    assert throughput["sections"][0]["name"] == "Throughput by area 128k"
+    assert all(section["purge"] is None for section in iops["sections"])
+    assert all(cell["ios"] > 0 for cell in iops["sections"][0]["cells"])

@@ -1,0 +1,137 @@
+"""Each way to purge, on each emulated bus that has it: the data is gone and the report says how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.cases.conftest import Drive, measure, tkperf
+
+ONLY_WRITE_SATURATION = ("-ssdt", "writesat", "-rt", "1")
+
+
+def purge_note(results: dict[str, Any]) -> tuple[str, str]:
+    purge = results["tests"][0]["sections"][0]["purge"]
+    return purge["method"], purge["note"]
+
+
+def purged(folder: Path, drive: Drive, method: str) -> tuple[str, str]:
+    """Method and finding of a purge of a drive that is full of data."""
+    drive.write_pattern()
+    assert not drive.is_zero()
+    return purge_note(measure(folder, drive, *ONLY_WRITE_SATURATION, "--purge", method))
+
+
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        ("nvme-format", "NVMe Format NVM, user data erase"),
+        ("discard", "block discard"),
+        ("write-zeroes", "zeroes written"),
+    ],
+)
+def test_nvme(nvme: Drive, tmp_path: Path, method: str, says: str) -> None:
+    """NVMe, every method that the controller claims."""
+    title, note = purged(tmp_path, nvme, method)
+    assert title.startswith(says)
+    assert "verified" in note
+
+
+@pytest.mark.core
+def test_nvme_4kn_keeps_its_lba_format(nvme_4kn: Drive, tmp_path: Path) -> None:
+    """A 4Kn namespace is still one after Format NVM; 512-byte cells are left out with a warning."""
+    nvme_4kn.write_pattern()
+    results = measure(tmp_path, nvme_4kn, "-ssdt", "iops", "-ssdt", "writesat")
+    title, note = purge_note(results)
+    assert "kept" in title
+    assert note == "verified: all 128 samples read as zeros"
+    assert nvme_4kn.sysfs("queue/logical_block_size") == "4096"
+    sizes = {cell["block_size_bytes"] for cell in results["tests"][0]["sections"][0]["cells"]}
+    assert sizes == {4096, 65536}
+    assert any(
+        "512" in warning["text"] or "0.5" in warning["text"] for warning in results["warnings"]
+    )
+
+
+@pytest.mark.parametrize("method", ["discard", "write-zeroes"])
+def test_sata(sata: Drive, tmp_path: Path, method: str) -> None:
+    """SATA: TRIM, and zeroes for who asks for them."""
+    _, note = purged(tmp_path, sata, method)
+    assert "verified" in note
+
+
+@pytest.mark.parametrize("method", ["discard", "scsi-format"])
+def test_sas(sas: Drive, tmp_path: Path, method: str) -> None:
+    """SAS: UNMAP and Format Unit; the emulated Format Unit erases nothing, and that is noticed."""
+    sas.write_pattern()
+    ended = tkperf(
+        "ssd", "case", sas.path, "--output", tmp_path, "--yes-destroy", sas.serial,
+        "--profile", Path(__file__).parent / "lab.toml", *ONLY_WRITE_SATURATION,
+        "--purge", method, "--progress", "plain",
+    )  # fmt: skip
+    if method == "discard":
+        assert ended.status == 0, ended.stderr
+    else:
+        assert ended.status in (0, 4), ended.stderr
+        if ended.status == 4:
+            assert "still holds its data after SCSI Format Unit" in ended.stderr
+
+
+@pytest.mark.core
+def test_a_format_that_erases_nothing_ends_the_test(scsi: Drive, tmp_path: Path) -> None:
+    """The emulated SCSI disk reports success and keeps its data: tkperf reads, and does not believe."""
+    scsi.write_pattern()
+    ended = tkperf(
+        "ssd", "case", scsi.path, "--output", tmp_path, "--yes-destroy", scsi.serial,
+        "--profile", Path(__file__).parent / "lab.toml", *ONLY_WRITE_SATURATION,
+        "--purge", "scsi-format", "--progress", "plain",
+    )  # fmt: skip
+    assert ended.status == 4
+    assert "still holds its data after SCSI Format Unit" in ended.stderr
+    assert not scsi.is_zero()
+
+
+@pytest.mark.core
+def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: Path) -> None:
+    """hdparm would end with status 0 on this drive and erase nothing; it is refused instead."""
+    ended = tkperf("ssd", "case", sata.path, "--output", tmp_path, "--yes-destroy", sata.serial,
+                   "--purge", "ata-security-erase")  # fmt: skip
+    assert ended.status == 2
+    assert "claims no security feature set" in ended.stderr
+
+
+@pytest.mark.core
+def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
+    """A USB stick has no way to be purged; the message says what to do, and --no-purge does it."""
+    ended = tkperf("ssd", "case", usb.path, "--output", tmp_path, "--yes-destroy", usb.serial)
+    assert ended.status == 4
+    assert "--no-purge" in ended.stderr
+    results = measure(tmp_path, usb, *ONLY_WRITE_SATURATION, "--no-purge")
+    assert purge_note(results)[0] == "none"
+    notices = results["info"]["notices"]
+    assert any("NOT PURGED" in notice for notice in notices)
+
+
+def test_a_vendors_command(nvme: Drive, tmp_path: Path) -> None:
+    """--purge-command runs a vendor's tool; what it claims is checked like everything else."""
+    nvme.write_pattern()
+    results = measure(
+        tmp_path, nvme, *ONLY_WRITE_SATURATION, "--purge-command", "blkdiscard -z {device}"
+    )
+    assert purge_note(results) == (
+        "command 'blkdiscard -z {device}'",
+        "verified: all 128 samples read as zeros",
+    )
+
+
+def test_a_vendors_command_that_does_nothing(nvme: Drive, tmp_path: Path) -> None:
+    """A tool that only says that it erased ends the test."""
+    nvme.write_pattern()
+    ended = tkperf(
+        "ssd", "case", nvme.path, "--output", tmp_path, "--yes-destroy", nvme.serial,
+        "--purge-command", "echo erased {device}",
+    )  # fmt: skip
+    assert ended.status == 4
+    assert "still holds its data" in ended.stderr

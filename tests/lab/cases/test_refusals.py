@@ -1,0 +1,284 @@
+"""Every reason to refuse a drive, by each of its names: path, by-id link, own node, partition.
+
+A case is a form: what is done to the drive, the reason that must be named, and how to undo it. The
+refusal must come from both the plain command and the one that forces (-ft), and change nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.lab import disks
+from tests.lab.cases.conftest import Drive, shell, tkperf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """``arrange`` makes the drive one that must be refused; ``says`` is in the message."""
+
+    name: str
+    arrange: Callable[[Drive, ExitStack], None]
+    says: str
+
+
+def _undo(stack: ExitStack, command: str) -> None:
+    stack.callback(shell, command)
+
+
+def mounted(drive: Drive, stack: ExitStack) -> None:
+    shell(f"mkfs.ext4 -q -F {drive.path} && mkdir -p /mnt/case && mount {drive.path} /mnt/case")
+    _undo(stack, "umount /mnt/case")
+
+
+def mounted_in_another_namespace(drive: Drive, stack: ExitStack) -> None:
+    shell(f"mkfs.ext4 -q -F {drive.path} && mkdir -p /mnt/case")
+    holder = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", f"mount {drive.path} /mnt/case && exec sleep 600"]
+    )
+    stack.callback(holder.wait)
+    stack.callback(holder.kill)
+    shell(f"for i in $(seq 100); do grep -q {drive.path} /proc/{holder.pid}/mountinfo && exit 0; "
+          "sleep 0.1; done; exit 1")  # fmt: skip
+
+
+def partition_mounted(drive: Drive, stack: ExitStack) -> None:
+    shell(f"echo 'size=60MiB' | sfdisk -q {drive.path} && udevadm settle")
+    part = shell(f"lsblk -nro PATH {drive.path} | tail -1").strip()
+    shell(f"mkfs.ext4 -q -F {part} && mkdir -p /mnt/case && mount {part} /mnt/case")
+    _undo(stack, "umount /mnt/case")
+
+
+def swap(drive: Drive, stack: ExitStack) -> None:
+    shell(f"mkswap {drive.path} && swapon {drive.path}")
+    _undo(stack, f"swapoff {drive.path}")
+
+
+def md_member(drive: Drive, stack: ExitStack) -> None:
+    shell(f"mdadm --create /dev/md77 --run --force --level=1 --raid-devices=2 --metadata=1.2 "
+          f"{drive.path} missing")  # fmt: skip
+    _undo(stack, f"mdadm --stop /dev/md77; udevadm settle; mdadm --zero-superblock {drive.path}")
+
+
+def md_member_not_assembled(drive: Drive, stack: ExitStack) -> None:
+    shell(f"mdadm --create /dev/md77 --run --force --level=1 --raid-devices=2 --metadata=1.2 "
+          f"{drive.path} missing && mdadm --stop /dev/md77 && udevadm settle; "
+          "mdadm --stop /dev/md77 || true")  # fmt: skip
+    _undo(stack, f"mdadm --zero-superblock {drive.path}")
+
+
+def lvm(drive: Drive, stack: ExitStack) -> None:
+    shell(f"vgcreate -qq case {drive.path} && lvcreate -qq -an -Zn -L 16M -n volume case && "
+          "vgchange -qq -ay case")  # fmt: skip
+    _undo(stack, "vgremove -qq -f case")
+
+
+def lvm_not_active(drive: Drive, stack: ExitStack) -> None:
+    shell(f"pvcreate -qq {drive.path}")
+    _undo(stack, f"pvremove -qq {drive.path}")
+
+
+def encryption(drive: Drive, stack: ExitStack) -> None:
+    shell(f"echo word | cryptsetup -q luksFormat --pbkdf pbkdf2 --pbkdf-force-iterations 1000 "
+          f"{drive.path} - && echo word | cryptsetup open {drive.path} case -")  # fmt: skip
+    _undo(stack, "cryptsetup close case")
+
+
+def device_mapper(drive: Drive, stack: ExitStack) -> None:
+    shell(f"echo 0 2048 linear {drive.path} 0 | dmsetup create case")
+    _undo(stack, "dmsetup remove case")
+
+
+def multipath(drive: Drive, stack: ExitStack) -> None:
+    shell(f"echo 0 2048 multipath 0 0 1 1 round-robin 0 1 1 {drive.path} 1 | "
+          "dmsetup create case --uuid mpath-case")  # fmt: skip
+    _undo(stack, "dmsetup remove case")
+
+
+def btrfs_of_two(drive: Drive, stack: ExitStack) -> None:
+    other = shell("lsblk -nrdo PATH,SERIAL | awk '$2 == \"LABRAID1\" {print $1}'").strip()
+    shell(f"mkfs.btrfs -q -f {drive.path} {other}")
+    _undo(stack, f"wipefs -qa {drive.path} {other}")
+
+
+def btrfs_of_two_mounted(drive: Drive, stack: ExitStack) -> None:
+    btrfs_of_two(drive, stack)
+    shell(f"modprobe btrfs; btrfs device scan; mkdir -p /mnt/case; mount {drive.path} /mnt/case")
+    _undo(stack, "umount /mnt/case")
+
+
+def zfs_member(drive: Drive, stack: ExitStack) -> None:
+    _signature(drive, "zfs_member")
+
+
+def bcache_member(drive: Drive, stack: ExitStack) -> None:
+    _signature(drive, "bcache")
+
+
+def ceph_member(drive: Drive, stack: ExitStack) -> None:
+    _signature(drive, "ceph_bluestore")
+
+
+def _signature(drive: Drive, kind: str) -> None:
+    """Write just what libblkid recognises (its superblocks/*.c): no such tools are here."""
+    with drive.path.open("r+b") as device:
+        if kind == "ceph_bluestore":
+            device.write(b"bluestore block device\n" + b"0" * 36 + b"\n")
+        elif kind == "bcache":
+            device.seek(0x1000 + 24)
+            magic = bytes.fromhex("c68573f64e1a45ca8265f57f48ba6d81")
+            device.write(magic)
+            device.seek(0x1000 + 8)
+            device.write((8).to_bytes(8, "little"))
+        else:
+            uberblock = (0x00BAB10C).to_bytes(8, "little") + (28).to_bytes(8, "little")
+            for index in range(4, 40):
+                device.seek(128 * 1024 + index * 1024)
+                device.write(uberblock)
+    shell("sync; udevadm settle")
+
+
+def opened_exclusively(drive: Drive, stack: ExitStack) -> None:
+    descriptor = subprocess.Popen(
+        ["python3", "-c", "import os,sys,time; os.open(sys.argv[1], os.O_RDWR | os.O_EXCL); "
+         "print(flush=True); time.sleep(600)", drive.path],
+        stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert descriptor.stdout is not None
+    descriptor.stdout.readline()
+    stack.callback(descriptor.wait)
+    stack.callback(descriptor.kill)
+
+
+def opened_for_writing(drive: Drive, stack: ExitStack) -> None:
+    stack.callback(os.close, os.dup(0))
+    writer = subprocess.Popen(["sh", "-c", f"exec sleep 600 >>{drive.path}"])
+    stack.callback(writer.wait)
+    stack.callback(writer.kill)
+    shell(f"for i in $(seq 50); do readlink /proc/{writer.pid}/fd/1 | grep -q {drive.path} && "
+          "exit 0; sleep 0.1; done; exit 1")  # fmt: skip
+
+
+def system_disk(drive: Drive, stack: ExitStack) -> None:
+    shell(f"mkfs.ext4 -q -F {drive.path} && mount {drive.path} /boot")
+    _undo(stack, "umount /boot")
+
+
+def read_only(drive: Drive, stack: ExitStack) -> None:
+    shell(f"blockdev --setro {drive.path}")
+    _undo(stack, f"blockdev --setrw {drive.path}")
+
+
+REFUSALS = [
+    Refusal(name="mounted", arrange=mounted, says="is mounted at /mnt/case"),
+    Refusal(name="mounted in another namespace", arrange=mounted_in_another_namespace,
+            says="in the mount namespace of process"),
+    Refusal(name="partition mounted", arrange=partition_mounted, says="is mounted at /mnt/case"),
+    Refusal(name="swap", arrange=swap, says="in use as swap space"),
+    Refusal(name="MD member", arrange=md_member, says="MD RAID, raid1"),
+    Refusal(name="MD member, not assembled", arrange=md_member_not_assembled,
+            says="MD RAID member"),
+    Refusal(name="LVM", arrange=lvm, says="LVM volume case-volume"),
+    Refusal(name="LVM, not active", arrange=lvm_not_active, says="LVM physical volume"),
+    Refusal(name="encryption", arrange=encryption, says="encryption case"),
+    Refusal(name="device mapper", arrange=device_mapper, says="is used by dm-"),
+    Refusal(name="multipath", arrange=multipath, says="multipath case"),
+    Refusal(name="btrfs of two", arrange=btrfs_of_two, says="btrfs over several devices"),
+    Refusal(name="btrfs of two, mounted", arrange=btrfs_of_two_mounted,
+            says="belongs to the mounted btrfs"),
+    Refusal(name="ZFS", arrange=zfs_member, says="ZFS pool member"),
+    Refusal(name="bcache", arrange=bcache_member, says="bcache"),
+    Refusal(name="Ceph", arrange=ceph_member, says="Ceph OSD"),
+    Refusal(name="opened exclusively", arrange=opened_exclusively, says="(python3) has it open"),
+    Refusal(name="opened for writing", arrange=opened_for_writing, says="open for writing in"),
+    Refusal(name="system disk", arrange=system_disk, says="the running system has /boot on it"),
+    Refusal(name="read-only", arrange=read_only, says="read-only"),
+]  # fmt: skip
+
+
+@contextmanager
+def arranged(refusal: Refusal, drive: Drive) -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.callback(subprocess.run, ["wipefs", "-qaf", drive.path], check=False)
+        refusal.arrange(drive, stack)
+        shell("udevadm settle")
+        yield
+
+
+def names_of(drive: Drive) -> list[Path]:
+    """The drive by its path, a by-id link, and a node of its numbers elsewhere."""
+    node = Path("/tmp/own-node")
+    node.unlink(missing_ok=True)
+    os.mknod(node, 0o60600, drive.path.stat().st_rdev)
+    links = [link for link in Path("/dev/disk/by-id").iterdir() if link.resolve() == drive.path]
+    return [drive.path, links[0], node]
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)
+def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
+    """Refused by every name, with and without force; nothing is written, nothing is left."""
+    drive = drive_of(disks.SATA_SECOND)
+    with arranged(refusal, drive):
+        before = drive.written_bytes()
+        for name in names_of(drive):
+            ended = tkperf("ssd", "case", name, "-ft", "--output", tmp_path)
+            assert ended.status == 3, ended.stderr
+            assert refusal.says in ended.stderr
+            assert str(drive.path) in ended.stderr or "own-node" in ended.stderr
+        assert not (tmp_path / "case.tkperf").exists()
+        assert drive.written_bytes() == before
+
+
+@pytest.mark.core
+def test_a_free_partition_of_a_used_disk(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
+    """The mounted partition is refused, its free neighbour is not; the neighbour is not harmed."""
+    drive = drive_of(disks.SATA_SECOND)
+    shell(f"printf 'size=100MiB\\nsize=100MiB\\n' | sfdisk -q {drive.path} && udevadm settle")
+    first, second = Path(f"{drive.path}1"), Path(f"{drive.path}2")
+    shell(f"mkfs.ext4 -q -F {first} && mkdir -p /mnt/case && mount {first} /mnt/case")
+    try:
+        refused = tkperf("ssd", "a", first, "-ft", "--output", tmp_path)
+        assert refused.status == 3
+        assert "is mounted at" in refused.stderr
+        found = tkperf("doctor", second, "--json")
+        assert '"could_be_tested": true' in found.stdout, found.stdout
+        assert f'"confirm_id": "{second}"' in found.stdout
+        whole = tkperf("doctor", drive.path, "--json")
+        assert '"could_be_tested": false' in whole.stdout
+    finally:
+        shell("umount /mnt/case")
+
+
+@pytest.mark.core
+def test_data_that_nobody_uses_needs_the_serial(
+    drive_of: Callable[..., Drive], tmp_path: Path
+) -> None:
+    """A file system not in use: force alone does not do, and the wrong serial does not either."""
+    drive = drive_of(disks.SATA_SECOND)
+    shell(f"mkfs.ext4 -q -F {drive.path}")
+    forced = tkperf("ssd", "case", drive.path, "-ft", "--output", tmp_path)
+    assert forced.status == 3
+    assert "It holds: ext4" in forced.stderr
+    wrong = tkperf("ssd", "case", drive.path, "--yes-destroy", "LABSATA1", "--output", tmp_path)
+    assert wrong.status == 3
+    assert "does not confirm" in wrong.stderr
+    shell(f"fsck.ext4 -fn {drive.path}")
+
+
+def test_other_namespaces_are_not_formatted(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
+    """Two namespaces of one controller: one is erased, the other keeps its data."""
+    drive_of(disks.NVME_TWO)
+    names = shell("lsblk -nrdo PATH,SERIAL | awk '$2 == \"LABNVMETWO\" {print $1}'").split()
+    first, second = sorted(names)
+    shell(f"mkfs.ext4 -q -F {second}")
+    ended = tkperf("ssd", "case", first, "--yes-destroy", "LABNVMETWO", "-ssdt", "writesat",
+                   "--profile", Path(__file__).parent / "lab.toml", "--output", tmp_path)  # fmt: skip
+    assert ended.status == 0, ended.stderr
+    shell(f"fsck.ext4 -fn {second}")
