@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
@@ -50,6 +50,15 @@ def _memory_folder() -> str | None:
     """Where files live in memory: opening a gate must not wait for a busy disk's journal."""
     folder = "/dev/shm"  # noqa: S108 - mkdtemp makes a private folder in it
     return folder if os.access(folder, os.W_OK | os.X_OK) else None
+
+
+def _held(target: FioTarget, permit: ErasePermit) -> FioTarget:
+    """The very device that a permit holds, whatever its name may come to stand for.
+
+    Raises:
+        RefusedError: the permit is not in use.
+    """
+    return replace(target, path=f"/proc/{os.getpid()}/fd/{permit.hold}")
 
 
 class _Recorder:
@@ -126,6 +135,7 @@ class FioEngine:
         self.version: str | None = version
         self._permit = permit
         self._device = permit.identity.path
+        # As anyone can run it again; fio itself is given the device that the permit holds.
         self._target = FioTarget(path=self._device, ioengine=ioengine, active_range=active_range)
         self._cpus = cpus
         self._folder = Path(tempfile.mkdtemp(prefix="tkperf-", dir=_memory_folder()))
@@ -148,9 +158,14 @@ class FioEngine:
         self.rest()
         process = self._start(
             lambda prerun: render_fill_job(
-                phase.workload, phase.passes, self._fill_targets, prerun=prerun
-            ),
-            self._fill_permits,
+                phase.workload,
+                phase.passes,
+                [
+                    _held(target, permit)
+                    for target, permit in zip(self._fill_targets, self._fill_permits, strict=True)
+                ],
+                prerun=prerun,
+            )
         )
         self._current = process
         process.wait_at_gate()
@@ -259,12 +274,8 @@ class FioEngine:
 
     # What runs: at most one process measuring, one waiting at its gate, or one stream.
 
-    def _start(
-        self, render: Callable[[str], str], permits: Sequence[ErasePermit] = ()
-    ) -> FioProcess:
+    def _start(self, render: Callable[[str], str]) -> FioProcess:
         """Start fio, waiting at its gate. ``render`` makes the job from the gate's command."""
-        for permit in permits or (self._permit,):
-            permit.require_in_use()
         self._started += 1
         name = f"{self._started:05d}"
         gate = Gate(self._folder, name)
@@ -281,7 +292,7 @@ class FioEngine:
         starts_bytes = self._cursors.starts_bytes(step)
         process = self._start(
             lambda prerun: render_step_job(
-                step, self._target, starts_bytes=starts_bytes, prerun=prerun
+                step, _held(self._target, self._permit), starts_bytes=starts_bytes, prerun=prerun
             )
         )
         self._prepared = _Prepared(step=step, starts_bytes=starts_bytes, process=process)
@@ -313,7 +324,9 @@ class FioEngine:
         self.rest()
         # tkperf ends the stream after its last slice; fio's own end is only a safety net.
         step = Step(workload=phase.workload, duration_s=phase.longest_s + STREAM_MARGIN_S)
-        process = self._start(lambda prerun: render_step_job(step, self._target, prerun=prerun))
+        process = self._start(
+            lambda prerun: render_step_job(step, _held(self._target, self._permit), prerun=prerun)
+        )
         process.wait_at_gate()
         process.release()
         self._stream = _Stream(

@@ -74,7 +74,7 @@ def test_a_member_in_use_stops_it_before_anything_is_touched(
         shell("umount /mnt/case")
     assert status == 3
     assert f"{used.name} is mounted at /mnt/case" in said
-    assert [member.written_bytes() for member in members][0] == before[0]
+    assert members[0].written_bytes() == before[0]
 
 
 @pytest.mark.core

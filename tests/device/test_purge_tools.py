@@ -1,0 +1,328 @@
+"""Purging by the drives' own commands, against fakes of the tools: what no emulator has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.device.fakes import HDPARM, NVME, SCSI, FakeTools
+from tkperf.device.ata import parse_identify
+from tkperf.device.identity import DeviceIdentity, read_identity
+from tkperf.device.permit import ErasePermit, grant_permit
+from tkperf.device.purge import PurgePlan, Watch, ata, nvme, run_purge, scsi
+from tkperf.device.purge.method import Offer, PurgeMethod, Refusal
+from tkperf.errors import DeviceError, EngineError, UsageError
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
+    """The fakes, and no waiting between polls."""
+    for module in (ata, nvme, scsi):
+        monkeypatch.setattr(module, "POLL_S", 0.0)
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    made = FakeTools(folder, monkeypatch)
+    made.install("hdparm", HDPARM)
+    made.install("nvme", NVME)
+    for name in ("sg_opcodes", "sg_sanitize", "sg_requests", "sg_format"):
+        made.install(name, SCSI)
+    return made
+
+
+@pytest.fixture
+def drive(tmp_path: Path, tools: FakeTools) -> DeviceIdentity:
+    """A file full of data in the place of a SATA drive."""
+    path = tmp_path / "drive"
+    path.write_bytes(bytes(range(1, 256)) * 8224)
+    tools.update(drive=str(path))
+    return replace(read_identity(path), interface="SATA")
+
+
+@pytest.fixture
+def permit(drive: DeviceIdentity) -> Iterator[ErasePermit]:
+    granted = grant_permit(drive, confirmed_id=drive.confirm_id).redeem()
+    yield granted
+    granted.release()
+
+
+def by_name(offers: tuple[Offer, ...]) -> dict[str, Offer]:
+    return {offer.name: offer for offer in offers}
+
+
+def because(offer: Offer) -> str:
+    assert isinstance(offer, Refusal)
+    return offer.because
+
+
+def method(offer: Offer) -> PurgeMethod:
+    assert isinstance(offer, PurgeMethod)
+    return offer
+
+
+def chosen(offers: tuple[Offer, ...], name: str | None = None) -> PurgeMethod:
+    plan = PurgePlan(
+        methods=tuple(each for each in offers if isinstance(each, PurgeMethod)),
+        refusals=tuple(each for each in offers if isinstance(each, Refusal)),
+    )
+    return plan.choose(name, device="/dev/sdx")
+
+
+# ATA Security
+
+
+def test_security_erase_leaves_no_password(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
+) -> None:
+    """Enhanced where claimed; the password goes on record before it is set, and is gone after."""
+    tools.update(supported=True, enhanced=True)
+    notes: list[tuple[str, int]] = []
+
+    def note(code: str, _text: str) -> None:
+        notes.append((code, len(tools.commanded("--security-set-pass"))))
+
+    best = chosen(ata.offer(drive))
+    assert best.name == "ata-security-erase-enhanced"
+    found = run_purge(permit, best, watch=Watch(note=note))
+    assert found.text == "verified: all 128 samples read as zeros"
+    assert notes == [("ata-password-set", 0), ("ata-password-cleared", 1)]
+    assert not tools.state["enabled"]
+    assert len(tools.commanded("--security-erase-enhanced")) == 1
+
+
+def test_a_failed_erase_takes_the_password_away(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
+) -> None:
+    """The drive refuses to erase: the test ends, and the drive is not left locked."""
+    tools.update(supported=True, erase_fails=True)
+    with pytest.raises(DeviceError, match="ended with status 5: SG_IO"):
+        run_purge(permit, chosen(ata.offer(drive)))
+    assert not tools.state["enabled"]
+    assert tools.commanded("--security-disable")
+
+
+def test_an_erase_that_hangs_is_given_up(
+    tools: FakeTools,
+    drive: DeviceIdentity,
+    permit: ErasePermit,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A time limit, and the password is taken away then, too."""
+    monkeypatch.setattr(ata, "LEAST_ERASE_LIMIT_S", 0.5)
+    monkeypatch.setattr(ata, "ERASE_LIMIT_FACTOR", 0)
+    tools.update(supported=True, erase_hangs=True)
+    with pytest.raises(DeviceError, match="did not end within"):
+        run_purge(permit, chosen(ata.offer(drive)))
+    assert not tools.state["enabled"]
+
+
+def test_a_drive_that_ignores_the_password_is_not_believed(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
+) -> None:
+    """hdparm ends with 0 on drives that know nothing of it; the identify data tell."""
+    tools.update(supported=True, deaf=True)
+    with pytest.raises(DeviceError, match="without setting it"):
+        run_purge(permit, chosen(ata.offer(drive)))
+    assert not tools.commanded("--security-erase")
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({"supported": True, "frozen": True}, "froze its security state"),
+        ({"supported": True, "enabled": True, "locked": True}, "doctor --unlock"),
+        ({"supported": True, "enabled": True}, "protected by a password"),
+        ({}, "claims no security feature set"),
+        ({"garbage": True}, "no identify data"),
+    ],
+)
+def test_security_states_that_rule_it_out(
+    tools: FakeTools, drive: DeviceIdentity, state: dict[str, object], says: str
+) -> None:
+    """Frozen, locked, already protected, not supported, or not to be read."""
+    tools.update(**state)
+    assert says in because(by_name(ata.offer(drive))["ata-security-erase"])
+
+
+def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> None:
+    """A run was killed between setting the password and the end of the erase."""
+    tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
+    assert ata.clear_password(drive.path)
+    assert not tools.state["enabled"]
+    assert not ata.clear_password(drive.path)
+
+
+def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIdentity) -> None:
+    """Not tkperf's password: nothing can be done, and it is said how the user can."""
+    tools.update(supported=True, enabled=True, locked=True, password="secret")
+    with pytest.raises(DeviceError, match="is not tkperf's"):
+        ata.clear_password(drive.path)
+
+
+def test_identify_data_of_another_program_are_refused() -> None:
+    """Rubbish is an error, never 'not supported'."""
+    with pytest.raises(EngineError, match="no identify data"):
+        parse_identify("hello", path="/dev/sdx")
+
+
+# ATA Sanitize
+
+
+def test_sanitize_is_preferred_and_watched(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
+) -> None:
+    """Block erase comes first where claimed: no password is at stake."""
+    tools.update(supported=True, sanitize=["BLOCK_ERASE_EXT"], polls=2)
+    seen: list[float | None] = []
+    best = chosen(ata.offer(drive))
+    assert best.name == "ata-sanitize-block"
+    found = run_purge(permit, best, watch=Watch(progress=seen.append))
+    assert found.text == "verified: none of 128 samples holds its former data"
+    assert seen == [0.25, 0.25]
+    assert tools.commanded(ata.CONSENT)
+
+
+def test_a_failed_sanitize_ends_the_test(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
+) -> None:
+    """The drive itself reports the failure."""
+    tools.update(sanitize=["BLOCK_ERASE_EXT"], fails=True)
+    with pytest.raises(DeviceError, match="Completed With Error"):
+        run_purge(permit, chosen(ata.offer(drive)))
+
+
+def test_overwriting_is_never_chosen_by_itself(tools: FakeTools, drive: DeviceIdentity) -> None:
+    """It wears flash; only who asks for it gets it."""
+    tools.update(sanitize=["OVERWRITE_EXT"])
+    with pytest.raises(DeviceError, match="has no way to be purged"):
+        chosen(ata.offer(drive))
+    assert chosen(ata.offer(drive), "ata-sanitize-overwrite")
+    with pytest.raises(UsageError, match="claims no sanitize by block erase"):
+        chosen(ata.offer(drive), "ata-sanitize-block")
+
+
+# NVMe
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    """sysfs of a controller with one namespace."""
+    controller = tmp_path / "sys/nvme0"
+    (controller / "nvme0n1/queue").mkdir(parents=True)
+    (controller / "nvme0n1/dev").write_text("259:0\n")
+    (controller / "transport").write_text("pcie\n")
+    (controller / "nvme0n1/device").symlink_to(controller)
+    return controller / "nvme0n1"
+
+
+def add_sibling(disk: Path) -> None:
+    (disk.parent / "nvme0n2/queue").mkdir(parents=True)
+    (disk.parent / "nvme0n2/dev").write_text("259:1\n")
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_nvme_sanitize(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path, nested: bool
+) -> None:
+    """By capability, watched to its end, in both layouts that nvme-cli prints."""
+    tools.update(controller={"sanicap": 2}, namespace={"dlfeat": 1}, polls=2, nested=nested)
+    best = chosen(nvme.offer(drive, disk))
+    assert best.name == "nvme-sanitize-block"
+    seen: list[float | None] = []
+    found = run_purge(permit, best, watch=Watch(progress=seen.append))
+    assert found.text == "verified: all 128 samples read as zeros"
+    assert seen == [0.5, 0.5]
+    assert "--sanact=start-block-erase" in tools.commanded("sanitize")[0]
+
+
+def test_nvme_sanitize_that_fails(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
+) -> None:
+    """The log page says so, whatever the command's exit status was."""
+    tools.update(controller={"sanicap": 2}, namespace={}, fails=True)
+    with pytest.raises(DeviceError, match="exit-failure"):
+        run_purge(permit, chosen(nvme.offer(drive, disk)))
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "siblings", "first"),
+    [
+        ({"oacs": 2}, False, "nvme-format"),
+        ({"oacs": 2}, True, "nvme-format"),
+        ({"oacs": 2, "fna": 4, "sanicap": 3}, False, "nvme-format"),
+        ({"sanicap": 1}, False, "nvme-sanitize-crypto"),
+    ],
+)
+def test_nvme_methods_by_capability(
+    tools: FakeTools,
+    drive: DeviceIdentity,
+    disk: Path,
+    capabilities: dict[str, int],
+    siblings: bool,
+    first: str,
+) -> None:
+    """What the controller claims decides; user data erase before sanitize before crypto erase."""
+    tools.update(controller=capabilities, namespace={})
+    if siblings:
+        add_sibling(disk)
+    assert chosen(nvme.offer(drive, disk)).name == first
+
+
+@pytest.mark.parametrize("attributes", [1, 2])
+def test_nvme_format_of_all_namespaces_is_refused(
+    tools: FakeTools, drive: DeviceIdentity, disk: Path, attributes: int
+) -> None:
+    """A controller that formats all namespaces together would erase somebody else's."""
+    tools.update(controller={"oacs": 2, "fna": attributes, "sanicap": 2}, namespace={})
+    add_sibling(disk)
+    offers = by_name(nvme.offer(drive, disk))
+    assert "other namespaces too: nvme0n2" in because(offers["nvme-format"])
+    assert "other namespaces too: nvme0n2" in because(offers["nvme-sanitize-block"])
+
+
+def test_nvme_format_keeps_format_and_protection(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit, disk: Path
+) -> None:
+    """LBA format 17 of an extended list, metadata at the end of data, protection type 1 first."""
+    tools.update(
+        controller={"oacs": 2}, namespace={"flbas": 0b0110001 | 1 << 4, "dps": 0b1001, "dlfeat": 0}
+    )
+    run_purge(permit, chosen(nvme.offer(drive, disk)))
+    (call,) = tools.commanded("format")
+    assert {"--lbaf=17", "--ms=1", "--pi=1", "--pil=1", "--ses=1", "--force"} <= set(call)
+
+
+# SCSI
+
+
+def test_scsi_sanitize(tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit) -> None:
+    """Block erase where the operation codes have it; the progress indication is followed."""
+    sas = replace(drive, interface="SAS", rotational=False)
+    tools.update(sanitize=[2], polls=2)
+    best = chosen(scsi.offer(sas))
+    assert best.name == "scsi-sanitize-block"
+    seen: list[float | None] = []
+    found = run_purge(permit, best, watch=Watch(progress=seen.append))
+    assert found.text == "verified: none of 128 samples holds its former data"
+    assert seen == [0.405, 0.405]
+
+
+def test_scsi_format_by_kind_of_drive(tools: FakeTools, drive: DeviceIdentity) -> None:
+    """SAS SSDs are formatted; a USB bridge is never sent such a command."""
+    assert chosen(scsi.offer(replace(drive, interface="SAS", rotational=False))).name == (
+        "scsi-format"
+    )
+    usb = by_name(scsi.offer(replace(drive, interface="USB")))
+    assert all("bridges" in because(offer) for offer in usb.values())
+
+
+def test_missing_tools_are_named_with_their_package(
+    drive: DeviceIdentity, disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without nvme-cli the reason says what to install."""
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("tkperf.process.SYSTEM_FOLDERS", ())
+    offers = nvme.offer(drive, disk)
+    assert "apt-get install nvme-cli" in because(offers[0])

@@ -1,0 +1,186 @@
+"""RAID: the configuration, and MegaRAID against a fake storcli of the documented JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.device.fakes import STORCLI, FakeTools
+from tkperf.device.permit import ControllerPermit, grant_controller_permit
+from tkperf.device.raid import storcli
+from tkperf.device.raid.config import load_raid_config
+from tkperf.device.raid.storcli import StorcliSet
+from tkperf.errors import DeviceError, RefusedError, UsageError
+
+CONFIG: dict[str, Any] = {
+    "devices": ["252:0", "252:1"],
+    "raidlevel": 1,
+    "type": "hw_lsi",
+    "readpolicy": "nora",
+    "writepolicy": "wt",
+    "stripsize": "256",
+}
+
+
+def write(folder: Path, **changes: object) -> Path:
+    path = folder / "raid.json"
+    path.write_text(json.dumps({**CONFIG, **changes}))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"raidlevel": 4}, "key raidlevel: 4 is not one of 0, 1, 5, 6, 10"),
+        ({"raidlevel": "five"}, "raidlevel"),
+        ({"devices": ["252:0"]}, "key devices: 1 for RAID 1, it takes 2 or more"),
+        ({"devices": ["252:0", "252:0"]}, "are the same device"),
+        ({"raidlevel": 10, "devices": ["1:0", "1:1", "1:2", "1:3", "1:4"]}, "an even number"),
+        ({"type": "hw_adaptec"}, "key type"),
+        ({"writepolicy": "fast"}, "key writepolicy"),
+        ({"stripsize": "big"}, "key stripsize"),
+        ({"raidlvl": 1}, "raidlvl"),
+    ],
+)
+def test_a_bad_configuration_names_file_key_and_reason(
+    tmp_path: Path, changes: dict[str, object], says: str
+) -> None:
+    """Whatever is wrong with raid.json is said with its key."""
+    with pytest.raises(UsageError, match=r"raid\.json") as raised:
+        load_raid_config(write(tmp_path, **changes))
+    assert says in str(raised.value)
+
+
+def test_a_missing_or_broken_configuration(tmp_path: Path) -> None:
+    """No file, no JSON: an error with an example, never a traceback."""
+    with pytest.raises(UsageError, match=r"there is no RAID configuration .* an example"):
+        load_raid_config(tmp_path / "raid.json")
+    (tmp_path / "raid.json").write_text("{")
+    with pytest.raises(UsageError, match="not valid JSON"):
+        load_raid_config(tmp_path / "raid.json")
+
+
+def test_one_device_by_two_names(tmp_path: Path) -> None:
+    """A link to a member is that member."""
+    (tmp_path / "a").write_bytes(b"")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    devices = [str(tmp_path / "a"), str(tmp_path / "b")]
+    with pytest.raises(UsageError, match="are the same device"):
+        load_raid_config(write(tmp_path, devices=devices, type="sw_mdadm"))
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
+    monkeypatch.setattr(storcli, "POLL_S", 0.0)
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    made = FakeTools(folder, monkeypatch)
+    made.install("storcli64", STORCLI)
+    drives = {f"252:{slot}": {"State": "UGood", "SN": f"SERIAL{slot}"} for slot in range(4)}
+    made.update(drives=drives, vds={}, device="/dev/sdx", init_polls=2, erase_polls=2)
+    return made
+
+
+def make_set(folder: Path, **changes: object) -> StorcliSet:
+    return StorcliSet(Path("/dev/sdx"), load_raid_config(write(folder, **changes)))
+
+
+def permit_for(raid: StorcliSet) -> ControllerPermit:
+    return grant_controller_permit(raid.serials(), confirmed_id="SERIAL0,SERIAL1")
+
+
+def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path) -> None:
+    """The commands of one life of a set, in order, by the letter."""
+    raid = make_set(tmp_path)
+    permit = permit_for(raid)
+    assert raid.purge_drives(permit, lambda _: None) == "MegaRAID drive erase, simple"
+    raid.create(permit)
+    seen: list[float | None] = []
+    raid.wait_until_ready(seen.append)
+    assert seen == [0.25, 0.25]
+    assert raid.virtual_drive().naa == "600605b00abc"
+    raid.remove()
+    assert tools.state["vds"] == {}
+    changing = [" ".join(call[1:-1]) for call in tools.calls if "show" not in call]
+    assert changing == [
+        "/c0/e252/s0 start erase simple",
+        "/c0/e252/s1 start erase simple",
+        "/c0 add vd type=raid1 drives=252:0,252:1 wt nora strip=256",
+        "/c0/v3 start init full",
+        "/c0/v3 delete force",
+    ]
+
+
+def test_raid_10_says_how_mirrors_are_made(tools: FakeTools, tmp_path: Path) -> None:
+    """storcli wants the number of drives in a mirror."""
+    devices = ["252:0", "252:1", "252:2", "252:3"]
+    raid = make_set(tmp_path, raidlevel=10, devices=devices)
+    everything = ",".join(f"SERIAL{slot}" for slot in range(4))
+    raid.create(grant_controller_permit(raid.serials(), confirmed_id=everything))
+    (add,) = tools.commanded("add")
+    assert "pdperarray=2" in add
+
+
+def test_a_drive_in_use_is_refused(tools: FakeTools, tmp_path: Path) -> None:
+    """Only unconfigured good drives are taken; the state is in the message."""
+    drives = tools.state["drives"]
+    drives["252:1"]["State"] = "JBOD"
+    tools.update(drives=drives)
+    raid = make_set(tmp_path)
+    with pytest.raises(RefusedError, match=r"252:1 .*SERIAL1.* its state is 'JBOD'"):
+        raid.refuse_used_drives()
+    with pytest.raises(RefusedError):
+        raid.create(permit_for(raid))
+    assert not tools.commanded("add", "erase")
+
+
+def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) -> None:
+    """The wrong serials give no permit; a drive exchanged in its slot afterwards stops the act."""
+    raid = make_set(tmp_path)
+    with pytest.raises(RefusedError, match="expected 'SERIAL0,SERIAL1'"):
+        grant_controller_permit(raid.serials(), confirmed_id="SERIAL1,SERIAL0")
+    permit = permit_for(raid)
+    drives = tools.state["drives"]
+    drives["252:1"]["SN"] = "OTHER"
+    tools.update(drives=drives)
+    for act in (raid.create, lambda granted: raid.purge_drives(granted, lambda _: None)):
+        with pytest.raises(DeviceError, match="not those that were confirmed"):
+            act(permit)
+    assert not tools.commanded("add", "start")
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        ({"vd_state": "Dgrd"}, "is 'Dgrd'"),
+        ({"device": "/dev/sdz"}, "is /dev/sdz, not /dev/sdx: give that as DEVICE"),
+    ],
+)
+def test_a_set_that_is_not_as_wanted(
+    tools: FakeTools, tmp_path: Path, state: dict[str, str], says: str
+) -> None:
+    """Degraded, or another node than the user named."""
+    tools.update(**state)
+    raid = make_set(tmp_path)
+    raid.create(permit_for(raid))
+    with pytest.raises(DeviceError, match=says):
+        raid.wait_until_ready(lambda _: None)
+
+
+def test_rubbish_and_failures_of_storcli(tools: FakeTools, tmp_path: Path) -> None:
+    """What it prints is checked; its own reasons are passed on."""
+    raid = make_set(tmp_path, devices=["252:0", "252:9"])
+    with pytest.raises(DeviceError, match="No drive found"):
+        raid.drives()
+    tools.update(garbage=True)
+    with pytest.raises(DeviceError, match="printed no JSON"):
+        raid.drives()
+
+
+def test_addresses_must_be_enclosure_and_slot(tools: FakeTools, tmp_path: Path) -> None:
+    """A block device in the place of a controller's drive."""
+    with pytest.raises(UsageError, match="is not ENCLOSURE:SLOT"):
+        make_set(tmp_path, devices=["/dev/sda", "252:1"])

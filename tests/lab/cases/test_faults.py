@@ -1,0 +1,154 @@
+"""Drives that fail while they are measured: the run ends, says why, and keeps what it has."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.lab.cases.conftest import Drive, Ended, Monitor, shell, tkperf
+from tkperf.record import RunStatus
+from tkperf.runfile.reader import read_run
+
+PROFILE = Path(__file__).parent / "lab.toml"
+LONGEST_S = 240
+
+
+@contextmanager
+def measuring(
+    folder: Path, drive: Path, confirm: str, *arguments: object
+) -> Iterator[Callable[[], Ended]]:
+    """A run under way, past its first step; call what it yields to wait for its end."""
+    run = subprocess.Popen(
+        ["tkperf", "ssd", "case", drive, "--profile", PROFILE, "--output", folder,
+         "--yes-destroy", confirm, "--progress", "json", "-ssdt", "iops", *map(str, arguments)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert run.stdout is not None
+    for line in run.stdout:
+        if json.loads(line)["event"] == "StepEnded":
+            break
+
+    def wait() -> Ended:
+        out, err = run.communicate(timeout=LONGEST_S)
+        return Ended(run.returncode, out, err)
+
+    try:
+        yield wait
+    finally:
+        run.kill()
+        run.wait()
+
+
+def check_kept(folder: Path) -> str:
+    """The run file says that it failed and why, and has the steps before; returns the reason."""
+    record = read_run(folder / "case.tkperf")
+    assert record.status is RunStatus.FAILED
+    assert record.tests[0].steps
+    assert tkperf("show", folder / "case.tkperf").status == 0
+    return record.ended_because or ""
+
+
+def no_fio_left() -> bool:
+    return subprocess.run(["pgrep", "-x", "fio"], check=False, capture_output=True).returncode == 1
+
+
+@pytest.mark.core
+@pytest.mark.makes_trouble
+def test_nvme_pulled_while_measuring(nvme_pulled: Drive, tmp_path: Path, monitor: Monitor) -> None:
+    """The drive is pulled out of its slot: said so, everything before kept, no fio left."""
+    with measuring(tmp_path, nvme_pulled.path, nvme_pulled.serial, "-rt", 15) as wait:
+        time.sleep(3)
+        monitor("device_del", id=nvme_pulled.serial)
+        ended = wait()
+    assert ended.status in (4, 5), ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert str(nvme_pulled.path) in ended.stderr
+    check_kept(tmp_path)
+    assert no_fio_left()
+
+
+@pytest.mark.makes_trouble
+def test_scsi_disk_removed_while_measuring(tmp_path: Path) -> None:
+    """A SCSI disk deleted by the kernel, as after a lost link."""
+    shell("modprobe scsi_debug dev_size_mb=96 lbpu=1 delay=0 lbprz=1")
+    shell("udevadm settle")
+    try:
+        path = shell("lsblk -nrdo PATH,MODEL | awk '$2 ~ /scsi_debug/ {print $1}'").strip()
+        serial = json.loads(tkperf("doctor", path, "--json").stdout)["confirm_id"]
+        with measuring(tmp_path, Path(path), serial, "-rt", 15, "--write-cache", "keep") as wait:
+            time.sleep(3)
+            shell(f"echo 1 > /sys/block/{Path(path).name}/device/delete")
+            ended = wait()
+        assert ended.status in (4, 5), ended.stderr
+        assert path in ended.stderr
+        check_kept(tmp_path)
+    finally:
+        subprocess.run(["modprobe", "-r", "scsi_debug"], check=False)
+
+
+@contextmanager
+def mapped(drive: Drive, table: str) -> Iterator[Path]:
+    shell(f"echo '{table}' | dmsetup create case && udevadm settle")
+    try:
+        yield Path(shell("readlink -f /dev/mapper/case").strip())
+    finally:
+        shell("udevadm settle; dmsetup remove --retry case")
+
+
+@pytest.mark.core
+@pytest.mark.makes_trouble
+def test_io_errors_while_measuring(nvme: Drive, tmp_path: Path) -> None:
+    """The device begins to answer with errors: fio's words and the device are in the message."""
+    sectors = nvme.size_bytes // 512
+    with mapped(nvme, f"0 {sectors} linear {nvme.path} 0") as path:
+        with measuring(tmp_path, path, str(path), "-rt", 15) as wait:
+            time.sleep(2)
+            shell(f"dmsetup suspend case && echo '0 {sectors} error' | dmsetup load case && "
+                  "dmsetup resume case")  # fmt: skip
+            ended = wait()
+        assert ended.status in (4, 5), ended.stderr
+        assert "Input/output error" in ended.stderr
+        assert str(path) in ended.stderr
+        check_kept(tmp_path)
+
+
+@pytest.mark.makes_trouble
+def test_a_hung_device_while_measuring(nvme: Drive, tmp_path: Path) -> None:
+    """The device answers nothing any more: the run ends after the time limit, not never."""
+    sectors = nvme.size_bytes // 512
+    with mapped(nvme, f"0 {sectors} linear {nvme.path} 0") as path:
+        with measuring(tmp_path, path, str(path), "-rt", 15) as wait:
+            time.sleep(2)
+            shell("dmsetup suspend --nolockfs --noflush case")
+            try:
+                ended = wait()
+            finally:
+                shell("dmsetup resume case")
+        assert ended.status == 5, ended.stderr
+        assert "did not answer for" in ended.stderr
+        check_kept(tmp_path)
+
+
+@pytest.mark.core
+def test_swapped_under_its_name(members: list[Drive], tmp_path: Path) -> None:
+    """The node comes to stand for another drive in mid-run: refused, the other one untouched."""
+    drive, other = members[:2]
+    numbers = other.sysfs("dev").replace(":", " ")
+    before = other.written_bytes()
+    try:
+        with measuring(tmp_path, drive.path, drive.serial) as wait:
+            shell(f"rm {drive.path} && mknod {drive.path} b {numbers}")
+            ended = wait()
+    finally:
+        shell(f"rm -f {drive.path} && mknod {drive.path} b {drive.sysfs('dev').replace(':', ' ')}")
+    assert ended.status == 4, ended.stderr
+    assert f"{drive.path} is no longer the device that was confirmed" in ended.stderr
+    assert other.serial in ended.stderr
+    check_kept(tmp_path)
+    assert other.written_bytes() == before
