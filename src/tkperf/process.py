@@ -97,14 +97,12 @@ def run_command(
     until_s = time.monotonic() + timeout_s
     interrupted = False
     try:
-        while True:
+        output: tuple[bytes, bytes] | None = None
+        while output is None:
             try:
-                left_s = until_s - time.monotonic()
-                stdout, stderr = process.communicate(timeout=max(0.01, min(1.0, left_s)))
-                break
-            except subprocess.TimeoutExpired:
-                if time.monotonic() >= until_s:
-                    raise EngineError(_hangs(process, argv[0], timeout_s)) from None
+                output = _wait(process, until_s)
+                if output is None and time.monotonic() >= until_s:
+                    raise EngineError(_hangs(process, argv[0], timeout_s))
                 on_tick()
             except KeyboardInterrupt:
                 if not must_finish:
@@ -116,9 +114,17 @@ def run_command(
         raise KeyboardInterrupt
     return Completed(
         status=process.returncode,
-        stdout=stdout.decode(errors="replace"),
-        stderr=stderr.decode(errors="replace"),
+        stdout=output[0].decode(errors="replace"),
+        stderr=output[1].decode(errors="replace"),
     )
+
+
+def _wait(process: subprocess.Popen[bytes], until_s: float) -> tuple[bytes, bytes] | None:
+    """Output of a program that ended, None if it has not within about a second."""
+    try:
+        return process.communicate(timeout=max(0.01, min(1.0, until_s - time.monotonic())))
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _hangs(process: subprocess.Popen[bytes], name: str, timeout_s: float) -> str:

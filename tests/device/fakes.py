@@ -63,6 +63,7 @@ elif "--security-disable" in args:
 elif "--security-erase" in args or "--security-erase-enhanced" in args:
     if state.get("erase_fails"):
         print("SG_IO: bad/missing sense data", file=sys.stderr); sys.exit(5)
+    time.sleep(state.get("erase_takes_s", 0))
     if state.get("erase_hangs"):
         time.sleep(60)
     fill(0); state["enabled"] = False; save()

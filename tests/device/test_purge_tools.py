@@ -326,3 +326,29 @@ def test_missing_tools_are_named_with_their_package(
     monkeypatch.setattr("tkperf.process.SYSTEM_FOLDERS", ())
     offers = nvme.offer(drive, disk)
     assert "apt-get install nvme-cli" in because(offers[0])
+
+
+def test_an_interruption_waits_for_the_erase(
+    tools: FakeTools, drive: DeviceIdentity, permit: ErasePermit
+) -> None:
+    """Ctrl-C while the drive erases takes effect when it has ended, and no password stays."""
+    tools.update(supported=True, erase_takes_s=1.5)
+
+    def interrupt(_share: float | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_purge(permit, chosen(ata.offer(drive)), watch=Watch(progress=interrupt))
+    assert not tools.state["enabled"]
+    assert set(Path(drive.path).read_bytes()) == {0}
+
+
+def test_a_left_password_is_cleared_at_the_next_start(
+    tools: FakeTools, drive: DeviceIdentity
+) -> None:
+    """A SATA drive that a cut-off purge left locked is unlocked; others are not asked."""
+    tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
+    assert not ata.clear_left_password(replace(drive, interface="SAS"))
+    assert not tools.calls
+    assert ata.clear_left_password(drive)
+    assert not tools.state["enabled"]

@@ -229,7 +229,8 @@ def _unlock(device: str, console: Console) -> None:
     identity = read_identity(Path(device))
     if identity.kind is not TargetKind.BLOCK or identity.interface != "SATA":
         raise UsageError(f"{device} is no SATA drive: it can have no ATA password")
-    objections = find_objections(identity)
+    # A locked drive cannot be read, so what lies on it cannot be asked for.
+    objections = find_objections(identity, held_by_us=True)
     if objections:
         raise RefusedError(f"{device} is not touched: {objections[0].text}")
     if clear_password(identity.path):

@@ -14,7 +14,7 @@ from tkperf.cli.preparation import Preparation
 from tkperf.device.identity import TargetKind
 from tkperf.device.permit import ErasePermit
 from tkperf.device.target import NOT_PURGED, DriveTarget
-from tkperf.device.write_cache import WriteCache
+from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine import Engine
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
@@ -54,7 +54,7 @@ def open_equipment(options: RunOptions, preparation: Preparation) -> Iterator[Eq
     )
     try:
         cache = WriteCache(permit.redeem(), preparation.write_cache)
-        try:
+        with restoring(cache):
             disclosed = cache.apply()
             ioengine = find_ioengine(options, preparation)
             yield Equipment(
@@ -64,8 +64,6 @@ def open_equipment(options: RunOptions, preparation: Preparation) -> Iterator[Eq
                 clock=time.monotonic,
                 write_cache=disclosed,
             )
-        finally:
-            cache.restore()
     finally:
         permit.release()
 

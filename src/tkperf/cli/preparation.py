@@ -11,6 +11,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.permit import refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge
+from tkperf.device.purge.ata import clear_left_password
 from tkperf.engine.fio_job import split_regions
 from tkperf.engine.simulated import find_preset
 from tkperf.errors import DeviceError, TkperfError, UsageError
@@ -104,6 +105,10 @@ def fit(
     """
     wanted = options.tests or tuple(SUITES[options.suite])
     tests = tuple(test for name, test in SUITES[options.suite].items() if name in wanted)
+    if identity.kind is TargetKind.BLOCK and not is_ours:
+        # What uses it comes first; a drive left locked by a purge that was cut off cannot be read.
+        refuse_objections(identity, held_by_us=True)
+        clear_left_password(identity)
     if identity.kind is not TargetKind.SIMULATED and not is_ours:
         refuse_objections(identity)
     profile, warnings = fit_to_sector(profile, identity.logical_block_bytes)

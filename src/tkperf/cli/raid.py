@@ -44,7 +44,7 @@ from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
 from tkperf.device.safety import find_data
-from tkperf.device.write_cache import WriteCache
+from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import DeviceError, RefusedError, TkperfError, UsageError
 from tkperf.profiles import Profile
@@ -137,10 +137,8 @@ def _open_mdadm(
             undo.callback(permit.release)
             permit.redeem()
         caches = [WriteCache(permit, profile.write_cache.setting) for permit in permits]
-        disclosed = []
-        for cache in caches:
-            undo.callback(cache.restore)
-            disclosed.append(cache.apply())
+        undo.enter_context(restoring(*caches))
+        disclosed = [cache.apply() for cache in caches]
         undo.callback(_clear_away, options, raid, permits)
         create_of(raid, permits)
         permit = grant_set_permit(str(path), permits)

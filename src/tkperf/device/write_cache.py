@@ -7,6 +7,8 @@ NVMe: feature 06h; SCSI and, through libata, ATA: the caching mode page behind s
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +16,7 @@ from typing import Protocol
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
-from tkperf.errors import DeviceError, EngineError
+from tkperf.errors import DeviceError, EngineError, TkperfError
 from tkperf.process import Completed, run_command
 
 COMMAND_LIMIT_S = 30.0
@@ -91,6 +93,38 @@ def find_switch(identity: DeviceIdentity) -> Switch | None:
         if attribute.exists():
             return SysfsSwitch(identity.path, attribute)
     return None
+
+
+@contextmanager
+def restoring(*caches: WriteCache) -> Iterator[None]:
+    """Put caches back in the end. A drive that is gone must not hide why the run ended.
+
+    Raises:
+        DeviceError: a drive refuses.
+    """
+
+    def restore() -> list[str]:
+        failures = []
+        for cache in caches:
+            try:
+                cache.restore()
+            except DeviceError as error:
+                failures.append(str(error))
+        return failures
+
+    try:
+        yield
+    except TkperfError as error:
+        failures = restore()
+        if failures:
+            raise type(error)("; ".join((str(error), *failures))) from error
+        raise
+    except BaseException:
+        restore()
+        raise
+    failures = restore()
+    if failures:
+        raise DeviceError("; ".join(failures))
 
 
 class WriteCache:

@@ -19,7 +19,9 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
     info, device, host = result.info, result.info.device, result.info.host
     profile = info.profile
     purges = {
-        section.purge.method
+        f"{section.purge.method} ({section.purge.note})"
+        if section.purge.note
+        else section.purge.method
         for test in result.tests
         for section in test.sections
         if section.purge is not None
@@ -42,15 +44,24 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
         (
             "Device under test",
             (
+                ("Manufacturer", format_fact(device.get("vendor"))),
                 ("Model", format_fact(device.get("model"))),
                 ("Serial number", format_fact(device.get("serial"))),
+                ("World-wide name", format_fact(device.get("wwn"))),
                 ("Firmware", format_fact(device.get("firmware"))),
                 ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
                 ("Sector, logical / physical", sector),
                 ("Interface", format_fact(device.get("interface"))),
+                ("Link", _link(device)),
+                ("Host adapter", format_fact(device.get("host_adapter"))),
+                ("NUMA node", format_fact(device.get("numa_node"))),
+                ("Rotational", format_fact(device.get("rotational"))),
+                ("Discard (TRIM/UNMAP)", format_fact(device.get("discard"))),
+                ("Security state", format_fact(device.get("security"))),
                 ("Kind", format_fact(device.get("kind"))),
                 ("Path", format_fact(device.get("path"))),
                 ("Backed by", format_fact(device.get("backing"))),
+                ("Volatile write cache during the run", _write_cache(device)),
                 ("Write cache (kernel)", format_fact(device.get("write_cache"))),
                 ("I/O scheduler", format_fact(device.get("scheduler"))),
                 ("Purge method", ", ".join(sorted(purges)) or "not purged"),
@@ -89,8 +100,40 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Virtual machine", "yes" if host.get("virtual_machine") else NOT_KNOWN),
             ),
         ),
+        *_members(device),
         *_long_texts(result),
     )
+
+
+def _link(device: dict[str, object]) -> str:
+    """What was negotiated, and what the drive could do if that is more."""
+    negotiated = format_fact(device.get("link"))
+    if device.get("link_downgraded"):
+        return f"{negotiated}: DOWNGRADED, it could do {format_fact(device.get('link_fastest'))}"
+    return negotiated
+
+
+def _write_cache(device: dict[str, object]) -> str:
+    return format_fact(device.get("write_cache_in_run"))
+
+
+def _members(device: dict[str, object]) -> tuple[tuple[str, Facts], ...]:
+    """The drives of a RAID set, a line each."""
+    members = device.get("members")
+    if not isinstance(members, list):
+        return ()
+    lines = tuple(
+        (
+            f"Member {number}",
+            ", ".join(
+                format_fact(member.get(name))
+                for name in ("path", "model", "serial", "firmware", "interface", "link")
+            )
+            + f", {format_known_capacity(member.get('capacity_bytes'))}",
+        )
+        for number, member in enumerate(members, start=1)
+    )
+    return (("RAID set", (("Set", format_fact(device.get("raid"))), *lines)),)
 
 
 def _long_texts(result: RunResult) -> tuple[tuple[str, Facts], ...]:

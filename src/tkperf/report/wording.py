@@ -20,6 +20,8 @@ def format_gap(gap_s: float) -> str:
 
 
 def format_fact(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return NOT_KNOWN if value is None or value == "" else str(value)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tkperf.device.ata import AtaSecurity, read_security
@@ -17,6 +18,7 @@ from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.errors import DeviceError, EngineError
+from tkperf.process import run_command
 
 NAMES = (
     "ata-sanitize-block", "ata-sanitize-crypto", "ata-sanitize-overwrite", "ata-security-erase",
@@ -162,8 +164,7 @@ def _security_erase(device: str, watch: Watch, *, enhanced: bool, limit_s: float
         f"the drive stay locked: tkperf doctor --unlock {device}",
     )
     try:
-        run_tool(device, [*user, "--security-set-pass", PASSWORD, device], limit_s=COMMAND_LIMIT_S,
-                 must_finish=True)  # fmt: skip
+        _command(device, [*user, "--security-set-pass", PASSWORD, device])
         if not _read(device).enabled:
             raise DeviceError(
                 f"purging {device} failed: it took the security password without setting it; it "
@@ -193,8 +194,8 @@ def clear_password(device: str) -> bool:
         return False
     user = ["hdparm", "--user-master", "u"]
     if security.locked:
-        run_tool(device, [*user, "--security-unlock", PASSWORD, device], limit_s=COMMAND_LIMIT_S)
-    run_tool(device, [*user, "--security-disable", PASSWORD, device], limit_s=COMMAND_LIMIT_S)
+        _command(device, [*user, "--security-unlock", PASSWORD, device])
+    _command(device, [*user, "--security-disable", PASSWORD, device])
     after = _read(device)
     if after.enabled or after.locked:
         raise DeviceError(
@@ -205,8 +206,28 @@ def clear_password(device: str) -> bool:
     return True
 
 
+def clear_left_password(identity: DeviceIdentity) -> bool:
+    """Take away tkperf's password if a purge that was cut off left it on a SATA drive.
+
+    Raises:
+        DeviceError: the drive is locked with another password.
+    """
+    if identity.interface != "SATA" or identity.partition is not None:
+        return False
+    try:
+        enabled = read_security(identity.path).enabled
+    except EngineError:
+        return False  # nobody knows; the drive itself will say no if it is locked
+    return enabled and clear_password(identity.path)
+
+
+def _command(device: str, argv: list[str]) -> None:
+    """One step of setting or clearing a password: an interruption waits for its end."""
+    run_tool(device, argv, limit_s=COMMAND_LIMIT_S, must_finish=True)
+
+
 def _read(device: str) -> AtaSecurity:
     try:
-        return read_security(device)
+        return read_security(device, run=partial(run_command, must_finish=True))
     except EngineError as error:
         raise DeviceError(f"{device}: {error}") from error
