@@ -1,8 +1,8 @@
 # One command for each habit. On a machine without make, the scripts do the same.
-.PHONY: help setup demo test lint format bench
+.PHONY: help setup demo test lab lab-full lint format bench
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
 
 setup: ## install what tkperf needs (apt for packages, the rest into .venv)
 	@sh scripts/setup.sh
@@ -12,6 +12,12 @@ demo: ## the whole suite on a scratch file, with its report: about three minutes
 
 test: ## install what the tests need; lint and all tests
 	@sh scripts/test.sh
+
+lab: ## the core cases on real kernel drivers in a virtual machine (part of make test)
+	@sh scripts/lab.sh core
+
+lab-full: ## all of them
+	@sh scripts/lab.sh full
 
 lint: ## format check, ruff, layers, types
 	@sh scripts/setup.sh test

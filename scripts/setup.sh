@@ -35,6 +35,22 @@ if [ "$purpose" = test ]; then
     need mkfs.ext4 e2fsprogs
     need sfdisk fdisk
     need sqlite3 sqlite3
+    # The lab: a virtual machine, and what its cases do to its drives.
+    need qemu-system-x86_64 qemu-system-x86
+    need busybox busybox-static
+    need modprobe kmod
+    need cpio cpio
+    need udevadm udev
+    need openssl openssl
+    need nvme nvme-cli
+    need hdparm hdparm
+    need smartctl smartmontools
+    need sg_format sg3-utils
+    need mdadm mdadm
+    need vgcreate lvm2
+    need cryptsetup cryptsetup-bin
+    need mkfs.btrfs btrfs-progs
+    need pgrep procps
     # Ubuntu has Chromium only as a snap: there, tests in a browser run if one is installed.
     grep -qs '^ID=ubuntu' /etc/os-release || need chromium chromium
 fi

@@ -18,7 +18,7 @@ LIMITS_S = {"core": 1200.0, "full": 5400.0}
 PYTEST = (
     "export TKPERF_LAB=1 PATH=$PWD/.venv/bin:$PATH; "
     ".venv/bin/python -m pytest tests/lab/cases -p no:cacheprovider -p no:hypothesispytest "
-    "-o addopts= --import-mode=importlib --strict-markers -q --durations=0 --tb=short "
+    "-o addopts= --import-mode=importlib --strict-markers -q --tb=no --no-header "
 )
 
 

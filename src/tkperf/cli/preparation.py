@@ -162,7 +162,8 @@ def _identify(options: RunOptions) -> tuple[DeviceIdentity, bool]:
     if options.size is not None:
         if not path.exists() and path.resolve().is_relative_to("/dev"):
             raise DeviceError(f"{path} does not exist, and /dev is no place for a scratch file")
-        create_file_target(path, parse_size_bytes(options.size))
+        # The hard disk suite reads without having written before.
+        create_file_target(path, parse_size_bytes(options.size), written=options.suite == "hdd")
         created = True
     try:
         identity = read_identity(path)

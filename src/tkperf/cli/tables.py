@@ -104,7 +104,7 @@ def _print_areas(section: SectionResult, console: Console) -> None:
             format_block_size_kib(cell.block_size_bytes),
             format_mix(cell.read_percent),
             *(
-                _number(each, 1)
+                _number(each, 0 if max(values) >= 1e5 else 1)
                 for each in (values[0], values[-1], value(cell), min(values), max(values))
             ),
         )

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from tkperf.device.identity import file_system_of
 from tkperf.errors import DeviceError
-from tkperf.units import format_capacity
+from tkperf.units import MIB, format_capacity
 
 
-def create_file_target(path: Path, size_bytes: int) -> None:
+def create_file_target(path: Path, size_bytes: int, *, written: bool = False) -> None:
     """Create a file with all its blocks allocated. An existing file is never touched.
+
+    Args:
+        written: its blocks hold random data; blocks only allocated are read without any I/O.
 
     Raises:
         DeviceError: it exists, cannot be created, or the disk is too full.
@@ -25,6 +28,9 @@ def create_file_target(path: Path, size_bytes: int) -> None:
         raise DeviceError(f"cannot create the scratch file {path}: {error.strerror}") from error
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
+        for start in range(0, size_bytes if written else 0, MIB):
+            os.write(descriptor, os.urandom(min(MIB, size_bytes - start)))
+        os.fsync(descriptor)
     except OSError as error:
         path.unlink()
         raise DeviceError(

@@ -192,7 +192,8 @@ def _busy_objections(identity: DeviceIdentity, node: Path, proc_root: Path) -> I
         os.close(os.open(identity.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         if error.errno == errno.EBUSY:
-            said = f"it is in use: {names or 'the kernel holds it'} has it open exclusively"
+            who = names or "the kernel, or a process that you may not see,"
+            said = f"it is in use: {who} has it open exclusively"
         else:
             said = f"it cannot be opened: {error.strerror}"
         yield Objection(reason=Reason.BUSY, text=said)

@@ -1,7 +1,8 @@
 """Every chart as a Vega-Lite specification: one definition for the page and for print.
 
 Pure: results in, plain dicts out. Axes name their units. Colours are distinguishable with the
-common colour-vision deficiencies (Okabe and Ito's palette).
+common colour-vision deficiencies (Okabe and Ito's palette,
+then two of Paul Tol's).
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from tkperf.units import format_block_size_kib, format_mix
 Spec = dict[str, object]
 Row = dict[str, object]
 
-PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999"]
+PALETTE = [
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#999999",
+    "#882255",
+    "#44AA99",
+]
 
 
 def convergence(

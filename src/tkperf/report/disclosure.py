@@ -64,7 +64,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Volatile write cache during the run", _write_cache(device)),
                 ("Write cache (kernel)", format_fact(device.get("write_cache"))),
                 ("I/O scheduler", format_fact(device.get("scheduler"))),
-                ("Purge method", ", ".join(sorted(purges)) or "not purged"),
+                ("Purge method", ", ".join(sorted(purges)) or _no_purge(info.suite)),
             ),
         ),
         (
@@ -76,13 +76,9 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                     f"{format_capacity(info.active_range_length_bytes)} from byte "
                     f"{info.active_range_offset_bytes}",
                 ),
-                (
-                    "Preconditioning (WIPC)",
-                    f"{format_fact(wipc.get('passes'))} x the active range, SEQ "
-                    f"{format_fact(wipc.get('block_size_kib'))} KiB writes",
-                ),
+                ("Preconditioning (WIPC)", _preconditioning(info.suite, wipc)),
                 ("Threads / queue depth", f"TC {demand.get('jobs')} / QD {demand.get('io_depth')}"),
-                ("Latency test", "TC 1 / QD 1" if _latency_is_single(profile) else "see profile"),
+                *_latency_demand(info.suite, profile),
             ),
         ),
         (
@@ -103,6 +99,30 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
         *_members(device),
         *_long_texts(result),
     )
+
+
+def _no_purge(suite: str) -> str:
+    return "none: hard disks are not purged" if suite == "hdd" else "not purged"
+
+
+def _preconditioning(suite: str, wipc: dict[str, object]) -> str:
+    amount = (
+        f"{format_fact(wipc.get('passes'))} x {{}}, SEQ "
+        f"{format_fact(wipc.get('block_size_kib'))} KiB writes"
+    )
+    match suite:
+        case "hdd":
+            return "none"
+        case "raid":
+            return amount.format("each member, all at once, before the set is made")
+        case _:
+            return amount.format("the active range")
+
+
+def _latency_demand(suite: str, profile: dict[str, object]) -> Facts:
+    if suite == "hdd":
+        return ()
+    return (("Latency test", "TC 1 / QD 1" if _latency_is_single(profile) else "see profile"),)
 
 
 def _link(device: dict[str, object]) -> str:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,6 +31,40 @@ KERNEL_TROUBLE = re.compile(
 EMULATED_TROUBLE = re.compile(r"op 0x0:\(READ\) flags 0x80\d{3}")
 PROFILE = Path(__file__).parent / "lab.toml"
 COMMAND_LIMIT_S = 300
+
+
+# No case may take longer: a hung device must not hang the lab.
+CASE_LIMIT_S = 300
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """A line for each case at once, with what went wrong: a boot is long, and may not end."""
+    if report.when == "call" or report.failed:
+        case = report.nodeid.removeprefix("tests/lab/cases/")
+        sys.stdout.write(f"\n{report.outcome:7} {report.duration:6.1f} s  {case}")
+        if report.failed:
+            sys.stdout.write(f" ({report.when})\n{report.longreprtext}\n")
+        sys.stdout.flush()
+
+
+def pytest_report_teststatus() -> tuple[str, str, str]:
+    """No dots besides."""
+    return "", "", ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """End a case that takes too long."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError(f"the case took longer than {CASE_LIMIT_S} s")
+
+    signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(CASE_LIMIT_S)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,11 @@ class MdadmSet:
             DeviceError: mdadm refused, or the node does not come.
         """
         config = self._config
-        # RAID 1 has no chunks.
+        # RAID 1 has no chunks, RAID 0 nothing that a bitmap could speed up.
         chunk = [f"--chunk={config.strip_kib}"] if config.strip_kib and config.level != 1 else []
+        bitmap = ["--bitmap=none"] if config.level != 0 else []
         self._mdadm(
-            "--create", str(self.path), "--run", "--force", "--metadata=1.2", "--bitmap=none",
+            "--create", str(self.path), "--run", "--force", "--metadata=1.2", *bitmap,
             "--homehost=any", f"--level={config.level}", f"--raid-devices={len(self._members)}",
             *chunk, *self._members,
         )  # fmt: skip

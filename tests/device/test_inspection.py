@@ -1,0 +1,217 @@
+"""Identity: facts with their sources, links, and the firmware's word on the boot disk."""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device
+from tkperf.device.inspection import inspect_device
+from tkperf.device.link import read_link
+from tkperf.device.usage import EFI_GLOBAL_VARIABLES, find_system_disks
+from tkperf.errors import EngineError
+from tkperf.process import Completed
+
+
+def write(path: Path, content: str | bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def pci_function(folder: Path, **attributes: str) -> Path:
+    """sysfs of a PCI function."""
+    bus = folder.parents[1] / "bus/pci"
+    bus.mkdir(parents=True, exist_ok=True)
+    write(folder / "class", "0x010802\n")
+    (folder / "subsystem").symlink_to(bus)
+    for name, value in attributes.items():
+        write(folder / name, value + "\n")
+    return folder
+
+
+def nvme_disk(root: Path, **attributes: str) -> Path:
+    """sysfs of an NVMe namespace behind a PCI function."""
+    function = pci_function(root / "devices/pci0000:00/0000:01:00.0", **attributes)
+    controller = function / "nvme/nvme0"
+    write(controller / "transport", "pcie\n")
+    disk = controller / "nvme0n1"
+    disk.mkdir()
+    write(disk / "dev", "259:0\n")
+    (disk / "device").symlink_to(controller)
+    (root / "dev/block").mkdir(parents=True)
+    (root / "dev/block/259:0").symlink_to(disk)
+    return disk
+
+
+FULL_LINK = {
+    "current_link_speed": "16.0 GT/s PCIe",
+    "current_link_width": "4",
+    "max_link_speed": "16.0 GT/s PCIe",
+    "max_link_width": "4",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "negotiated", "downgraded"),
+    [
+        ({}, "PCIe gen 4 x4", False),
+        ({"current_link_width": "2"}, "PCIe gen 4 x2", True),
+        ({"current_link_speed": "8.0 GT/s PCIe"}, "PCIe gen 3 x4", True),
+        ({"max_link_speed": "Unknown"}, "PCIe gen 4 x4", True),
+    ],
+)
+def test_pcie_links(
+    tmp_path: Path, changes: dict[str, str], negotiated: str, downgraded: bool
+) -> None:
+    """Generation and width by transfer rate; anything below the best of the drive is said."""
+    link = read_link(nvme_disk(tmp_path, **{**FULL_LINK, **changes}))
+    assert link is not None
+    assert link.negotiated == negotiated
+    assert link.fastest is not None
+    if "Unknown" not in changes.values():
+        assert link.downgraded is downgraded
+
+
+@pytest.mark.parametrize(
+    ("speed", "word", "downgraded"),
+    [("6.0 Gbps", 0b1110, False), ("3.0 Gbps", 0b1110, True), ("3.0 Gbps", 0, None)],
+)
+def test_sata_links(tmp_path: Path, speed: str, word: int, downgraded: bool | None) -> None:
+    """The port's speed against what identify word 76 says the drive can do."""
+    disk = tmp_path / "ata7/host6/target6:0:0/6:0:0:0/block/sda"
+    disk.mkdir(parents=True)
+    write(tmp_path / "ata7/link7/ata_link/link7/sata_spd", speed + "\n")
+    identify = bytearray(60 + 512)
+    identify[60 + 152 : 60 + 154] = word.to_bytes(2, "little")
+    write(disk.parents[1] / "vpd_pg89", bytes(identify))
+    (disk / "device").symlink_to(disk.parents[1])
+    link = read_link(disk)
+    assert link is not None
+    assert link.negotiated == f"SATA {float(speed.split(maxsplit=1)[0]):g} Gbit/s"
+    assert link.downgraded is downgraded
+
+
+def an_nvme_drive(**changes: object) -> DeviceIdentity:
+    return DeviceIdentity(
+        **{
+            "path": "/dev/nvme0n1",
+            "kind": TargetKind.BLOCK,
+            "capacity_bytes": 1 << 40,
+            "logical_block_bytes": 512,
+            "serial": "S1",
+            "interface": "NVMe",
+            "major_minor": "259:0",
+            **changes,
+        }  # type: ignore[arg-type]
+    )
+
+
+def answering(stdout: str, status: int = 0) -> object:
+    def run(_argv: Sequence[str], *, timeout_s: float) -> Completed:
+        assert timeout_s > 0
+        return Completed(status=status, stdout=stdout, stderr="some words")
+
+    return run
+
+
+def test_each_fact_has_its_source(tmp_path: Path) -> None:
+    """The kernel first, then the tool; what nobody knows is there as not known."""
+    nvme_disk(tmp_path, **FULL_LINK, numa_node="1", vendor="0x8086", device="0x0a54")
+    tool = answering(json.dumps({"mn": "Drive 1 ", "sn": "OTHER", "fr": "F1  ", "oacs": 1}))
+    facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
+    assert facts.values["serial"] == "S1"
+    assert facts.sources["serial"] == "kernel"
+    assert facts.values["model"] == "Drive 1"
+    assert facts.sources["model"] == "nvme id-ctrl"
+    assert facts.values["numa_node"] == 1
+    assert facts.values["security"] == "security commands supported"
+    assert facts.values["rotation_rate_rpm"] is None
+    assert set(facts.sources) <= set(facts.values)
+    json.dumps(facts.plain())
+
+
+@pytest.mark.parametrize("stdout", ["", "garbage", "[1]", '{"mn": 5}'])
+def test_a_tool_that_prints_rubbish_costs_only_its_facts(tmp_path: Path, stdout: str) -> None:
+    """Never an error: the model is not known, and why is said unless it was valid JSON."""
+    nvme_disk(tmp_path)
+    tool = answering(stdout)
+    facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=tool)  # type: ignore[arg-type]
+    assert facts.values["model"] is None
+    assert facts.values["serial"] == "S1"
+    assert bool(facts.gaps) is not stdout.startswith("{")
+
+
+def test_a_missing_or_hanging_tool_is_a_gap(tmp_path: Path) -> None:
+    """The message that names the package is kept."""
+    nvme_disk(tmp_path)
+
+    def missing(_argv: Sequence[str], *, timeout_s: float) -> Completed:
+        raise EngineError("'nvme' is not installed: sudo apt-get install nvme-cli")
+
+    facts = inspect_device(an_nvme_drive(), sys_root=tmp_path, run=missing)
+    assert facts.gaps == ["'nvme' is not installed: sudo apt-get install nvme-cli"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"serial": "S2"}, {"wwn": "x"}, {"capacity_bytes": 1}, {"disk_sequence": 2},
+     {"major_minor": "259:1"}],
+)  # fmt: skip
+def test_another_drive_under_the_same_name(change: dict[str, object]) -> None:
+    """Any of serial, WWN, size, numbers or the kernel's sequence tells drives apart."""
+    assert is_same_device(an_nvme_drive(), an_nvme_drive(firmware="new", path="/dev/other"))
+    assert not is_same_device(an_nvme_drive(), an_nvme_drive(**change))
+
+
+def test_a_partition_is_confirmed_by_its_path() -> None:
+    """The serial number of the drive would not say which partition is meant."""
+    assert an_nvme_drive().confirm_id == "S1"
+    assert an_nvme_drive(partition=2, path="/dev/nvme0n1p2").confirm_id == "/dev/nvme0n1p2"
+
+
+def test_the_disk_that_uefi_booted_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BootCurrent -> Boot0003 -> its partition's GUID -> the disk, although nothing is mounted."""
+    guid = uuid.UUID("12345678-9abc-def0-1234-56789abcdef0")
+    disk = tmp_path / "sys/devices/sdb"
+    write(disk / "dev", "8:16\n")
+    write(disk / "sdb1/dev", "8:17\n")
+    write(disk / "sdb1/partition", "1\n")
+    (tmp_path / "sys/class/block").mkdir(parents=True)
+    (tmp_path / "sys/class/block/sdb1").symlink_to(disk / "sdb1")
+    variables = tmp_path / "sys/firmware/efi/efivars"
+    write(variables / f"BootCurrent-{EFI_GLOBAL_VARIABLES}", b"\x06\0\0\0\x03\0")
+    acpi = struct.pack("<BBHII", 2, 1, 12, 0, 0)
+    hard_drive = struct.pack("<BBHIQQ16sBB", 4, 1, 42, 1, 2048, 4096, guid.bytes_le, 2, 2)
+    name = "debian\0".encode("utf-16-le")
+    option = struct.pack("<IH", 1, len(acpi) + len(hard_drive)) + name + acpi + hard_drive
+    write(variables / f"Boot0003-{EFI_GLOBAL_VARIABLES}", b"\x07\0\0\0" + option)
+    write(tmp_path / "proc/self/mountinfo", "")
+    monkeypatch.setattr(
+        "tkperf.device.usage.udev_properties",
+        lambda number: {"ID_PART_ENTRY_UUID": str(guid)} if number == "8:17" else {},
+    )
+    found = find_system_disks(tmp_path / "sys", tmp_path / "proc")
+    assert found == {disk: "the system was booted from it (UEFI)"}
+
+
+def test_the_disk_below_the_root_file_system(tmp_path: Path) -> None:
+    """/ on a logical volume on encryption on a partition: the disk is found at the bottom."""
+    devices = tmp_path / "sys/devices"
+    write(devices / "sda/dev", "8:0\n")
+    write(devices / "sda/sda3/partition", "3\n")
+    write(devices / "sda/sda3/dev", "8:3\n")
+    write(devices / "dm-0/dev", "253:0\n")
+    write(devices / "dm-1/dev", "253:1\n")
+    for upper, lower in (("dm-1", "dm-0"), ("dm-0", "sda/sda3")):
+        (devices / upper / "slaves").mkdir()
+        (devices / upper / "slaves" / Path(lower).name).symlink_to(devices / lower)
+    (tmp_path / "sys/dev/block").mkdir(parents=True)
+    (tmp_path / "sys/dev/block/253:1").symlink_to(devices / "dm-1")
+    write(tmp_path / "proc/self/mountinfo", "1 0 253:1 / / rw - ext4 /dev/x rw\n")
+    found = find_system_disks(tmp_path / "sys", tmp_path / "proc")
+    assert found == {devices / "sda": "the running system has / on it"}

@@ -1,0 +1,110 @@
+"""The write cache: as the profile wants it, verified, and put back however the run ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tkperf.device.identity import read_identity
+from tkperf.device.permit import grant_permit
+from tkperf.device.write_cache import WriteCache, restoring
+from tkperf.errors import DeviceError, EngineError
+
+
+@dataclass
+class FakeSwitch:
+    on: bool | None
+    stuck: bool = False
+    written: list[bool] = field(default_factory=list)
+
+    def read(self) -> bool | None:
+        return self.on
+
+    def write(self, on: bool) -> None:
+        self.written.append(on)
+        if not self.stuck:
+            self.on = on
+
+
+def a_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, switch: FakeSwitch | None, wanted: str
+) -> WriteCache:
+    path = tmp_path / "drive"
+    path.write_bytes(bytes(4096))
+    monkeypatch.setattr("tkperf.device.write_cache.find_switch", lambda _: switch)
+    identity = read_identity(path)
+    return WriteCache(grant_permit(identity, confirmed_id=identity.confirm_id).redeem(), wanted)
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "said", "after"),
+    [
+        (True, "off", "off, set for the run (was on)", False),
+        (False, "on", "on, set for the run (was off)", True),
+        (False, "off", "off", False),
+        (True, "keep", "on, as found", True),
+        (None, "off", "none that could be set", None),
+    ],
+)
+def test_set_and_put_back(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: bool | None,
+    wanted: str,
+    said: str,
+    after: bool | None,
+) -> None:
+    """Set for the run, said in words, and afterwards as it was."""
+    switch = FakeSwitch(before)
+    cache = a_cache(tmp_path, monkeypatch, switch, wanted)
+    with restoring(cache):
+        assert cache.apply() == said
+        assert switch.on is after
+        assert cache.apply() == said
+    assert switch.on is before
+
+
+def test_set_again_after_a_purge_that_reset_the_drive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An erase may put the cache back on; the state from before the run is not forgotten."""
+    switch = FakeSwitch(True)
+    cache = a_cache(tmp_path, monkeypatch, switch, "off")
+    cache.apply()
+    switch.on = True
+    assert cache.apply() == "off, set for the run (was on)"
+    assert switch.on is False
+    cache.restore()
+    assert switch.on is True
+
+
+def test_a_drive_that_does_not_do_as_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Accepted but not done: an error that says what to do."""
+    cache = a_cache(tmp_path, monkeypatch, FakeSwitch(True, stuck=True), "off")
+    with pytest.raises(DeviceError, match="--write-cache keep"):
+        cache.apply()
+
+
+def test_a_drive_that_is_gone_does_not_hide_why_the_run_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's own error stays first; what could not be put back is added."""
+    switch = FakeSwitch(True)
+    cache = a_cache(tmp_path, monkeypatch, switch, "off")
+
+    def run_and_fail() -> None:
+        with restoring(cache):
+            cache.apply()
+            switch.stuck = True
+            raise EngineError("fio died")
+
+    with pytest.raises(EngineError, match=r"fio died; .* was on before the run") as raised:
+        run_and_fail()
+    assert raised.value.exit_code == 5
+
+
+def test_nothing_there_to_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file has no cache of its own."""
+    assert a_cache(tmp_path, monkeypatch, None, "off").apply() == "none that could be set"
