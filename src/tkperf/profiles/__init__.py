@@ -354,8 +354,16 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, 
     replace = msgspec.structs.replace
     iops, throughput, latency = profile.iops, profile.throughput, profile.latency
     fitting("writesat", (profile.write_saturation.block_size_kib,), None)
+    hard_disk = profile.hard_disk
+    if hard_disk is not None:
+        hard_disk = replace(
+            hard_disk,
+            iops_block_sizes_kib=fitting("iops", hard_disk.iops_block_sizes_kib, None),
+            throughput_block_sizes_kib=fitting("tp", hard_disk.throughput_block_sizes_kib, None),
+        )
     fitted = replace(
         profile,
+        hard_disk=hard_disk,
         iops=replace(
             iops,
             block_sizes_kib=fitting("iops", iops.block_sizes_kib, iops.tracking_block_size_kib),
