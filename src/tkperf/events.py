@@ -84,10 +84,14 @@ class PurgeEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PurgeSeen:
-    """A purge goes on; ``done`` is the share of it (0..1), None where the device does not tell."""
+class TargetBusy:
+    """The target is being got ready: ``doing`` says what, e.g. ``purging``.
+
+    ``done`` is the share of it (0..1), None where the device does not tell.
+    """
 
     test: str
+    doing: str
     done: float | None
     at_s: float
 
@@ -136,7 +140,7 @@ Event = (
     | StepStarted
     | SampleSeen
     | StepEnded
-    | PurgeSeen
+    | TargetBusy
     | PurgeEnded
     | Noted
     | Judged

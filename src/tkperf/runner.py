@@ -16,12 +16,12 @@ from tkperf.events import (
     Observer,
     PhaseStarted,
     PurgeEnded,
-    PurgeSeen,
     RunEnded,
     RunStarted,
     SampleSeen,
     StepEnded,
     StepStarted,
+    TargetBusy,
     TestEnded,
     TestStarted,
     Warned,
@@ -44,7 +44,7 @@ from tkperf.record import (
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Cell, Step, Workload
 
-OnPurgeProgress = Callable[[float | None], None]
+OnProgress = Callable[[float | None], None]
 OnNote = Callable[[str, str], None]
 
 
@@ -59,11 +59,11 @@ class Target(Protocol):
         """Bring it into the state that it is preconditioned in, just before that."""
         ...
 
-    def make_ready(self) -> None:
+    def make_ready(self, *, on_progress: OnProgress) -> None:
         """Bring it into the state that it is measured in, just before that."""
         ...
 
-    def purge(self, *, on_progress: OnPurgeProgress, on_note: OnNote) -> PurgeResult:
+    def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
         """Put it in "as new" state, or raise.
 
         Args:
@@ -200,16 +200,16 @@ class _TestRun:
                 self.run.target.make_ready_to_fill()
                 return self._fill(phase)
             case Round():
-                self.run.target.make_ready()
+                self.run.target.make_ready(on_progress=self._busy("getting the set ready"))
                 return self._round(phase)
             case Continuous():
-                self.run.target.make_ready()
+                self.run.target.make_ready(on_progress=self._busy("getting the set ready"))
                 return self._slice(phase)
 
     def _purge(self, phase: Purge) -> None:
         self.run.engine.rest()
         began_s = self._now_s()
-        result = self.run.target.purge(on_progress=self._purge_seen, on_note=self._note)
+        result = self.run.target.purge(on_progress=self._busy("purging"), on_note=self._note)
         record = PurgeRecord(
             section=phase.section,
             started_s=began_s,
@@ -220,8 +220,14 @@ class _TestRun:
         self.previous_end_s = None
         self.run.emit(PurgeEnded(test=self.test.name, record=record))
 
-    def _purge_seen(self, done: float | None) -> None:
-        self.run.emit(PurgeSeen(test=self.test.name, done=done, at_s=self._now_s()))
+    def _busy(self, doing: str) -> OnProgress:
+        """Tells the observers that the target is being got ready, and how far that is."""
+
+        def on_progress(done: float | None) -> None:
+            busy = TargetBusy(test=self.test.name, doing=doing, done=done, at_s=self._now_s())
+            self.run.emit(busy)
+
+        return on_progress
 
     def _note(self, code: str, text: str) -> None:
         note = RunNote(code=code, text=text, test=self.test.name, at_s=self._now_s())

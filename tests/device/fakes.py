@@ -115,7 +115,7 @@ class FakeTools:
     """Programs in a folder at the front of PATH, one state for all."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._folder = folder
+        folder.mkdir()
         self._state = folder / "state.json"
         self._log = folder / "calls.log"
         self._monkeypatch = monkeypatch
@@ -196,7 +196,7 @@ elif where == "/c0" and words[:2] == ["add", "vd"]:
     for member in members.split(","):
         state["drives"][member]["State"] = "Onln"
     state["vds"]["3"] = {"State": state.get("vd_state", "Optl"), "device": state["device"],
-                         "naa": "600605b00abc", "members": members}
+                         "naa": state["naa"], "members": members}
     save(); reply({})
 elif where == "/c0/v3" and words == ["start", "init", "full"]:
     reply({})

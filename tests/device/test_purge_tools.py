@@ -22,9 +22,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     """The fakes, and no waiting between polls."""
     for module in (ata, nvme, scsi):
         monkeypatch.setattr(module, "POLL_S", 0.0)
-    folder = tmp_path / "tools"
-    folder.mkdir()
-    made = FakeTools(folder, monkeypatch)
+    made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("hdparm", HDPARM)
     made.install("nvme", NVME)
     for name in ("sg_opcodes", "sg_sanitize", "sg_requests", "sg_format"):

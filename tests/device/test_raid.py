@@ -75,12 +75,12 @@ def test_one_device_by_two_names(tmp_path: Path) -> None:
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     monkeypatch.setattr(storcli, "POLL_S", 0.0)
-    folder = tmp_path / "tools"
-    folder.mkdir()
-    made = FakeTools(folder, monkeypatch)
+    made = FakeTools(tmp_path / "tools", monkeypatch)
     made.install("storcli64", STORCLI)
     drives = {f"252:{slot}": {"State": "UGood", "SN": f"SERIAL{slot}"} for slot in range(4)}
-    made.update(drives=drives, vds={}, device="/dev/sdx", init_polls=2, erase_polls=2)
+    made.update(
+        drives=drives, vds={}, device="/dev/sdx", naa="600605b00abc", init_polls=2, erase_polls=2
+    )
     return made
 
 

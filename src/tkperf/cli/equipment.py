@@ -119,7 +119,7 @@ class _SimulatedTarget:
     def make_ready_to_fill(self) -> None:
         """Always is."""
 
-    def make_ready(self) -> None:
+    def make_ready(self, **_: object) -> None:
         """Always is."""
 
     def purge(self, **_: object) -> PurgeResult:

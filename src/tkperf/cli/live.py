@@ -20,12 +20,12 @@ from tkperf.events import (
     Event,
     Judged,
     PhaseStarted,
-    PurgeSeen,
     RunEnded,
     RunStarted,
     SampleSeen,
     StepEnded,
     StepStarted,
+    TargetBusy,
     TestStarted,
     Warned,
 )
@@ -69,7 +69,7 @@ class _State:
         self.notices: tuple[str, ...] = ()
         self.test = ""
         self.phase: Phase | None = None
-        self.purge_done: float | None = None
+        self.busy: TargetBusy | None = None
         self.step: StepStarted | None = None
         self.sample: Sample | None = None
         self.history: deque[float] = deque(maxlen=HISTORY)
@@ -92,13 +92,14 @@ class _State:
             case PhaseStarted():
                 if self.phase is None or self.phase.section != event.phase.section:
                     self.verdict = None
-                self.purge_done = None
+                self.busy = None
                 self.phase, self.phase_at_s, self.at_s = event.phase, event.at_s, event.at_s
                 self.shortest_s, self.longest_s = event.shortest_s, event.longest_s
-            case PurgeSeen():
-                self.purge_done, self.at_s = event.done, event.at_s
+            case TargetBusy():
+                self.busy, self.at_s = event, event.at_s
             case StepStarted():
                 self.step, self.step_bytes, self.at_s = event, 0, event.at_s
+                self.busy = None
             case SampleSeen():
                 self.sample, self.at_s = event.sample, event.at_s
                 self.step_bytes += event.sample.write.bytes
@@ -134,9 +135,11 @@ def _where(state: _State) -> Text:
     for test in state.tests:
         tests.append(f"{test} ", style="bold reverse" if test == state.test else "dim")
     phase, step = state.phase, state.step
-    if isinstance(phase, Purge):
-        done = "" if state.purge_done is None else f", {state.purge_done:.0%} done"
-        tests.append(f" {phase.section}: purging{done}")
+    if phase is not None and state.busy is not None:
+        done = "" if state.busy.done is None else f", {state.busy.done:.0%} done"
+        tests.append(f" {phase.section}: {state.busy.doing}{done}")
+    elif isinstance(phase, Purge):
+        tests.append(f" {phase.section}: purging")
     elif step is not None:
         tests.append(f" {step.section}: {_step_text(step)}")
     return tests

@@ -175,8 +175,16 @@ def grant_permit(identity: DeviceIdentity, *, confirmed_id: str) -> ErasePermit:
         confirmed_id: what the user gave as the device to erase; must be its ``confirm_id``.
 
     Raises:
+        DeviceError: it is gone, or another one by now.
         RefusedError: the wrong name, or any objection; all of them are listed.
     """
+    now = read_identity(identity.path)
+    if not is_same_device(now, identity):
+        raise DeviceError(
+            f"{identity.path} is not the device any more that was shown (serial "
+            f"{now.serial or 'not known'}, before {identity.serial or 'not known'}): nothing was "
+            "touched"
+        )
     refuse_objections(identity)
     if confirmed_id != identity.confirm_id:
         raise RefusedError(

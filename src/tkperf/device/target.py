@@ -27,7 +27,7 @@ class DriveTarget:
     def make_ready_to_fill(self) -> None:
         """A drive is ready as it is."""
 
-    def make_ready(self) -> None:
+    def make_ready(self, *, on_progress: Callable[[float | None], None]) -> None:
         """A drive is ready as it is."""
 
     def purge(

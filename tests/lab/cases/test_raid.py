@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.device.fakes import STORCLI, FakeTools
 from tests.lab.cases.conftest import Drive, shell, tkperf
 
 MIB = 1 << 20
@@ -100,3 +101,45 @@ def test_consent_names_every_member(members: list[Drive], tmp_path: Path) -> Non
                    "--output", tmp_path)  # fmt: skip
     assert ended.status == 3
     assert "expected 'LABRAID1,LABRAID2'" in ended.stderr
+
+
+def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """hw_lsi from end to end: a stand-in for storcli, whose virtual drive is a scsi_debug disk."""
+    shell("modprobe scsi_debug dev_size_mb=96 lbpu=1 delay=0 lbprz=1 && udevadm settle")
+    try:
+        path = shell("lsblk -nrdo PATH,MODEL | awk '$2 ~ /scsi_debug/ {print $1}'").strip()
+        wwid = Path(f"/sys/block/{Path(path).name}/device/wwid").read_text().strip()
+        tools = FakeTools(tmp_path / "tools", monkeypatch)
+        tools.install("storcli64", STORCLI)
+        drives = {f"252:{slot}": {"State": "UGood", "SN": f"SERIAL{slot}"} for slot in range(2)}
+        tools.update(drives=drives, vds={}, device=path, naa=wwid.removeprefix("naa."),
+                     init_polls=1, erase_polls=1)  # fmt: skip
+        config = tmp_path / "raid.json"
+        config.write_text(json.dumps(
+            {"devices": ["252:0", "252:1"], "raidlevel": "1", "type": "hw_lsi",
+             "readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
+        ))  # fmt: skip
+        ended = tkperf(
+            "raid", "case", path, "-c", config, "--output", tmp_path, "-ssdt", "iops",
+            "--profile", Path(__file__).parent / "lab.toml", "--progress", "plain",
+            "--yes-destroy", "SERIAL0,SERIAL1", "--remove-set",
+        )  # fmt: skip
+        assert ended.status == 0, ended.stderr
+        results = json.loads(tkperf("show", "--json", tmp_path / "case.tkperf").stdout)
+        section = results["tests"][0]["sections"][0]
+        assert section["purge"]["method"] == "MegaRAID drive erase, simple"
+        assert results["info"]["device"]["raid"].startswith("MegaRAID RAID 1 over 2 drives")
+        assert tools.state["vds"] == {}
+        commanded = [" ".join(call[1:-1]) for call in tools.calls if "show" not in call]
+        assert commanded == [
+            "/c0 add vd type=raid1 drives=252:0,252:1 wt nora strip=256",
+            "/c0/v3 start init full",
+            "/c0/v3 delete force",
+            "/c0/e252/s0 start erase simple",
+            "/c0/e252/s1 start erase simple",
+            "/c0 add vd type=raid1 drives=252:0,252:1 wt nora strip=256",
+            "/c0/v3 start init full",
+            "/c0/v3 delete force",
+        ]
+    finally:
+        shell("udevadm settle; modprobe -r scsi_debug")

@@ -80,9 +80,9 @@ class MdadmTarget:
         """Preconditioning is done to the members."""
         self.take_apart()
 
-    def make_ready(self) -> None:
+    def make_ready(self, *, on_progress: OnProgress) -> None:
         """The set, in sync."""
-        self.build()
+        self.build(on_progress)
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
         methods = {member.method.title for member in self._members if member.method}
@@ -97,7 +97,7 @@ class MdadmTarget:
             note="; ".join(sorted({verification.text for verification in found})),
         )
 
-    def build(self) -> None:
+    def build(self, on_progress: OnProgress) -> None:
         """Make the set and wait until it is in sync, unless it is there.
 
         Raises:
@@ -109,7 +109,7 @@ class MdadmTarget:
             self._permit.made()
             self._in_sync = False
         if not self._in_sync:
-            self._raid.wait_until_ready(lambda _: None)
+            self._raid.wait_until_ready(on_progress)
             self._in_sync = True
 
     def take_apart(self) -> None:
@@ -221,16 +221,16 @@ class StorcliTarget:
 
     def make_ready_to_fill(self) -> None:
         """The controller's drives cannot be written to one by one: the set is preconditioned."""
-        self.make_ready()
+        self.make_ready(on_progress=lambda _: None)
 
-    def make_ready(self) -> None:
+    def make_ready(self, *, on_progress: OnProgress) -> None:
         """The set, initialised."""
         if not self._permit.is_made:
             self._raid.create(self._drives)
-            self._raid.wait_until_ready(lambda _: None)
+            self._raid.wait_until_ready(on_progress)
             self._permit.made()
         elif not self._in_sync:
-            self._raid.wait_until_ready(lambda _: None)
+            self._raid.wait_until_ready(on_progress)
         self._in_sync = True
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
