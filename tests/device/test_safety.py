@@ -295,3 +295,18 @@ def test_an_unused_loop_device_has_no_capacity() -> None:
         pytest.skip("no unused loop device here")
     with pytest.raises(DeviceError, match="no capacity"):
         read_identity(free.stdout.strip())
+
+
+def test_a_target_gone_or_exchanged_before_consent_is_refused(
+    scratch: Path, tmp_path: Path
+) -> None:
+    """Between the plan that was shown and the answer: gone, or another one of its name."""
+    shown = read_identity(scratch)
+    other = tmp_path / "other"
+    other.write_bytes(b"\x5a" * (64 << 20))
+    other.rename(scratch)
+    with pytest.raises(DeviceError, match="not the device any more that was shown"):
+        grant_permit(shown, confirmed_id=shown.confirm_id)
+    scratch.unlink()
+    with pytest.raises(DeviceError, match="there is no device"):
+        grant_permit(shown, confirmed_id=shown.confirm_id)

@@ -16,6 +16,7 @@ import msgspec
 
 from tkperf.errors import ProfileError, UsageError
 from tkperf.steady_state import Criteria
+from tkperf.strict import describe_mistake
 from tkperf.units import KIB, format_block_size_kib, parse_size_bytes
 from tkperf.workload import Access, ActiveRange, Cell, Workload
 
@@ -205,9 +206,7 @@ def parse_profile(text: str, *, file: str) -> Profile:
     try:
         profile = msgspec.toml.decode(text, type=Profile)
     except msgspec.ValidationError as error:
-        reason, _, key = str(error).partition(" - at `$")
-        where = f", key {key.strip('`').lstrip('.')}" if key else ""
-        raise ProfileError(f"profile {file}{where}: {reason}") from error
+        raise ProfileError(f"profile {file}{describe_mistake(error)}") from error
     except msgspec.DecodeError as error:
         raise ProfileError(f"profile {file}: not valid TOML: {error}") from error
     fault = _find_fault(profile)

@@ -79,7 +79,7 @@ class Drive:
         return self.path.name
 
     def sysfs(self, attribute: str) -> str:
-        return (Path("/sys/block") / self.name / attribute).read_text().strip()
+        return (Path("/sys/class/block") / self.name / attribute).read_text().strip()
 
     def write_pattern(self) -> None:
         """Fill it with what is neither zero nor alike anywhere."""

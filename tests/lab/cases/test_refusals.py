@@ -23,11 +23,15 @@ from tkperf.errors import RefusedError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """``arrange`` makes the drive one that must be refused; ``says`` is in the message."""
+    """``arrange`` makes the drive one that must be refused; ``says`` is in the message.
+
+    Most are arranged on a partition, too: that must then be refused, and its whole disk.
+    """
 
     name: str
     arrange: Callable[[Drive, ExitStack], None]
     says: str
+    on_partition: bool = True
 
 
 def _undo(stack: ExitStack, command: str) -> None:
@@ -35,26 +39,21 @@ def _undo(stack: ExitStack, command: str) -> None:
 
 
 def mounted(drive: Drive, stack: ExitStack) -> None:
-    shell(f"mkfs.ext4 -q -F {drive.path} && mkdir -p /mnt/case && mount {drive.path} /mnt/case")
+    shell(
+        f"mkfs.ext4 -q -F {drive.path} && mkdir -p /mnt/case && mount -o ro {drive.path} /mnt/case"
+    )
     _undo(stack, "umount /mnt/case")
 
 
 def mounted_in_another_namespace(drive: Drive, stack: ExitStack) -> None:
     shell(f"mkfs.ext4 -q -F {drive.path} && mkdir -p /mnt/case")
     holder = subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", f"mount {drive.path} /mnt/case && exec sleep 600"]
+        ["unshare", "--mount", "sh", "-c", f"mount -o ro {drive.path} /mnt/case && exec sleep 600"]
     )
     stack.callback(holder.wait)
     stack.callback(holder.kill)
     shell(f"for i in $(seq 100); do grep -q {drive.path} /proc/{holder.pid}/mountinfo && exit 0; "
           "sleep 0.1; done; exit 1")  # fmt: skip
-
-
-def partition_mounted(drive: Drive, stack: ExitStack) -> None:
-    shell(f"echo 'size=60MiB' | sfdisk -q {drive.path} && udevadm settle")
-    part = shell(f"lsblk -nro PATH {drive.path} | tail -1").strip()
-    shell(f"mkfs.ext4 -q -F {part} && mkdir -p /mnt/case && mount {part} /mnt/case")
-    _undo(stack, "umount /mnt/case")
 
 
 def swap(drive: Drive, stack: ExitStack) -> None:
@@ -112,7 +111,9 @@ def btrfs_of_two(drive: Drive, stack: ExitStack) -> None:
 
 def btrfs_of_two_mounted(drive: Drive, stack: ExitStack) -> None:
     btrfs_of_two(drive, stack)
-    shell(f"modprobe btrfs; btrfs device scan; mkdir -p /mnt/case; mount {drive.path} /mnt/case")
+    shell(
+        f"modprobe btrfs; btrfs device scan; mkdir -p /mnt/case; mount -o ro {drive.path} /mnt/case"
+    )
     _undo(stack, "umount /mnt/case")
 
 
@@ -167,7 +168,7 @@ def _open_elsewhere(drive: Drive, stack: ExitStack, flags: str) -> None:
 
 
 def system_disk(drive: Drive, stack: ExitStack) -> None:
-    shell(f"mkfs.ext4 -q -F {drive.path} && mount {drive.path} /boot")
+    shell(f"mkfs.ext4 -q -F {drive.path} && mount -o ro {drive.path} /boot")
     _undo(stack, "umount /boot")
 
 
@@ -180,7 +181,6 @@ REFUSALS = [
     Refusal(name="mounted", arrange=mounted, says="is mounted at /mnt/case"),
     Refusal(name="mounted in another namespace", arrange=mounted_in_another_namespace,
             says="in the mount namespace of process"),
-    Refusal(name="partition mounted", arrange=partition_mounted, says="is mounted at /mnt/case"),
     Refusal(name="swap", arrange=swap, says="in use as swap space"),
     Refusal(name="MD member", arrange=md_member, says="MD RAID, raid1"),
     Refusal(name="MD member, not assembled", arrange=md_member_not_assembled,
@@ -199,7 +199,7 @@ REFUSALS = [
     Refusal(name="opened exclusively", arrange=opened_exclusively, says="(python3) has it open"),
     Refusal(name="opened for writing", arrange=opened_for_writing, says="open for writing in"),
     Refusal(name="system disk", arrange=system_disk, says="the running system has /boot on it"),
-    Refusal(name="read-only", arrange=read_only, says="read-only"),
+    Refusal(name="read-only", arrange=read_only, says="read-only", on_partition=False),
 ]  # fmt: skip
 
 
@@ -210,6 +210,13 @@ def arranged(refusal: Refusal, drive: Drive) -> Iterator[None]:
         refusal.arrange(drive, stack)
         shell("udevadm settle")
         yield
+
+
+@contextmanager
+def partition_of(drive: Drive) -> Iterator[Drive]:
+    shell(f"echo 'size=200MiB' | sfdisk -q {drive.path} && udevadm settle")
+    yield Drive(drive.serial, Path(f"{drive.path}1"))
+    shell(f"udevadm settle; wipefs -qaf {drive.path}; partx -d {drive.path} || true")
 
 
 def names_of(drive: Drive) -> list[Path]:
@@ -231,16 +238,35 @@ def refuse(*arguments: str) -> str:
 @pytest.mark.core
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.name)
 def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path) -> None:
-    """Refused by every name, with and without force; nothing is written, nothing is left."""
+    """Refused by every name, though forced; nothing is written, nothing is left."""
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
-        before = drive.written_bytes()
-        for name in names_of(drive):
-            refused = refuse("ssd", "case", str(name), "-ft", "--output", str(tmp_path))
-            assert refusal.says in refused
-            assert str(drive.path) in refused or "own-node" in refused
-        assert not (tmp_path / "case.tkperf").exists()
-        assert drive.written_bytes() == before
+        check_refused(refusal, drive, names_of(drive), tmp_path)
+
+
+@pytest.mark.core
+@pytest.mark.parametrize(
+    "refusal",
+    [refusal for refusal in REFUSALS if refusal.on_partition],
+    ids=lambda refusal: refusal.name,
+)
+def test_refused_on_a_partition(
+    refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Path
+) -> None:
+    """What is arranged on a partition refuses the partition by every name, and the whole disk."""
+    drive = drive_of(disks.SATA_SECOND)
+    with partition_of(drive) as part, arranged(refusal, part):
+        check_refused(refusal, part, [*names_of(part), drive.path], tmp_path)
+
+
+def check_refused(refusal: Refusal, drive: Drive, names: list[Path], folder: Path) -> None:
+    before = drive.written_bytes()
+    for name in names:
+        refused = refuse("ssd", "case", str(name), "-ft", "--output", str(folder))
+        assert refusal.says in refused
+        assert str(name.resolve()) in refused
+    assert not (folder / "case.tkperf").exists()
+    assert drive.written_bytes() == before
 
 
 @pytest.mark.core

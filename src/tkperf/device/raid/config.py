@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from tkperf.errors import UsageError
+from tkperf.strict import describe_mistake
 
 # Fewest members by level. mdadm would make smaller ones of some, but not sets of that level.
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
@@ -52,9 +53,7 @@ def load_raid_config(path: Path) -> RaidConfig:
     except OSError as error:
         raise UsageError(f"cannot read the RAID configuration {path}: {error.strerror}") from error
     except msgspec.ValidationError as error:
-        reason, _, key = str(error).partition(" - at `$")
-        where = f", key {key.strip('`').lstrip('.')}" if key else ""
-        raise UsageError(f"RAID configuration {path}{where}: {reason}") from error
+        raise UsageError(f"RAID configuration {path}{describe_mistake(error)}") from error
     except msgspec.DecodeError as error:
         raise UsageError(f"RAID configuration {path}: not valid JSON: {error}") from error
     fault = _find_fault(config)
