@@ -59,7 +59,7 @@ class _Diagnosis:
     purge: PurgePlan
 
 
-@click.command()
+@click.command(short_help="Whether DEVICE could be tested and how; what this machine lacks.")
 @click.argument("device", required=False)
 @click.option("--unlock", is_flag=True, help="Clear an ATA password that a cut-off purge left.")
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")

@@ -20,7 +20,10 @@ from tkperf.cli.session import run_session
 FLAGS = ("-hddt", "--hdd-type")
 
 
-@click.command(cls=suite_command("hdd", FLAGS))
+@click.command(
+    cls=suite_command("hdd", FLAGS),
+    short_help="Measure a hard disk area by area; it is overwritten.",
+)
 @click.argument("name")
 @click.argument("device")
 @tests_option("hdd", FLAGS)

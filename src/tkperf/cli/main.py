@@ -22,12 +22,13 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.group(context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="tkperf")
 def cli() -> None:
-    """Measure SSDs at the block-device level by the SNIA Performance Test Specification.
+    """Measure SSDs, hard disks and RAID sets by the SNIA Performance Test Specification.
 
     \b
     Examples:
       tkperf ssd look ./scratch.img --size 1GiB --profile quick   no root, no spare drive
       tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  the whole suite, days on a drive
+      tkperf doctor /dev/sdb                                      could it be tested, and how
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file
 

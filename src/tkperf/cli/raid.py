@@ -52,7 +52,9 @@ from tkperf.profiles import Profile
 FLAGS = ("-ssdt", "--ssd-type")
 
 
-@click.command(cls=suite_command("raid", FLAGS))
+@click.command(
+    cls=suite_command("raid", FLAGS), short_help="Make a RAID set of whole drives and measure it."
+)
 @click.argument("name")
 @click.argument("device")
 @click.option(

@@ -11,7 +11,7 @@ from tkperf.errors import UsageError
 from tkperf.runfile.reader import RunFile
 
 
-@click.command()
+@click.command(short_help="The report of RUN_FILE as one HTML file.")
 @click.argument("run_file", type=click.Path(path_type=Path))
 @click.option(
     "-o",

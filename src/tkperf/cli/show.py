@@ -13,7 +13,7 @@ from tkperf.cli.tables import print_results
 from tkperf.runfile.reader import read_run
 
 
-@click.command()
+@click.command(short_help="The results in RUN_FILE, also during its run.")
 @click.argument("run_file", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="A documented JSON document instead.")
 def show(run_file: Path, as_json: bool) -> None:

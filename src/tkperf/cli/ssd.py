@@ -21,7 +21,9 @@ from tkperf.cli.session import run_session
 FLAGS = ("-ssdt", "--ssd-type")
 
 
-@click.command(cls=suite_command("ssd", FLAGS))
+@click.command(
+    cls=suite_command("ssd", FLAGS), short_help="Run the SSD tests on DEVICE, which is erased."
+)
 @click.argument("name")
 @click.argument("device")
 @tests_option("ssd", FLAGS)

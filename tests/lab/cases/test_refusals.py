@@ -86,9 +86,9 @@ def lvm_not_active(drive: Drive, stack: ExitStack) -> None:
 
 
 def encryption(drive: Drive, stack: ExitStack) -> None:
-    shell("printf word >/tmp/key; cryptsetup -q luksFormat --pbkdf pbkdf2 "
-          f"--pbkdf-force-iterations 1000 --key-file /tmp/key {drive.path} && "
-          f"cryptsetup open --key-file /tmp/key {drive.path} case")  # fmt: skip
+    shell("printf word >/run/key; cryptsetup -q luksFormat --pbkdf pbkdf2 "
+          f"--pbkdf-force-iterations 1000 --key-file /run/key {drive.path} && "
+          f"cryptsetup open --key-file /run/key {drive.path} case")  # fmt: skip
     _undo(stack, "cryptsetup close case")
 
 
@@ -158,7 +158,7 @@ def opened_for_writing(drive: Drive, stack: ExitStack) -> None:
 
 def _open_elsewhere(drive: Drive, stack: ExitStack, flags: str) -> None:
     """In a process that is no child of this one: tkperf does not count its own."""
-    mark = Path("/tmp/opened")
+    mark = Path("/run/opened")
     mark.unlink(missing_ok=True)
     program = f"import os, time; os.open('{drive.path}', {flags}); " \
         f"open('{mark}', 'w').write(str(os.getpid())); time.sleep(600)"  # fmt: skip
@@ -219,10 +219,9 @@ def partition_of(drive: Drive) -> Iterator[Drive]:
     shell(f"udevadm settle; wipefs -qaf {drive.path}; partx -d {drive.path} || true")
 
 
-def names_of(drive: Drive) -> list[Path]:
+def names_of(drive: Drive, folder: Path) -> list[Path]:
     """The drive by its path, a by-id link, and a node of its numbers elsewhere."""
-    node = Path("/tmp/own-node")
-    node.unlink(missing_ok=True)
+    node = folder / "own-node"
     os.mknod(node, 0o60600, drive.path.stat().st_rdev)
     links = [link for link in Path("/dev/disk/by-id").iterdir() if link.resolve() == drive.path]
     return [drive.path, links[0], node]
@@ -241,7 +240,7 @@ def test_refused(refusal: Refusal, drive_of: Callable[..., Drive], tmp_path: Pat
     """Refused by every name, though forced; nothing is written, nothing is left."""
     drive = drive_of(disks.SATA_SECOND)
     with arranged(refusal, drive):
-        check_refused(refusal, drive, names_of(drive), tmp_path)
+        check_refused(refusal, drive, names_of(drive, tmp_path), tmp_path)
 
 
 @pytest.mark.core
@@ -256,7 +255,7 @@ def test_refused_on_a_partition(
     """What is arranged on a partition refuses the partition by every name, and the whole disk."""
     drive = drive_of(disks.SATA_SECOND)
     with partition_of(drive) as part, arranged(refusal, part):
-        check_refused(refusal, part, [*names_of(part), drive.path], tmp_path)
+        check_refused(refusal, part, [*names_of(part, tmp_path), drive.path], tmp_path)
 
 
 def check_refused(refusal: Refusal, drive: Drive, names: list[Path], folder: Path) -> None:
