@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
+from tkperf.analysis.results import RunResult, analyse
+from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
+from tkperf.procedures import SSD_TESTS
+from tkperf.profiles import load_profile
 from tkperf.record import PurgeResult, RunInfo
+from tkperf.runfile.reader import read_run
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner import Run, execute
 
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
 
@@ -69,3 +77,22 @@ class FreeTarget:
     def purge(self, **_: object) -> PurgeResult:
         self.acts.append("purge")
         return PurgeResult(method="test")
+
+
+def simulate(folder: Path, info: RunInfo, preset: str = "sata-ssd") -> RunResult:
+    """A run of the quick profile on a simulated drive."""
+    engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes)
+    writer = RunFileWriter(folder / "run.tkperf")
+    execute(
+        Run(
+            info=info,
+            tests=tuple(SSD_TESTS.values()),
+            profile=load_profile("quick"),
+            engine=engine,
+            target=FreeTarget(),
+            observers=(writer,),
+            clock=engine.clock,
+        )
+    )
+    writer.close()
+    return analyse(read_run(folder / "run.tkperf"))

@@ -8,38 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import FreeTarget, run_info
-from tkperf.analysis.export import render_json
-from tkperf.analysis.results import RunResult, analyse
-from tkperf.engine.simulated import PRESETS, SimulatedEngine
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
-from tkperf.record import RunInfo
+from tests.builders import run_info, simulate
+from tkperf.analysis.export_json import render_json
+from tkperf.analysis.results import RunResult
 from tkperf.report.html import render_html
-from tkperf.runfile.reader import read_run
-from tkperf.runfile.writer import RunFileWriter
-from tkperf.runner import Run, execute
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202eRTL"
-
-
-def simulate(folder: Path, info: RunInfo, preset: str = "sata-ssd") -> RunResult:
-    """A run of the quick profile on a simulated drive."""
-    engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes)
-    writer = RunFileWriter(folder / "run.tkperf")
-    execute(
-        Run(
-            info=info,
-            tests=tuple(SSD_TESTS.values()),
-            profile=load_profile("quick"),
-            engine=engine,
-            target=FreeTarget(),
-            observers=(writer,),
-            clock=engine.clock,
-        )
-    )
-    writer.close()
-    return analyse(read_run(folder / "run.tkperf"))
 
 
 @pytest.fixture(scope="module")

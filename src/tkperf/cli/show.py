@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from tkperf.analysis.export import render_json
+from tkperf.analysis.export_json import render_json
 from tkperf.analysis.results import analyse
 from tkperf.cli.tables import print_results
 from tkperf.runfile.reader import read_run

@@ -16,7 +16,8 @@ ANSWER_US = 5000
 @pytest.fixture
 def slow_device() -> Iterator[Path]:
     """128 MiB in memory, every I/O answered after 5 ms by a timer."""
-    shell("modprobe configfs; modprobe null_blk nr_devices=0")
+    shell("modprobe configfs; mount -t configfs none /sys/kernel/config; "
+          "modprobe null_blk nr_devices=0")  # fmt: skip
     shell(
         "cd /sys/kernel/config/nullb && mkdir labnull && cd labnull && echo 128 >size && "
         "echo 1 >memory_backed && echo 1 >discard && echo 2 >irqmode && "

@@ -1,0 +1,182 @@
+"""Results as CSV tables for spreadsheets and statistics: one file a table, units in the headers.
+
+An empty field is "not measured". ``docs/exports.md`` explains the columns.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.measurement import REPORTED_PERCENTILES, Sample
+from tkperf.record import StepRecord
+
+SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
+
+Row = Sequence[object]
+Samples = Callable[[str, StepRecord], Iterable[Sample]]
+
+# ``target`` says whether a device, a file or a simulation was measured.
+_PLACE = ("run", "target", "test", "section")
+_CELL = (
+    "read_percent", "block_size_bytes", "iops", "megabytes_per_s", "latency_mean_us",
+    "latency_min_us", "latency_max_us",
+    *(f"p{percent:g}_us" for percent in REPORTED_PERCENTILES), "ios", "host_limited",
+)  # fmt: skip
+
+
+def render_tables(result: RunResult) -> dict[str, str]:
+    """File name -> CSV text: ``cells``, ``rounds``, ``slices``, ``verdicts``, ``histograms``."""
+    return {
+        "cells.csv": _render((*_PLACE, *_CELL, "rounds"), _cells(result)),
+        "rounds.csv": _render((*_PLACE, "round_or_area", "complete", *_CELL), _rounds(result)),
+        "slices.csv": _render(
+            (*_PLACE, "slice", "start_s", "duration_s", "total_written_bytes", *_CELL),
+            _slices(result),
+        ),
+        "verdicts.csv": _render(
+            (
+                *_PLACE, "last_round", "tracking", "unit", "average", "data_excursion",
+                "allowed_data_excursion", "slope_excursion", "allowed_slope_excursion", "slope",
+                "intercept", "correlation", "reached", "reason",
+            ),
+            _verdicts(result),
+        ),
+        "histograms.csv": _render(
+            (*_PLACE, "latency_from_us", "latency_to_us", "ios"), _histograms(result)
+        ),
+    }  # fmt: skip
+
+
+def render_samples(
+    result: RunResult, steps: Iterable[tuple[str, StepRecord]], samples: Samples
+) -> Iterator[str]:
+    """Every second of every step, as pieces of one CSV text: a long run does not fit in memory."""
+    header = (
+        *_PLACE, "kind", "number", "position", "access", "read_percent", "block_size_bytes",
+        "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
+        "read_megabytes_per_s", "write_megabytes_per_s", "latency_mean_us",
+        *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
+    )  # fmt: skip
+    yield _render(header, ())
+    for test, step in steps:
+        work = step.workload
+        place = (
+            *_target(result), test, step.section, step.kind.value, step.number, step.position, work.access.value,
+            work.read_percent, work.block_size_bytes, step.started_s,
+        )  # fmt: skip
+        yield _render((), ((*place, *_sample(sample)) for sample in samples(test, step)))
+
+
+def _sample(sample: Sample) -> Row:
+    both, duration_s = sample.both, sample.duration_s
+    return (
+        sample.start_s,
+        duration_s,
+        sample.read.ios / duration_s,
+        sample.write.ios / duration_s,
+        sample.read.bytes / duration_s / 1e6,
+        sample.write.bytes / duration_s / 1e6,
+        _us(both.latency_mean_ns),
+        *(_us(both.percentile_ns(percent)) for percent in SAMPLE_PERCENTILES),
+    )
+
+
+def _sections(result: RunResult) -> Iterator[tuple[TestResult, SectionResult]]:
+    for test in result.tests:
+        for section in test.sections:
+            yield test, section
+
+
+def _target(result: RunResult) -> Row:
+    return (result.info.name, result.info.device.get("kind"))
+
+
+def _place(result: RunResult, test: TestResult) -> Row:
+    return (*_target(result), test.name)
+
+
+def _cell(cell: CellResult) -> Row:
+    return (
+        cell.read_percent,
+        cell.block_size_bytes,
+        cell.iops,
+        cell.megabytes_per_s,
+        cell.latency_mean_us,
+        cell.latency_min_us,
+        cell.latency_max_us,
+        *cell.percentiles_us.values(),
+        cell.ios,
+        cell.host_limited,
+    )
+
+
+def _cells(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for cell in section.cells:
+            yield (*_place(result, test), section.name, *_cell(cell), cell.rounds)
+
+
+def _rounds(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for each in section.rounds:
+            for cell in each.cells:
+                yield (
+                    *_place(result, test),
+                    section.name,
+                    each.number,
+                    each.complete,
+                    *_cell(cell),
+                )
+
+
+def _slices(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for each in section.slices:
+            yield (
+                *_place(result, test), section.name, each.number, each.start_s, each.duration_s,
+                each.total_written_bytes, *_cell(each.values),
+            )  # fmt: skip
+
+
+def _verdicts(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for verdict in section.verdicts:
+            fit = verdict.fit
+            yield (
+                *_place(result, test), section.name, verdict.rounds[-1], verdict.tracking, verdict.unit,
+                verdict.average, verdict.data_excursion, verdict.allowed_data_excursion,
+                verdict.slope_excursion, verdict.allowed_slope_excursion,
+                *((fit.slope, fit.intercept, fit.correlation) if fit else (None, None, None)),
+                verdict.reached, verdict.reason,
+            )  # fmt: skip
+
+
+def _histograms(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for lower_us, upper_us, ios in section.histogram_us:
+            yield (*_place(result, test), section.name, lower_us, upper_us, ios)
+
+
+def _render(header: Row, rows: Iterable[Row]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if header:
+        writer.writerow(header)
+    writer.writerows([_field(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _field(value: object) -> object:
+    """Booleans as 0/1; text that a spreadsheet would take for a formula is quoted."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return f"'{value}"
+    return value
+
+
+def _us(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / 1000

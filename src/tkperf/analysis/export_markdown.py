@@ -1,0 +1,116 @@
+"""Results as Markdown, for wikis, issues and mails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.units import format_block_size_kib, format_capacity, format_duration, format_mix
+from tkperf.workload import Cell
+
+Value = Callable[[CellResult], float | None]
+
+
+def render_markdown(result: RunResult) -> str:
+    """Disclosure, verdicts and the tables of the window; what was not measured is a dash."""
+    info, device = result.info, result.info.device
+    lines = [f"# {_text(info.name)}", ""]
+    lines += [f"**{_text(notice)}**\n" for notice in info.notices]
+    if result.status.value != "complete":
+        lines += [f"**RUN {result.status.value.upper()}: {_text(result.ended_because)}**", ""]
+    capacity = device.get("capacity_bytes")
+    facts = {
+        "Device": device.get("model") or device.get("kind"),
+        "Serial number": device.get("serial"),
+        "Firmware": device.get("firmware"),
+        "Capacity": format_capacity(capacity) if isinstance(capacity, int) else None,
+        "Interface": device.get("interface"),
+        "Link": device.get("link"),
+        "Write cache": device.get("write_cache_in_run"),
+        "Profile": f"{info.profile_name}: {info.profile.get('title')}",
+        "Load": ", ".join(word for word in (info.fio_version, info.engine) if word),
+        "Started": info.started_utc,
+    }
+    lines += ["| | |", "|---|---|"]
+    lines += [f"| {name} | {_text(value)} |" for name, value in facts.items()]
+    lines += ["", *(f"- warning: {_text(warning.text)}" for warning in result.warnings)]
+    for test in result.tests:
+        lines += ["", f"## {_text(test.title)}"]
+        for section in test.sections:
+            lines += ["", f"### {_text(section.name)}", "", _text(section.ended_because), ""]
+            lines += _tables(section)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _tables(section: SectionResult) -> list[str]:
+    if section.slices:
+        last = section.slices[-1]
+        duration = format_duration(last.start_s + last.duration_s)
+        return [
+            f"{len(section.slices)} slices, {duration}, "
+            f"{format_capacity(last.total_written_bytes)} written",
+            "",
+            *_cells_table(section.cells),
+        ]
+    if section.name.startswith("Throughput"):
+        return _matrix(section, "MB/s", lambda cell: cell.megabytes_per_s)
+    if section.name == "Latency":
+        return [
+            *_matrix(section, "mean latency in us", lambda cell: cell.latency_mean_us),
+            *_matrix(section, "p99.9 latency in us", lambda cell: cell.percentiles_us["p99.9"]),
+            *_matrix(section, "maximum latency in us", lambda cell: cell.latency_max_us),
+        ]
+    return _matrix(section, "IOPS", lambda cell: cell.iops)
+
+
+def _matrix(section: SectionResult, quantity: str, value: Value) -> list[str]:
+    if not section.cells:
+        return ["nothing was measured to the end", ""]
+    mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
+    sizes = sorted({cell.block_size_bytes for cell in section.cells})
+    lines = [
+        f"| {quantity}, KiB \\ R/W % | " + " | ".join(format_mix(mix) for mix in mixes) + " |",
+        "|---:|" + "---:|" * len(mixes),
+    ]
+    for size in sizes:
+        cells = (section.cell(Cell(mix, size)) for mix in mixes)
+        fields = (_number(None if cell is None else value(cell)) for cell in cells)
+        lines.append(f"| {format_block_size_kib(size)} | " + " | ".join(fields) + " |")
+    return [*lines, ""]
+
+
+def _cells_table(cells: tuple[CellResult, ...]) -> list[str]:
+    names = tuple(cells[0].percentiles_us) if cells else ()
+    lines = [
+        "| R/W % | KiB | IOPS | MB/s | mean us | " + " | ".join(names) + " | max us |",
+        "|---|---:|" + "---:|" * (4 + len(names)),
+    ]
+    for cell in cells:
+        values = (
+            cell.iops,
+            cell.megabytes_per_s,
+            cell.latency_mean_us,
+            *cell.percentiles_us.values(),
+            cell.latency_max_us,
+        )
+        lines.append(
+            f"| {format_mix(cell.read_percent)} | {format_block_size_kib(cell.block_size_bytes)} | "
+            + " | ".join(_number(value) for value in values)
+            + " |"
+        )
+    return lines
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"
+
+
+def _text(value: object) -> str:
+    """Text from outside, on one line and inert: no markup, no HTML, no control characters."""
+    if value is None:
+        return "not known"
+    line = " ".join(str(value).split())
+    visible = "".join(each for each in line if each.isprintable())
+    inert = visible.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_{}\[\]|#!~])", r"\\\1", inert)

@@ -1,0 +1,174 @@
+"""Exports: every figure is the result's own, nothing from outside is active, SIMULATED is said."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.builders import run_info, simulate
+from tkperf.analysis.export_csv import render_samples, render_tables
+from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.export_tkperf import render_tkperf_xml
+from tkperf.analysis.results import RunResult
+from tkperf.errors import UsageError
+from tkperf.runfile.reader import RunFile
+from tkperf.units import KIB
+
+HOSTILE = '=HYPERLINK("x")</root><script>alert(1)</script>|`\u202e' + "A" * 10_000 + "\0\x1b[31m"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    return simulate(tmp_path_factory.mktemp("run"), run_info(profile=quick()))
+
+
+def quick() -> dict[str, object]:
+    return {
+        "title": "quick",
+        "demand": {"jobs": 2, "io_depth": 16},
+        "latency": {"jobs": 1, "io_depth": 1, "step_s": 1},
+        "iops": {"step_s": 1},
+    }
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_has_every_cell(result: RunResult) -> None:
+    """Cells, rounds and slices: as many rows as the result has, each figure read back the same."""
+    tables = render_tables(result)
+    sections = [section for test in result.tests for section in test.sections]
+    cells = [cell for section in sections for cell in section.cells]
+    found = rows(tables["cells.csv"])
+    assert len(found) == len(cells)
+    for row, cell in zip(found, cells, strict=True):
+        assert float(row["iops"]) == cell.iops
+        assert float(row["latency_max_us"]) == cell.latency_max_us
+        rare = cell.percentiles_us["p99.999"]
+        assert row["p99.999_us"] == ("" if rare is None else str(rare))
+    in_rounds = [cell for each in sections for one in each.rounds for cell in one.cells]
+    assert [float(row["iops"]) for row in rows(tables["rounds.csv"])] == [
+        cell.iops for cell in in_rounds
+    ]
+    assert len(rows(tables["slices.csv"])) == sum(len(section.slices) for section in sections)
+    assert len(rows(tables["verdicts.csv"])) == sum(len(section.verdicts) for section in sections)
+
+
+def test_csv_has_every_second(result: RunResult, tmp_path: Path) -> None:
+    """samples.csv adds up to the steps' own totals."""
+    simulated = simulate(tmp_path, run_info())
+    with RunFile(tmp_path / "run.tkperf") as opened:
+        record = opened.record()
+        steps = [(test.name, step) for test in record.tests for step in test.steps]
+        text = "".join(render_samples(simulated, steps, opened.samples))
+    ios = sum(
+        (float(row["read_iops"]) + float(row["write_iops"])) * float(row["duration_s"])
+        for row in rows(text)
+    )
+    total = sum(
+        step.measurement.read.ios + step.measurement.write.ios
+        for _, step in steps
+        if step.kind.value != "fill"
+    )
+    assert ios == pytest.approx(total)
+
+
+def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]]:
+    """The document and, for each test, its elements decoded from JSON."""
+    root = ET.fromstring(render_tkperf_xml(result))
+    tests = {
+        test.tag: {element.tag: json.loads(element.text or "null") for element in test}
+        for test in root
+        if len(test)
+    }
+    return root, tests
+
+
+def test_xml_is_tkperfs(result: RunResult) -> None:
+    """Structure, units and counting from 0 as in files that TKperf 2.2 wrote."""
+    root, tests = tkperf_xml(result)
+    assert root.tag == "test"
+    header = [element.tag for element in root if not len(element)]
+    assert header == ["testdate", "devinfo", "kernel", "lsb", "ioperfversion", "cmdline"]
+    assert all(json.loads(root.findtext(tag) or "") is not False for tag in header)
+    assert list(tests) == ["iops", "lat", "tp", "writesat"]
+    by_name = {test.name: test for test in result.tests}
+
+    iops = by_name["iops"].sections[0]
+    matrix = tests["iops"]["roundmat"]
+    assert len(matrix) == len(iops.rounds)
+    assert [len(workload) for workload in matrix[0]] == [4, 4, 4]
+    assert matrix[-1][2][2] == iops.rounds[-1].cells[10].iops
+    assert tests["iops"]["stdyrounds"] == [number - 1 for number in iops.window]
+    slope, intercept = tests["iops"]["stdyslope"]
+    assert iops.verdict is not None
+    assert iops.verdict.fit is not None
+    for number in iops.window:
+        expected = iops.verdict.fit.at(number)
+        assert math.isclose(slope * (number - 1) + intercept, expected)
+    assert tests["lat"]["numjobs"] == tests["lat"]["iodepth"] == 1
+
+    low, high, mean = tests["lat"]["roundmat"][0][0][0]
+    assert low <= mean <= high
+    reads, writes = tests["tp"]["roundmat"][0]
+    throughput = by_name["tp"].sections[0]
+    assert reads[0] * KIB / 1e6 == pytest.approx(throughput.rounds[0].cells[0].megabytes_per_s)
+    assert len(reads) == len(writes) == tests["tp"]["rndnr"] + 1
+    per_minute, latencies = tests["writesat"]["roundmat"]
+    assert len(per_minute) == len(latencies) == len(by_name["writesat"].sections[0].slices)
+
+
+@pytest.mark.parametrize("name", ["1st", "a+b", "x.y-z"])
+def test_xml_of_names_that_are_no_elements(tmp_path: Path, name: str) -> None:
+    """The document stays well-formed."""
+    root, _ = tkperf_xml(simulate(tmp_path, run_info(name=name)))
+    assert root.tag == {"1st": "_1st", "a+b": "a_b", "x.y-z": "x.y-z"}[name]
+
+
+def test_xml_of_hard_disks_is_refused(tmp_path: Path) -> None:
+    """TKperf's layout for them is not known: no guess is written."""
+    with pytest.raises(UsageError, match="not documented"):
+        render_tkperf_xml(simulate(tmp_path, run_info(suite="hdd")))
+
+
+def test_hostile_text_is_inert(tmp_path: Path) -> None:
+    """Names and descriptions from drives and users: no formula, no markup, no control character."""
+    info = run_info(device={"model": HOSTILE, "kind": HOSTILE}, device_description=HOSTILE)
+    result = simulate(tmp_path, info)
+    for row in rows(render_tables(result)["cells.csv"]):
+        assert row["target"].startswith("'=")
+    root, _ = tkperf_xml(result)
+    assert json.loads(root.findtext("devinfo") or "") == HOSTILE
+    markdown = render_markdown(result)
+    assert "<script" not in markdown
+    assert "\0" not in markdown
+    assert "\x1b" not in markdown
+    assert "\u202e" not in markdown
+
+
+def test_markdown_has_the_tables(result: RunResult) -> None:
+    """The cell a reader looks for first is there as the terminal shows it; a gap is a dash."""
+    text = render_markdown(result)
+    cell = result.tests[0].sections[0].cells[-2]
+    assert f"{cell.iops:,.1f}" in text
+    assert "| - |" in text
+
+
+def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
+    """In each form that leaves the house."""
+    notice = "SIMULATED: no device"
+    info = run_info(notices=(notice,), device={"kind": "simulated drive"})
+    result = simulate(tmp_path, info)
+    assert notice in render_markdown(result)
+    assert notice in render_tkperf_xml(result)
+    assert all(
+        row["target"] == "simulated drive" for row in rows(render_tables(result)["cells.csv"])
+    )
