@@ -1,6 +1,7 @@
 """Every error tkperf raises on purpose, and the exit code each one ends with.
 
 TkperfError
+├── ClaimsNotMetError   1   tkperf check: a claim is not met or not measured
 ├── UsageError          2   the command line or an input file asks for something impossible
 │   └── ProfileError    2   a profile file: names file, key and reason
 ├── RefusedError        3   safety: the device must not be erased, nothing was touched
@@ -16,6 +17,12 @@ errors and exits.
 
 class TkperfError(Exception):
     """Base of all errors meant for the user."""
+
+    exit_code = 1
+
+
+class ClaimsNotMetError(TkperfError):
+    """A claim checked against a run is not met, or what it is about was not measured."""
 
     exit_code = 1
 

@@ -228,8 +228,9 @@ def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
     assert set(scratch.read_bytes()) == {0xA5}
 
 
-def test_two_runs_cannot_hold_one_target(scratch: Path) -> None:
+def test_two_runs_cannot_hold_one_target(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second tkperf on the same file is refused while the first holds it."""
+    monkeypatch.setattr("tkperf.device.permit.LOCK_LIMIT_S", 0.1)
     identity = read_identity(scratch)
     permit = grant_permit(identity, confirmed_id=identity.confirm_id)
     with pytest.raises(RefusedError):

@@ -7,6 +7,7 @@ import sys
 import click
 
 from tkperf import __version__
+from tkperf.cli.check import check
 from tkperf.cli.completion import completion
 from tkperf.cli.doctor import doctor
 from tkperf.cli.hdd import hdd
@@ -33,12 +34,12 @@ def cli() -> None:
       tkperf report D3-S4510.tkperf                               results as one HTML file
 
     \b
-    Exit codes: 0 done, 2 wrong use, 3 refused for safety, 4 device, 5 fio, 6 run file,
-    130 stopped by the user.
+    Exit codes: 0 done, 1 claims not met, 2 wrong use, 3 refused for safety, 4 device, 5 fio,
+    6 run file, 130 stopped by the user.
     """
 
 
-for command in (ssd, hdd, raid, show, report, doctor, completion):
+for command in (ssd, hdd, raid, show, report, check, doctor, completion):
     cli.add_command(command)
 
 

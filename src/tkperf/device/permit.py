@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
@@ -19,6 +20,8 @@ from tkperf.device.sysfs import find_node, text
 from tkperf.errors import DeviceError, RefusedError
 
 _MADE_HERE = object()
+# udev locks a device for as long as it looks at it.
+LOCK_LIMIT_S = 5.0
 
 
 class ErasePermit:
@@ -265,9 +268,14 @@ def _hold_exclusively(identity: DeviceIdentity) -> int:
         raise RefusedError(
             f"{identity.path} cannot be held exclusively: {error.strerror}; nothing was touched"
         ) from error
-    try:
-        fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(hold)
-        raise RefusedError(f"{identity.path} is locked by another tkperf or program") from None
-    return hold
+    until_s = time.monotonic() + LOCK_LIMIT_S
+    while True:
+        try:
+            fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < until_s:
+                time.sleep(0.05)
+                continue
+            os.close(hold)
+            raise RefusedError(f"{identity.path} is locked by another tkperf or program") from None
+        return hold
