@@ -24,6 +24,7 @@ from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine.fio import FioEngine
 from tkperf.events import Event, PurgeEnded, StepEnded
+from tkperf.phases import Fill
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
 from tkperf.record import RunStatus, StepKind
@@ -389,3 +390,36 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
     assert counted["filled"] - counted["purged"] == 2 * SIZE_BYTES
     total = sum(event.record.measurement.write.bytes for event in seen)
     assert written_bytes() - counted["purged"] == total
+
+
+@pytest.mark.root
+def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Path]) -> None:
+    """Two devices preconditioned at once: the kernel counts twice its capacity on each."""
+    devices = [loop_device(size=SIZE_BYTES) for _ in range(2)]
+
+    def written_bytes(device: Path) -> int:
+        return int(Path("/sys/block", device.name, "stat").read_text().split()[6]) * 512
+
+    permits = [
+        grant_permit(read_identity(device), confirmed_id=str(device)).redeem() for device in devices
+    ]
+    before = [written_bytes(device) for device in devices]
+    engine = FioEngine(
+        permits[0],
+        ioengine="libaio",
+        active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
+        version="",
+        cpus=2,
+        fill_permits=permits,
+    )
+    workload = load_profile(str(PROFILE)).workload(Access.SEQUENTIAL, 0, 128)
+    try:
+        fill = Fill(section="fill", workload=workload, passes=2)
+        execution = engine.fill(fill, then=None, on_sample=lambda _: None)
+    finally:
+        engine.close()
+        for permit in permits:
+            permit.release()
+    after = [written_bytes(device) for device in devices]
+    assert [late - early for late, early in zip(after, before, strict=True)] == [2 * SIZE_BYTES] * 2
+    assert execution.measurement.write.bytes == 4 * SIZE_BYTES

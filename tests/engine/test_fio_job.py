@@ -127,3 +127,25 @@ def test_more_jobs_than_blocks_is_a_clear_error() -> None:
     """A range too small for its jobs is refused before fio starts."""
     with pytest.raises(UsageError, match="too small for 4 jobs"):
         split_regions(ActiveRange(offset_bytes=0, length_bytes=1 << 20), 4, 1 << 20)
+
+
+def test_several_targets_are_filled_apart() -> None:
+    """Each job names one device: fio would write to a device named in [global] besides."""
+    targets = [
+        FioTarget(
+            path=f"/dev/{name}",
+            ioengine="libaio",
+            active_range=ActiveRange(offset_bytes=0, length_bytes=(1 << 20) + 4096),
+        )
+        for name in ("a", "b")
+    ]
+    workload = Workload(
+        access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=2, io_depth=1
+    )
+    job = parse(render_fill_job(workload, 2, targets))
+    assert "filename" not in job["global"]
+    sections = [job[name] for name in job.sections() if name != "global"]
+    for target in targets:
+        own = [section for section in sections if section["filename"] == target.path]
+        assert sum(int(section["io_size"]) for section in own) == 2 * ((1 << 20) + 4096)
+    assert len(sections) == 6

@@ -110,6 +110,8 @@ def render_fill_job(
     every byte of the range is written. Several targets are written at once, each by as many jobs.
     """
     lines = _global_lines(workload, targets[0], prerun)
+    # A job writes to the files of its section and to those of [global]: named once, or apart.
+    lines = [line for line in lines if len(targets) == 1 or not line.startswith("filename=")]
     for target in targets:
         name = "" if len(targets) == 1 else f"-{target.path.rpartition('/')[2]}"
         file = [] if len(targets) == 1 else [_filename(target)]
