@@ -8,6 +8,7 @@ import click
 
 from tkperf import __version__
 from tkperf.cli.check import check
+from tkperf.cli.compare import compare_runs
 from tkperf.cli.completion import completion
 from tkperf.cli.doctor import doctor
 from tkperf.cli.hdd import hdd
@@ -32,6 +33,7 @@ def cli() -> None:
       tkperf doctor /dev/sdb                                      could it be tested, and how
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file
+      tkperf compare D3-S4510.tkperf D7-P5520.tkperf              two drives beside each other
 
     \b
     Exit codes: 0 done, 1 claims not met, 2 wrong use, 3 refused for safety, 4 device, 5 fio,
@@ -39,7 +41,7 @@ def cli() -> None:
     """
 
 
-for command in (ssd, hdd, raid, show, report, check, doctor, completion):
+for command in (ssd, hdd, raid, show, report, compare_runs, check, doctor, completion):
     cli.add_command(command)
 
 

@@ -9,6 +9,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tkperf.analysis.results import RunResult
+from tkperf.report.parts import ReportView
 from tkperf.report.view import build_view
 
 _DRAW = """
@@ -23,6 +24,11 @@ for (const figure of document.querySelectorAll("figure[data-chart]")) {
 
 
 def render_html(result: RunResult) -> str:
+    """The report of a run as one page."""
+    return render_view(build_view(result))
+
+
+def render_view(view: ReportView) -> str:
     """The whole page. Every text from outside is escaped; scripts come from the package."""
     environment = Environment(
         loader=PackageLoader("tkperf.report"),
@@ -33,7 +39,7 @@ def render_html(result: RunResult) -> str:
     )
     environment.filters["script_json"] = _script_json
     template = environment.get_template("report.html.j2")
-    return template.render(report=build_view(result), script=_chart_script())
+    return template.render(report=view, script=_chart_script())
 
 
 def _script_json(value: object) -> str:

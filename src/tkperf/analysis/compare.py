@@ -1,0 +1,228 @@
+"""Two or more runs beside each other: ratios to the first, and whether a difference is one.
+
+A reported value is a mean over the rounds of a window. Each run's spread is the range of that
+window's rounds; where the spreads of two runs overlap, the difference is within noise and called
+so. Runs made under different conditions are compared with a warning for each difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.errors import UsageError
+from tkperf.workload import Cell
+
+Value = Callable[[CellResult], float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """What a section is compared in. ``higher_is_better`` decides which ratio is a gain."""
+
+    name: str
+    unit: str
+    value: Value
+    higher_is_better: bool
+
+
+IOPS = Measure(name="IOPS", unit="1/s", value=lambda cell: cell.iops, higher_is_better=True)
+THROUGHPUT = Measure(
+    name="throughput", unit="MB/s", value=lambda cell: cell.megabytes_per_s, higher_is_better=True
+)
+MEAN = Measure(
+    name="mean latency", unit="us", value=lambda cell: cell.latency_mean_us, higher_is_better=False
+)
+TAIL = Measure(
+    name="p99.9 latency",
+    unit="us",
+    value=lambda cell: cell.percentiles_us["p99.9"],
+    higher_is_better=False,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One run's value of a row; ``low`` and ``high`` are the range over its window's rounds.
+
+    ``ratio`` is to the first run; ``within_noise`` is None for the first run and where either
+    spread is not known (a single round).
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    ratio: float | None
+    within_noise: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRow:
+    test: str
+    section: str
+    cell: Cell
+    measure: Measure
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """``names`` tell the runs apart; ``warnings`` are differences that a reader must know."""
+
+    names: tuple[str, ...]
+    results: tuple[RunResult, ...]
+    warnings: tuple[str, ...]
+    rows: tuple[ComparedRow, ...]
+
+
+def compare(results: Sequence[RunResult]) -> Comparison:
+    """Set runs beside each other.
+
+    Raises:
+        UsageError: fewer than two, or they have nothing in common.
+    """
+    if len(results) < 2:
+        raise UsageError("a comparison takes two runs or more")
+    suites = {result.info.suite for result in results}
+    if "hdd" in suites and len(suites) > 1:
+        raise UsageError(
+            "hard disk runs measure areas, the others steady states: they cannot be compared"
+        )
+    rows = tuple(_rows(results))
+    if not rows:
+        raise UsageError("these runs have no test in common that was measured in all of them")
+    return Comparison(
+        names=_names(results),
+        results=tuple(results),
+        warnings=tuple(_differences(results)),
+        rows=rows,
+    )
+
+
+def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
+    """The runs' names, numbered where two have the same."""
+    names = [result.info.name for result in results]
+    return tuple(
+        name if names.count(name) == 1 else f"{name} ({number})"
+        for number, name in enumerate(names, start=1)
+    )
+
+
+def _differences(results: Sequence[RunResult]) -> Iterator[str]:
+    """Conditions that are not the same in all runs, and results that are not steady."""
+    conditions: dict[str, Callable[[RunResult], object]] = {
+        "profile": lambda result: result.info.profile_name,
+        "suite": lambda result: result.info.suite,
+        "thread count and queue depth": _demand,
+        "active range": _share,
+        "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
+        "fio": lambda result: result.info.fio_version,
+        "I/O engine": lambda result: result.info.engine,
+        "kind of target": lambda result: result.info.device.get("kind"),
+        "kernel": lambda result: result.info.host.get("kernel"),
+    }
+    names = _names(results)
+    for condition, of in conditions.items():
+        seen = [of(result) for result in results]
+        if len({str(value) for value in seen}) > 1:
+            said = ", ".join(
+                f"{name}: {'not known' if value is None else value}"
+                for name, value in zip(names, seen, strict=True)
+            )
+            yield f"{condition} differs ({said})"
+    for name, result in zip(names, results, strict=True):
+        for notice in result.info.notices:
+            yield f"{name}: {notice}"
+        if result.status.value != "complete":
+            yield f"{name}: the run is {result.status.value}"
+        for test in result.tests:
+            for section in test.sections:
+                if section.steady is False:
+                    yield f"{name}: {section.name} did not reach steady state"
+
+
+def _demand(result: RunResult) -> str:
+    demand = result.info.profile.get("demand")
+    demand = demand if isinstance(demand, dict) else {}
+    return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}"
+
+
+def _share(result: RunResult) -> str | None:
+    """Of the capacity: drives of different sizes are compared at the same share."""
+    capacity = result.info.device.get("capacity_bytes")
+    if not isinstance(capacity, int) or not capacity:
+        return None
+    return f"{100 * result.info.active_range_length_bytes / capacity:.0f} %"
+
+
+def _first_word(value: object) -> str | None:
+    return str(value).split(",")[0] if value is not None else None
+
+
+def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
+    """Cells that every run has, in the order of the first."""
+    for test in results[0].tests:
+        for section in test.sections:
+            sections = [_find(result, test, section) for result in results]
+            known = [each for each in sections if each is not None]
+            if len(known) < len(results):
+                continue
+            for cell in section.cells:
+                if all(each.cell(cell.cell) is not None for each in known):
+                    for measure in _measures(test, section):
+                        yield ComparedRow(
+                            test=test.name,
+                            section=section.name,
+                            cell=cell.cell,
+                            measure=measure,
+                            entries=tuple(_entries(known, cell.cell, measure.value)),
+                        )
+
+
+def _find(result: RunResult, test: TestResult, section: SectionResult) -> SectionResult | None:
+    for other in result.tests:
+        for each in other.sections:
+            if (other.name, each.name) == (test.name, section.name):
+                return each
+    return None
+
+
+def _measures(test: TestResult, section: SectionResult) -> tuple[Measure, ...]:
+    if section.slices:
+        return (IOPS, MEAN, TAIL)
+    if test.name == "lat":
+        return (MEAN, TAIL)
+    return (THROUGHPUT,) if test.name == "tp" else (IOPS,)
+
+
+def _entries(sections: Sequence[SectionResult], cell: Cell, value: Value) -> Iterator[Entry]:
+    first: Entry | None = None
+    for section in sections:
+        found = section.cell(cell)
+        mean = None if found is None else value(found)
+        seen = _window_values(section, cell, value)
+        low, high = (min(seen), max(seen)) if len(seen) > 1 else (None, None)
+        ratio = noise = None
+        if first is not None:
+            ratio = mean / first.value if mean is not None and first.value else None
+            if None not in (low, high, first.low, first.high):
+                noise = low <= first.high and first.low <= high  # type: ignore[operator]
+        entry = Entry(value=mean, low=low, high=high, ratio=ratio, within_noise=noise)
+        first = first or entry
+        yield entry
+
+
+def _window_values(section: SectionResult, cell: Cell, value: Value) -> list[float]:
+    """What each round (or slice) of the window saw."""
+    rounds = [
+        each
+        for one in section.rounds
+        if one.number in section.window
+        for each in one.cells
+        if each.cell == cell
+    ]
+    slices = [
+        one.values for one in section.slices if not section.window or one.number in section.window
+    ]
+    return [seen for seen in map(value, rounds or slices) if seen is not None]
