@@ -189,7 +189,7 @@ REFUSALS = [
     Refusal(name="LVM, not active", arrange=lvm_not_active, says="LVM physical volume"),
     Refusal(name="encryption", arrange=encryption, says="encryption case"),
     Refusal(name="device mapper", arrange=device_mapper, says="is used by dm-"),
-    Refusal(name="multipath", arrange=multipath, says="multipath case"),
+    Refusal(name="multipath", arrange=multipath, says="multipath case", on_partition=False),
     Refusal(name="btrfs of two", arrange=btrfs_of_two, says="btrfs over several devices"),
     Refusal(name="btrfs of two, mounted", arrange=btrfs_of_two_mounted,
             says="belongs to the mounted btrfs"),
