@@ -47,9 +47,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         sys.stdout.flush()
 
 
-def pytest_report_teststatus() -> tuple[str, str, str]:
-    """No dots besides."""
-    return "", "", ""
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str]:
+    """Counted in the summary, but no dots besides."""
+    counts = report.when == "call" or not report.passed
+    return report.outcome if counts else "", "", ""
 
 
 @pytest.hookimpl(wrapper=True)
