@@ -99,7 +99,7 @@ def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path)
     assert raid.purge_drives(permit, lambda _: None) == "MegaRAID drive erase, simple"
     raid.create(permit)
     seen: list[float | None] = []
-    raid.wait_until_ready(seen.append)
+    raid.initialise(seen.append)
     assert seen == [0.25, 0.25]
     assert raid.virtual_drive().naa == "600605b00abc"
     raid.remove()
@@ -165,9 +165,13 @@ def test_a_set_that_is_not_as_wanted(
     """Degraded, or another node than the user named."""
     tools.update(**state)
     raid = make_set(tmp_path)
-    raid.create(permit_for(raid))
+
+    def make() -> None:
+        raid.create(permit_for(raid))
+        raid.initialise(lambda _: None)
+
     with pytest.raises(DeviceError, match=says):
-        raid.wait_until_ready(lambda _: None)
+        make()
 
 
 def test_rubbish_and_failures_of_storcli(tools: FakeTools, tmp_path: Path) -> None:

@@ -132,7 +132,9 @@ def _open_mdadm(
             f"{path} is a RAID set already and is not touched: choose another node, or stop it "
             f"first with 'mdadm --stop {path}' if nobody needs it"
         )
-    _show_plan(options, profile, raid.title, [drive.identity for drive in drives], drives)
+    described = [describe_device(drive.identity.facts()) for drive in drives]
+    methods = [drive.method.title for drive in drives if drive.method]
+    _show_plan(options, profile, raid.title, described, methods)
     with ExitStack() as undo:
         permits = _ask_permits(options, [drive.identity for drive in drives])
         for permit in permits:
@@ -172,13 +174,8 @@ def _open_storcli(
     raid = StorcliSet(Path(options.device), config)
     raid.refuse_used_drives()
     drives = raid.drives()
-    console = Console(stderr=True)
-    for drive in drives:
-        console.print(
-            f"member   {drive.address}: {drive.model}, {drive.serial}, {drive.size}",
-            highlight=False,
-        )
-    _show_plan(options, profile, raid.title, [], ())
+    members = [f"{each.address}: {each.model}, {each.serial}, {each.size}" for each in drives]
+    _show_plan(options, profile, raid.title, members, [])
     serials = raid.serials()
     expected = ",".join(serial or "" for serial in serials.values())
     confirmed = options.yes_destroy or (
@@ -189,7 +186,6 @@ def _open_storcli(
         raid.create(drives_permit)
         if options.remove_set:
             undo.callback(raid.remove)
-        raid.wait_until_ready(lambda _: None)
         permit = grant_virtual_drive_permit(str(raid.path), lambda: raid.virtual_drive().naa)
         undo.callback(permit.release)
         preparation = _prepare(options, profile, permit, raid.title, [])
@@ -270,18 +266,16 @@ def _show_plan(
     options: RunOptions,
     profile: Profile,
     title: str,
-    identities: list[DeviceIdentity],
-    drives: tuple[_Drive, ...],
+    members: list[str],
+    methods: list[str],
 ) -> None:
     if options.quiet or options.progress == "json":
         return
     lines = [f"[bold]set[/bold]      {options.device}: {title}"]
-    lines += [
-        f"[bold]member[/bold]   {describe_device(identity.facts())}" for identity in identities
-    ]
+    lines += [f"[bold]member[/bold]   {member}" for member in members]
     lines.append(f"[bold]profile[/bold]  {profile.title}")
-    methods = sorted({drive.method.title for drive in drives if drive.method})
-    lines.append(f"[bold]purge[/bold]    {', '.join(methods) or 'by the controller, or none'}")
+    purge = "none (--no-purge)" if options.no_purge else "by the controller"
+    lines.append(f"[bold]purge[/bold]    {', '.join(sorted(set(methods))) or purge}")
     for line in lines:
         Console(stderr=True).print(line, highlight=False, soft_wrap=True)
 

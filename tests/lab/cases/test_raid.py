@@ -133,7 +133,6 @@ def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         commanded = [" ".join(call[1:-1]) for call in tools.calls if "show" not in call]
         assert commanded == [
             "/c0 add vd type=raid1 drives=252:0,252:1 wt nora strip=256",
-            "/c0/v3 start init full",
             "/c0/v3 delete force",
             "/c0/e252/s0 start erase simple",
             "/c0/e252/s1 start erase simple",

@@ -23,6 +23,8 @@ PROGRAMS = ("storcli64", "storcli", "perccli64", "perccli")
 FOLDERS = ("/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli")
 COMMAND_LIMIT_S = 120.0
 POLL_S = 5.0
+# From making a virtual drive to the kernel's seeing it.
+APPEAR_LIMIT_S = 60.0
 # An initialisation or erase that does not move for so long will not end.
 STALLED_S = 3600.0
 # State of a physical drive that belongs to nothing: unconfigured good.
@@ -151,7 +153,7 @@ class StorcliSet:
         """Make the virtual drive and learn its number.
 
         Raises:
-            DeviceError: the controller refuses.
+            DeviceError: the controller refuses, or the kernel knows it by another name.
         """
         permit.require(self.serials())
         self.refuse_used_drives()
@@ -169,23 +171,26 @@ class StorcliSet:
         if len(new) != 1:
             raise DeviceError(f"{self.path}: {len(new)} virtual drives appeared instead of one")
         self._number = new[0].number
-        self._call(self._vd, "start", "init", "full")
+        until_s = time.monotonic() + APPEAR_LIMIT_S
+        while (drive := self.virtual_drive()).device != str(self.path):
+            if drive.device is not None or time.monotonic() > until_s:
+                raise DeviceError(
+                    f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, "
+                    f"not {self.path}: give that as DEVICE"
+                )
+            time.sleep(POLL_S)
 
-    def wait_until_ready(self, on_progress: Callable[[float | None], None]) -> None:
-        """Wait for the initialisation; the drive must then be optimal and be DEVICE.
+    def initialise(self, on_progress: Callable[[float | None], None]) -> None:
+        """Initialise the virtual drive in full and wait for it; it must then be optimal.
 
         Raises:
-            DeviceError: it is degraded, or the kernel knows it by another name.
+            DeviceError: it is not, or the initialisation does not go on.
         """
+        self._call(self._vd, "start", "init", "full")
         self._wait([self._vd], "init", on_progress)
         drive = self.virtual_drive()
         if drive.state != OPTIMAL:
             raise DeviceError(f"{self.path}: virtual drive {drive.number} is '{drive.state}'")
-        if drive.device != str(self.path):
-            raise DeviceError(
-                f"virtual drive {drive.number} is {drive.device or 'not known to the kernel'}, not "
-                f"{self.path}: give that as DEVICE"
-            )
 
     def virtual_drive(self) -> VirtualDrive:
         """The set as the controller knows it.

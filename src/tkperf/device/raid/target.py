@@ -227,11 +227,12 @@ class StorcliTarget:
         """The set, initialised."""
         if not self._permit.is_made:
             self._raid.create(self._drives)
-            self._raid.wait_until_ready(on_progress)
             self._permit.made()
-        elif not self._in_sync:
-            self._raid.wait_until_ready(on_progress)
-        self._in_sync = True
+            self._in_sync = False
+        if not self._in_sync:
+            self._permit.recheck()
+            self._raid.initialise(on_progress)
+            self._in_sync = True
 
     def purge(self, *, on_progress: OnProgress, on_note: OnNote) -> PurgeResult:
         if self._no_purge:
