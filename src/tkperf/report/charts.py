@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from tkperf.analysis.compare import ComparedRow
 from tkperf.analysis.results import CellResult, RoundResult, SectionResult
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_block_size_kib, format_mix
@@ -47,20 +46,20 @@ def convergence(
         {
             "round": round_result.number,
             "value": value(cell),
-            "series": _series(cell, many_mixes=len(mixes) > 1),
+            "series": series_name(cell, many_mixes=len(mixes) > 1),
         }
         for round_result in section.rounds
         for cell in round_result.cells
         if cell.read_percent in mixes
     ]
-    return _chart(
+    return build_chart(
         title,
         rows,
         {
             "x": {"field": "round", "type": "ordinal", "title": "Round", "axis": {"labelAngle": 0}},
-            "y": _quantity("value", quantity, log=log and _positive(rows)),
-            "color": _colour("R/W %, block size" if len(mixes) > 1 else "Block size (KiB)"),
-            "tooltip": _tooltip(("series", "Series"), ("round", "Round"), ("value", quantity)),
+            "y": quantity_axis("value", quantity, log=log and _positive(rows)),
+            "color": colour("R/W %, block size" if len(mixes) > 1 else "Block size (KiB)"),
+            "tooltip": tooltip(("series", "Series"), ("round", "Round"), ("value", quantity)),
         },
         mark={"type": "line", "point": True},
     )
@@ -105,10 +104,10 @@ def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = 
             "title": None,
             "scale": {"domain": names, "range": PALETTE[: len(names)]},
         },
-        "tooltip": _tooltip(("line", "Line"), ("round", x_title), ("value", verdict.unit)),
+        "tooltip": tooltip(("line", "Line"), ("round", x_title), ("value", verdict.unit)),
     }
     return {
-        **_frame(title),
+        **build_frame(title),
         "layer": [
             {
                 "data": {"values": lines},
@@ -142,7 +141,7 @@ def measurement_2d(
         for cell in section.cells
     ]
     sizes = sorted({cell.block_size_bytes for cell in section.cells})
-    return _chart(
+    return build_chart(
         title,
         rows,
         {
@@ -153,140 +152,12 @@ def measurement_2d(
                 "sort": [format_block_size_kib(size) for size in sizes],
                 "axis": {"labelAngle": 0},
             },
-            "y": _quantity("value", quantity, log=log and _positive(rows)),
-            "color": _colour("R/W %"),
-            "tooltip": _tooltip(("series", "R/W %"), ("size", "KiB"), ("value", quantity)),
+            "y": quantity_axis("value", quantity, log=log and _positive(rows)),
+            "color": colour("R/W %"),
+            "tooltip": tooltip(("series", "R/W %"), ("size", "KiB"), ("value", quantity)),
         },
         mark={"type": "line", "point": True},
     )
-
-
-def over_areas(
-    section: SectionResult,
-    *,
-    title: str,
-    value: Callable[[CellResult], float | None],
-    quantity: str,
-) -> Spec:
-    """A value over the areas of a hard disk, a curve for each cell."""
-    rows = _area_rows(section, value)
-    return _chart(
-        title,
-        rows,
-        {
-            "x": {
-                "field": "area",
-                "type": "quantitative",
-                "title": "Area of the device (1 is its start)",
-                "scale": {"nice": False},
-                "axis": {"format": "d", "tickMinStep": 1},
-            },
-            "y": _quantity("value", quantity, log=False),
-            "color": _colour("R/W %, block size"),
-            "tooltip": _tooltip(("series", "Series"), ("area", "Area"), ("value", quantity)),
-        },
-        mark={"type": "line", "point": {"size": 12}},
-    )
-
-
-def box_plot(
-    section: SectionResult,
-    *,
-    title: str,
-    value: Callable[[CellResult], float | None],
-    quantity: str,
-) -> Spec:
-    """The spread of a value over the areas of a hard disk, a box for each cell."""
-    return _chart(
-        title,
-        _area_rows(section, value),
-        {
-            "x": {
-                "field": "series",
-                "type": "nominal",
-                "title": "R/W %, block size",
-                "sort": None,
-                "axis": {"labelAngle": -30},
-            },
-            "y": {**_quantity("value", quantity, log=False), "scale": {"zero": False}},
-        },
-        mark={"type": "boxplot", "extent": "min-max", "color": PALETTE[0]},
-    )
-
-
-def compared_bars(
-    rows: Sequence[ComparedRow], names: Sequence[str], *, title: str, quantity: str
-) -> Spec:
-    """A bar for each run in each cell, with the range over the rounds of its window."""
-    values: list[Row] = [
-        {
-            "cell": f"{format_mix(row.cell.read_percent)} "
-            f"{format_block_size_kib(row.cell.block_size_bytes)} KiB",
-            "run": name,
-            "value": entry.value,
-            "low": entry.low,
-            "high": entry.high,
-        }
-        for row in rows
-        for name, entry in zip(names, row.entries, strict=True)
-        if entry.value is not None
-    ]
-    order = list(dict.fromkeys(str(value["cell"]) for value in values))
-    x = {
-        "field": "cell",
-        "type": "nominal",
-        "title": "R/W %, block size",
-        "sort": order,
-        "axis": {"labelAngle": -40},
-    }
-    offset = {"field": "run", "sort": list(names)}
-    return {
-        **_frame(title),
-        "data": {"values": values},
-        "encoding": {"x": x, "xOffset": offset},
-        "layer": [
-            {
-                "mark": {"type": "bar"},
-                "encoding": {
-                    "y": {"field": "value", "type": "quantitative", "title": quantity},
-                    "color": {
-                        "field": "run",
-                        "type": "nominal",
-                        "title": "Run",
-                        "sort": list(names),
-                        "scale": {"range": PALETTE},
-                    },
-                    "tooltip": _tooltip(
-                        ("run", "Run"),
-                        ("cell", "Cell"),
-                        ("value", quantity),
-                        ("low", "lowest"),
-                        ("high", "highest"),
-                    ),
-                },
-            },
-            {
-                "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "rule", "color": "#444"},
-                "encoding": {
-                    "y": {"field": "low", "type": "quantitative"},
-                    "y2": {"field": "high"},
-                },
-            },
-        ],
-    }
-
-
-def _area_rows(section: SectionResult, value: Callable[[CellResult], float | None]) -> list[Row]:
-    return [
-        {
-            "area": area.number,
-            "value": value(cell),
-            "series": _series(cell, many_mixes=True),
-        }
-        for area in section.rounds
-        for cell in area.cells
-    ]
 
 
 def stream_over_time(
@@ -319,12 +190,14 @@ def stream_over_time(
     x_title = "Total written (GB)" if over_bytes else f"Time ({unit})"
     encoding: dict[str, object] = {
         "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
-        "y": _quantity("value", quantity, log=log and _positive(rows)),
-        "tooltip": _tooltip(("series", "Series"), ("x", x_title), ("value", quantity)),
+        "y": quantity_axis("value", quantity, log=log and _positive(rows)),
+        "tooltip": tooltip(("series", "Series"), ("x", x_title), ("value", quantity)),
     }
     if len(series) > 1:
-        encoding["color"] = _colour(None)
-    return _chart(title, rows, encoding, mark={"type": "line", "point": len(section.slices) <= 60})
+        encoding["color"] = colour(None)
+    return build_chart(
+        title, rows, encoding, mark={"type": "line", "point": len(section.slices) <= 60}
+    )
 
 
 def response_time_histogram(section: SectionResult, title: str) -> Spec:
@@ -343,7 +216,7 @@ def response_time_histogram(section: SectionResult, title: str) -> Spec:
         "scale": {"type": "log", "nice": False},
     }
     return {
-        **_frame(title),
+        **build_frame(title),
         "data": {"values": rows},
         "layer": [
             {
@@ -359,7 +232,7 @@ def response_time_histogram(section: SectionResult, title: str) -> Spec:
                         "axis": {"values": [10**power for power in range(10)], "format": ",d"},
                     },
                     "y2": {"datum": 0},
-                    "tooltip": _tooltip(
+                    "tooltip": tooltip(
                         ("lower", "from us"),
                         ("upper", "to us"),
                         ("count", "I/Os"),
@@ -384,8 +257,15 @@ def response_time_histogram(section: SectionResult, title: str) -> Spec:
     }
 
 
-def _chart(title: str, rows: Sequence[Row], encoding: dict[str, object], *, mark: object) -> Spec:
-    spec = {**_frame(title), "data": {"values": list(rows)}, "mark": mark, "encoding": encoding}
+def build_chart(
+    title: str, rows: Sequence[Row], encoding: dict[str, object], *, mark: object
+) -> Spec:
+    spec = {
+        **build_frame(title),
+        "data": {"values": list(rows)},
+        "mark": mark,
+        "encoding": encoding,
+    }
     if "color" in encoding:
         spec["params"] = [
             {"name": "shown", "select": {"type": "point", "fields": ["series"]}, "bind": "legend"}
@@ -394,7 +274,7 @@ def _chart(title: str, rows: Sequence[Row], encoding: dict[str, object], *, mark
     return spec
 
 
-def _frame(title: str) -> Spec:
+def build_frame(title: str) -> Spec:
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "title": {"text": title, "anchor": "start"},
@@ -404,12 +284,12 @@ def _frame(title: str) -> Spec:
     }
 
 
-def _quantity(field: str, title: str, *, log: bool) -> dict[str, object]:
+def quantity_axis(field: str, title: str, *, log: bool) -> dict[str, object]:
     scale = {"type": "log"} if log else {"zero": True}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale}
 
 
-def _colour(title: str | None) -> dict[str, object]:
+def colour(title: str | None) -> dict[str, object]:
     return {
         "field": "series",
         "type": "nominal",
@@ -419,11 +299,11 @@ def _colour(title: str | None) -> dict[str, object]:
     }
 
 
-def _tooltip(*fields: tuple[str, str]) -> list[dict[str, object]]:
+def tooltip(*fields: tuple[str, str]) -> list[dict[str, object]]:
     return [{"field": field, "title": title} for field, title in fields]
 
 
-def _series(cell: CellResult, *, many_mixes: bool) -> str:
+def series_name(cell: CellResult, *, many_mixes: bool) -> str:
     size = format_block_size_kib(cell.block_size_bytes)
     return f"{format_mix(cell.read_percent)} {size} KiB" if many_mixes else size
 

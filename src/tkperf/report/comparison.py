@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tkperf.analysis.compare import ComparedRow, Comparison
-from tkperf.report import charts
+from tkperf.report.charts_comparison import compared_bars
 from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
 from tkperf.report.wording import NOT_MEASURED, format_fact, format_known_capacity, format_number
 from tkperf.units import format_block_size_kib, format_mix
@@ -119,7 +119,7 @@ def _section(comparison: Comparison, name: str, key: str) -> SectionView:
             ChartView(
                 key=f"{key}{number}",
                 text=f"{measure.name} of every cell, a bar for each run, with the window's range.",
-                spec=charts.compared_bars(
+                spec=compared_bars(
                     [row for row in rows if row.measure is measure],
                     comparison.names,
                     title=f"{name}: {measure.name}",

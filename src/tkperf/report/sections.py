@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.report import charts
+from tkperf.report.charts_hard_disk import box_plot, over_areas
 from tkperf.report.parts import ChartView, SectionView, TableView
 from tkperf.report.wording import NOT_MEASURED, describe_state, format_number
 from tkperf.steady_state import SteadyStateVerdict
@@ -134,7 +135,7 @@ def _areas(section: SectionResult, key: str) -> Parts:
             ChartView(
                 key=f"{key}area",
                 text=f"{quantity} of every area from the start of the disk to its end.",
-                spec=charts.over_areas(
+                spec=over_areas(
                     section, title=f"{quantity} over area", value=value, quantity=quantity
                 ),
             ),
@@ -144,7 +145,7 @@ def _areas(section: SectionResult, key: str) -> Parts:
                     f"Spread of {quantity} over the areas: median, quartiles, and whiskers to the "
                     "slowest and the fastest area."
                 ),
-                spec=charts.box_plot(
+                spec=box_plot(
                     section, title=f"{quantity}, spread over areas", value=value, quantity=quantity
                 ),
             ),
