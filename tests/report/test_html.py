@@ -101,10 +101,10 @@ def test_chromium_draws_every_chart_without_an_error(result: RunResult, tmp_path
             ".filter(svg => svg.querySelectorAll('path').length < 3).length"
         )
         page.set_viewport_size({"width": 400, "height": 800})
-        overflow = page.evaluate("document.documentElement.scrollWidth > 420")
+        # The charts draw themselves anew; it would time out if the page stayed too wide.
+        page.wait_for_function("document.documentElement.scrollWidth <= 420")
         browser.close()
     assert figures >= 12
     assert empty == 0
     assert said == []
     assert asked == [path.as_uri()]
-    assert not overflow
