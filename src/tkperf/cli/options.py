@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from tkperf.device.purge import METHOD_NAMES
 from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError
 from tkperf.procedures import SUITES
+from tkperf.process import find_program
 from tkperf.profiles import built_in_profiles
 
 
@@ -50,6 +52,11 @@ class RunOptions:
     progress: str
     quiet: bool
     debug: bool
+    mail: str | None = None
+    mail_from: str | None = None
+    smtp: str | None = None
+    smtp_tls: str = "none"
+    notify_command: str | None = None
     command_line: tuple[str, ...]
 
     def __post_init__(self) -> None:
@@ -67,8 +74,23 @@ class RunOptions:
             )
             if value
         ]
+        self._check_notification()
         if len(given) > 1:
             raise UsageError(f"{' and '.join(given)} exclude each other: give one of them")
+
+    def _check_notification(self) -> None:
+        """A mistake here must not show only after 30 hours."""
+        if self.mail is not None and not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", self.mail):
+            raise UsageError(f"--mail '{self.mail}' is not a mail address")
+        if self.smtp is not None and not re.fullmatch(r"[^:\s]+(:\d{1,5})?", self.smtp):
+            raise UsageError(f"--smtp '{self.smtp}' is not HOST or HOST:PORT")
+        if self.notify_command is not None:
+            try:
+                words = shlex.split(self.notify_command)
+            except ValueError as error:
+                raise UsageError(f"--notify-command '{self.notify_command}': {error}") from None
+            if not words or find_program(words[0]) is None:
+                raise UsageError(f"--notify-command '{self.notify_command}': no such program")
 
     @property
     def run_path(self) -> Path:
@@ -248,6 +270,29 @@ def result_options(function: Function) -> Function:
             default="auto",
             show_default=True,
             help="Live view, plain lines, or one JSON event a line on stdout.",
+        ),
+        click.option(
+            "-m", "--mail", metavar="ADDRESS", help="Mail the results there when the run has ended."
+        ),
+        click.option("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
+        click.option(
+            "-s",
+            "--smtp",
+            metavar="HOST[:PORT]",
+            help="Mail server; default localhost. User and password: TKPERF_SMTP_USER, "
+            "TKPERF_SMTP_PASSWORD in the environment.",
+        ),
+        click.option(
+            "--smtp-tls",
+            type=click.Choice(["none", "starttls", "tls"]),
+            default="none",
+            show_default=True,
+            help="How the connection to the mail server is encrypted.",
+        ),
+        click.option(
+            "--notify-command",
+            metavar="COMMAND",
+            help="Run this when the run has ended; {name}, {status}, {run_file} are filled in.",
         ),
         click.option("-q", "--quiet", is_flag=True, help="No progress, only results."),
         click.option("-d", "--debug", is_flag=True, help="Every fio job in the log file."),

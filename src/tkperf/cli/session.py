@@ -13,6 +13,7 @@ from rich.console import Console
 from tkperf.analysis.results import analyse
 from tkperf.cli.consent import show_plan
 from tkperf.cli.equipment import Equipment, open_equipment
+from tkperf.cli.notify import notify
 from tkperf.cli.options import RunOptions
 from tkperf.cli.preparation import Preparation, prepare
 from tkperf.cli.progress import open_observers
@@ -83,6 +84,7 @@ def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equip
             )
     finally:
         writer.close()
+        notify(options)
 
 
 def show_results(options: RunOptions) -> None:

@@ -1,0 +1,106 @@
+"""Telling somebody that a run has ended: by mail, or by a command.
+
+Neither may change what the run itself ends with: a failure here is a warning on stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import smtplib
+import ssl
+from email.message import EmailMessage
+
+import click
+
+from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.results import RunResult, analyse
+from tkperf.cli.options import RunOptions
+from tkperf.errors import EngineError, TkperfError
+from tkperf.process import run_command
+from tkperf.runfile.reader import read_run
+
+SMTP_LIMIT_S = 60.0
+COMMAND_LIMIT_S = 300.0
+# Servers commonly refuse mails above 20-25 MB, a third of which is encoding.
+MOST_ATTACHED_BYTES = 14_000_000
+PORTS = {"none": 25, "starttls": 587, "tls": 465}
+
+
+def notify(options: RunOptions) -> None:
+    """Send what the user asked for about the run that has just ended. Never raises."""
+    if options.mail is None and options.notify_command is None:
+        return
+    try:
+        result = analyse(read_run(options.run_path))
+    except TkperfError as error:
+        click.echo(f"tkperf: warning: nobody was told of the end of the run: {error}", err=True)
+        return
+    if options.mail is not None:
+        try:
+            _send(options, build_mail(options, result))
+        except (OSError, smtplib.SMTPException) as error:
+            click.echo(
+                f"tkperf: warning: the mail to {options.mail} could not be sent through "
+                f"{options.smtp}: {error}",
+                err=True,
+            )
+    if options.notify_command is not None:
+        _run(options.notify_command, options, result)
+
+
+def build_mail(options: RunOptions, result: RunResult) -> EmailMessage:
+    """The results as text, the run file attached if it is small enough for a mailbox."""
+    message = EmailMessage()
+    message["Subject"] = f"tkperf: {result.info.name} {result.status.value}"
+    message["From"] = options.mail_from or f"tkperf@{os.uname().nodename}"
+    message["To"] = options.mail
+    message.set_content(render_markdown(result))
+    if options.run_path.stat().st_size <= MOST_ATTACHED_BYTES:
+        message.add_attachment(
+            options.run_path.read_bytes(),
+            maintype="application",
+            subtype="vnd.sqlite3",
+            filename=options.run_path.name,
+        )
+    return message
+
+
+def _send(options: RunOptions, message: EmailMessage) -> None:
+    host, _, port_text = (options.smtp or "localhost").partition(":")
+    port = int(port_text) if port_text else PORTS[options.smtp_tls]
+    context = ssl.create_default_context()
+    server: smtplib.SMTP
+    if options.smtp_tls == "tls":
+        server = smtplib.SMTP_SSL(host, port, timeout=SMTP_LIMIT_S, context=context)
+    else:
+        server = smtplib.SMTP(host, port, timeout=SMTP_LIMIT_S)
+    with server:
+        if options.smtp_tls == "starttls":
+            server.starttls(context=context)
+        user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
+        if user and password:
+            server.login(user, password)
+        server.send_message(message)
+
+
+def _run(command: str, options: RunOptions, result: RunResult) -> None:
+    """The user's command, with the run in its arguments' placeholders."""
+    values = {
+        "{name}": result.info.name,
+        "{status}": result.status.value,
+        "{run_file}": str(options.run_path.resolve()),
+    }
+    words = shlex.split(command)
+    for placeholder, value in values.items():
+        words = [word.replace(placeholder, value) for word in words]
+    try:
+        done = run_command(words, timeout_s=COMMAND_LIMIT_S)
+    except EngineError as error:
+        click.echo(f"tkperf: warning: --notify-command: {error}", err=True)
+        return
+    if done.status != 0:
+        said = " ".join((done.stderr or done.stdout).split())[:200]
+        click.echo(
+            f"tkperf: warning: --notify-command ended with status {done.status}: {said}", err=True
+        )
