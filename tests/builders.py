@@ -79,15 +79,17 @@ class FreeTarget:
         return PurgeResult(method="test")
 
 
-def simulate(folder: Path, info: RunInfo, preset: str = "sata-ssd") -> RunResult:
-    """A run of the quick profile on a simulated drive."""
-    engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes)
+def simulate(
+    folder: Path, info: RunInfo, preset: str = "sata-ssd", profile: str = "quick"
+) -> RunResult:
+    """A run on a simulated drive."""
+    engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")
     execute(
         Run(
             info=info,
             tests=tuple(SSD_TESTS.values()),
-            profile=load_profile("quick"),
+            profile=load_profile(profile),
             engine=engine,
             target=FreeTarget(),
             observers=(writer,),

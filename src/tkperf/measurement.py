@@ -130,7 +130,9 @@ class Measurement:
     """One step, or one slice of a continuous stream, as measured.
 
     ``duration_s`` is measured, not nominal. ``samples`` are the seconds it is made of.
-    ``host_limited`` says that the host's CPUs, not the device, set the pace.
+    ``host_limited`` says that the host's CPUs, not the device, set the pace. ``rates_known`` is
+    False where nobody counted I/Os, as in an imported latency test: then ``iops`` and
+    ``megabytes_per_s`` mean nothing.
     """
 
     duration_s: float
@@ -139,6 +141,7 @@ class Measurement:
     samples: tuple[Sample, ...] = field(default=(), repr=False)
     cpu: CpuUse | None = None
     host_limited: bool = False
+    rates_known: bool = True
 
     @property
     def both(self) -> IoStats:

@@ -52,8 +52,8 @@ class RunInfo:
     options: dict[str, object]
     device: dict[str, object]
     host: dict[str, object]
-    active_range_offset_bytes: int
-    active_range_length_bytes: int
+    active_range_offset_bytes: int | None
+    active_range_length_bytes: int | None
     device_description: str | None = None
     feature_matrix: str | None = None
     notices: tuple[str, ...] = ()

@@ -88,7 +88,9 @@ class Run:
 
     @property
     def active_range_bytes(self) -> int:
-        return self.info.active_range_length_bytes
+        length_bytes = self.info.active_range_length_bytes
+        assert length_bytes is not None, "only imported runs do not know it"
+        return length_bytes
 
     def emit(self, event: Event) -> None:
         for observer in self.observers:

@@ -50,6 +50,7 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
     cell = result.tests[0].sections[0].cell(Cell(100, 4096))
     assert cell is not None
     value = cell.iops
+    assert value is not None
     assert cell.latency_mean_us is not None
     text = "".join(
         (

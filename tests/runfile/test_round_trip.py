@@ -334,7 +334,8 @@ def test_an_older_file_is_read_through_the_migrations(
     assert [tuple(row) for row in names] == [
         (1, "m001_initial"),
         (2, "m002_notes"),
-        (3, "m_renamed"),
+        (3, "m003_imported"),
+        (4, "m_renamed"),
     ]
     assert path.read_bytes() == before
 

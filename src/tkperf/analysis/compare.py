@@ -151,9 +151,10 @@ def _demand(result: RunResult) -> str:
 def _share(result: RunResult) -> str | None:
     """Of the capacity: drives of different sizes are compared at the same share."""
     capacity = result.info.device.get("capacity_bytes")
-    if not isinstance(capacity, int) or not capacity:
+    length_bytes = result.info.active_range_length_bytes
+    if not isinstance(capacity, int) or not capacity or length_bytes is None:
         return None
-    return f"{100 * result.info.active_range_length_bytes / capacity:.0f} %"
+    return f"{100 * length_bytes / capacity:.0f} %"
 
 
 def _first_word(value: object) -> str | None:

@@ -106,11 +106,11 @@ def _by_round(section: SectionResult, value: Callable[[CellResult], object]) -> 
     ]
 
 
-def _throughput(section: SectionResult) -> list[list[float]]:
+def _throughput(section: SectionResult) -> list[list[float | None]]:
     """[reads, writes] of one block size, a value a round."""
     return [
         [
-            cell.megabytes_per_s * 1e6 / KIB
+            None if cell.megabytes_per_s is None else cell.megabytes_per_s * 1e6 / KIB
             for each in section.rounds
             if each.complete
             for cell in each.cells

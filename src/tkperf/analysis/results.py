@@ -48,13 +48,13 @@ class CellResult:
 
     read_percent: int
     block_size_bytes: int
-    iops: float
-    megabytes_per_s: float
+    iops: float | None
+    megabytes_per_s: float | None
     latency_mean_us: float | None
     latency_min_us: float | None
     latency_max_us: float | None
     percentiles_us: dict[str, float | None]
-    ios: int
+    ios: int | None
     rounds: int
     host_limited: bool
 
@@ -271,20 +271,23 @@ def _window_cells(steps: Sequence[StepRecord], window: tuple[int, ...]) -> tuple
 
 def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
     """One cell from the rounds of its window."""
+    counted = all(seen.rates_known for seen in rounds)
     whole: IoStats = reduce(lambda a, b: a + b, (seen.both for seen in rounds))
     means = [seen.latency_mean_us for seen in rounds if seen.latency_mean_us is not None]
     return CellResult(
         read_percent=cell.read_percent,
         block_size_bytes=cell.block_size_bytes,
-        iops=sum(seen.iops for seen in rounds) / len(rounds),
-        megabytes_per_s=sum(seen.megabytes_per_s for seen in rounds) / len(rounds),
+        iops=sum(seen.iops for seen in rounds) / len(rounds) if counted else None,
+        megabytes_per_s=(
+            sum(seen.megabytes_per_s for seen in rounds) / len(rounds) if counted else None
+        ),
         latency_mean_us=sum(means) / len(means) if means else None,
         latency_min_us=_us(whole.latency_min_ns),
         latency_max_us=_us(whole.latency_max_ns),
         percentiles_us={
             f"p{percent:g}": _us(whole.percentile_ns(percent)) for percent in REPORTED_PERCENTILES
         },
-        ios=whole.ios,
+        ios=whole.ios if counted else None,
         rounds=len(rounds),
         host_limited=any(seen.host_limited for seen in rounds),
     )

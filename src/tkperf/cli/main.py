@@ -12,6 +12,7 @@ from tkperf.cli.compare import compare_runs
 from tkperf.cli.completion import completion
 from tkperf.cli.doctor import doctor
 from tkperf.cli.hdd import hdd
+from tkperf.cli.import_ import import_results
 from tkperf.cli.raid import raid
 from tkperf.cli.report import report
 from tkperf.cli.show import show
@@ -41,7 +42,18 @@ def cli() -> None:
     """
 
 
-for command in (ssd, hdd, raid, show, report, compare_runs, check, doctor, completion):
+for command in (
+    ssd,
+    hdd,
+    raid,
+    show,
+    report,
+    compare_runs,
+    check,
+    import_results,
+    doctor,
+    completion,
+):
     cli.add_command(command)
 
 

@@ -18,9 +18,10 @@ def print_results(result: RunResult, console: Console) -> None:
     """Everything a terminal can show of a run."""
     info = result.info
     console.print(f"[bold]{info.name}[/bold]  {describe_device(info.device)}", highlight=False)
+    length_bytes = info.active_range_length_bytes
     console.print(
         f"profile {info.profile_name}, {info.fio_version or info.engine}, "
-        f"active range {format_capacity(info.active_range_length_bytes)}, "
+        f"active range {'not known' if length_bytes is None else format_capacity(length_bytes)}, "
         f"started {info.started_utc}",
         highlight=False,
     )
@@ -76,6 +77,8 @@ def _print_section(section: SectionResult, console: Console) -> None:
             _matrix(section, "maximum latency in us", lambda cell: cell.latency_max_us, 1)
         )
         for name in section.cells[0].percentiles_us:
+            if all(cell.percentiles_us[name] is None for cell in section.cells):
+                continue  # short steps, or an import
             console.print(_matrix(section, f"{name} latency in us", _percentile(name), 1))
     else:
         console.print(_matrix(section, "IOPS", lambda cell: cell.iops, 1))
@@ -94,12 +97,14 @@ def _print_areas(section: SectionResult, console: Console) -> None:
         table.add_column(name, justify="right")
     for cell in section.cells:
         values = [
-            value(each)
+            seen
             for area in section.rounds
             if area.complete
             for each in area.cells
-            if each.cell == cell.cell
+            if each.cell == cell.cell and (seen := value(each)) is not None
         ]
+        if not values:
+            continue
         table.add_row(
             format_block_size_kib(cell.block_size_bytes),
             format_mix(cell.read_percent),
@@ -111,11 +116,11 @@ def _print_areas(section: SectionResult, console: Console) -> None:
     console.print(table)
 
 
-def _iops(cell: CellResult) -> float:
+def _iops(cell: CellResult) -> float | None:
     return cell.iops
 
 
-def _megabytes_per_s(cell: CellResult) -> float:
+def _megabytes_per_s(cell: CellResult) -> float | None:
     return cell.megabytes_per_s
 
 

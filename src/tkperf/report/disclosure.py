@@ -9,7 +9,6 @@ from tkperf.report.wording import (
     format_known_capacity,
     format_moment,
 )
-from tkperf.units import format_capacity
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -73,8 +72,8 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Data pattern", "random, new for every write"),
                 (
                     "Active range",
-                    f"{format_capacity(info.active_range_length_bytes)} from byte "
-                    f"{info.active_range_offset_bytes}",
+                    f"{format_known_capacity(info.active_range_length_bytes)} from byte "
+                    f"{format_fact(info.active_range_offset_bytes)}",
                 ),
                 ("Preconditioning (WIPC)", _preconditioning(info.suite, wipc)),
                 ("Threads / queue depth", f"TC {demand.get('jobs')} / QD {demand.get('io_depth')}"),

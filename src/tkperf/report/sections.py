@@ -45,7 +45,7 @@ Parts = tuple[tuple[TableView, ...], tuple[ChartView, ...]]
 
 
 def _iops(section: SectionResult, key: str) -> Parts:
-    def value(cell: CellResult) -> float:
+    def value(cell: CellResult) -> float | None:
         return cell.iops
 
     return (
@@ -59,7 +59,7 @@ def _iops(section: SectionResult, key: str) -> Parts:
 
 
 def _throughput(section: SectionResult, key: str) -> Parts:
-    def value(cell: CellResult) -> float:
+    def value(cell: CellResult) -> float | None:
         return cell.megabytes_per_s
 
     return (
@@ -89,6 +89,7 @@ def _latency(section: SectionResult, key: str) -> Parts:
         *(
             _matrix(section, f"{name} latency in us", at(name))
             for name in ("p50", "p99", "p99.9", "p99.99", "p99.999")
+            if any(cell.percentiles_us[name] is not None for cell in section.cells)
         ),
     )
     return (
@@ -120,10 +121,10 @@ def _latency(section: SectionResult, key: str) -> Parts:
 def _areas(section: SectionResult, key: str) -> Parts:
     """A hard disk over its areas: what every area did, and how it spreads."""
 
-    def iops(cell: CellResult) -> float:
+    def iops(cell: CellResult) -> float | None:
         return cell.iops
 
-    def throughput(cell: CellResult) -> float:
+    def throughput(cell: CellResult) -> float | None:
         return cell.megabytes_per_s
 
     quantity, value = ("IOPS", iops)
@@ -154,7 +155,7 @@ def _areas(section: SectionResult, key: str) -> Parts:
 
 
 def _stream(section: SectionResult, key: str) -> Parts:
-    def iops(cell: CellResult) -> float:
+    def iops(cell: CellResult) -> float | None:
         return cell.iops
 
     latencies: tuple[tuple[str, Value], ...] = (

@@ -62,13 +62,16 @@ def _headline(section: SectionResult) -> str:
     if section.slices:
         last = section.slices[-1].values
         return (
-            f"last slice: {last.iops:,.0f} IOPS, mean {format_number(last.latency_mean_us, 1)} us"
+            f"last slice: {format_number(last.iops, 0)} IOPS, mean "
+            f"{format_number(last.latency_mean_us, 1)} us"
         )
     if section.areas and section.cells:
         best = section.cells[0]
         if section.name.startswith("Throughput"):
-            return f"{best.cell}: {best.megabytes_per_s:,.1f} MB/s, mean of {section.areas} areas"
-        return f"{best.cell}: {best.iops:,.1f} IOPS, mean of {section.areas} areas"
+            value = f"{format_number(best.megabytes_per_s, 1)} MB/s"
+        else:
+            value = f"{format_number(best.iops, 1)} IOPS"
+        return f"{best.cell}: {value}, mean of {section.areas} areas"
     if verdict is None:
         return NOT_MEASURED
     return f"{verdict.tracking}: {verdict.average:,.1f} {verdict.unit}"

@@ -11,7 +11,10 @@ NOT_MEASURED = "-"
 
 def format_moment(utc: str | None) -> str:
     """``2026-11-20 23:41:40 UTC`` of an ISO 8601 time in UTC."""
-    return NOT_KNOWN if utc is None else f"{utc[:10]} {utc[11:19]} UTC"
+    if not utc:
+        return NOT_KNOWN
+    # Of an imported run only the day is known.
+    return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
 
 
 def format_gap(gap_s: float) -> str:

@@ -323,6 +323,7 @@ def _step(row: sqlite3.Row) -> StepRecord:
             write=_stats(row, "write"),
             cpu=cpu,
             host_limited=bool(row["host_limited"]),
+            rates_known=bool(row["rates_known"]),
         ),
         job_file=row["job_text"],
     )

@@ -63,7 +63,16 @@ def m002_notes(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (m001_initial, m002_notes)
+def m003_imported(connection: sqlite3.Connection) -> None:
+    """Results of other tools, which may not know how many I/Os there were."""
+    connection.execute("ALTER TABLE step ADD COLUMN rates_known INTEGER NOT NULL DEFAULT 1")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    m001_initial,
+    m002_notes,
+    m003_imported,
+)
 VERSION = len(MIGRATIONS)
 
 

@@ -262,6 +262,7 @@ class RunFileWriter:
             cpu_busiest_thread_percent=seen.cpu and seen.cpu.busiest_thread_percent,
             cpu_all_threads_percent=seen.cpu and seen.cpu.all_threads_percent,
             host_limited=seen.host_limited,
+            rates_known=seen.rates_known,
             job_id=self._job_id(step.job_file),
             fio_json=compress(step.engine_output),
             sample_details=encode_sample_details(seen.samples),
