@@ -51,6 +51,7 @@ if [ "$purpose" = test ]; then
     need cryptsetup cryptsetup-bin
     need mkfs.btrfs btrfs-progs
     need pgrep procps
+    need pdftotext poppler-utils
     # Ubuntu has Chromium only as a snap: there, tests in a browser run if one is installed.
     grep -qs '^ID=ubuntu' /etc/os-release || need chromium chromium
 fi

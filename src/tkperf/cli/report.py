@@ -18,9 +18,7 @@ from tkperf.runfile.reader import RunFile
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command(
-    short_help="The report of RUN_FILE as HTML, or its data as CSV, JSON, XML, Markdown."
-)
+@click.command(short_help="The report of RUN_FILE as HTML or PDF, or its data.")
 @click.argument("run_file", type=click.Path(path_type=Path))
 @click.option(
     "-o",
@@ -29,6 +27,9 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     type=_FILE,
     metavar="FILE",
     help="The HTML file; by default beside the run file, if nothing else is asked for.",
+)
+@click.option(
+    "--pdf", "pdf_file", type=_FILE, metavar="FILE", help="For print, with the PTS's page header."
 )
 @click.option(
     "--csv",
@@ -47,6 +48,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 def report(
     run_file: Path,
     html: Path | None,
+    pdf_file: Path | None,
     csv_folder: Path | None,
     json_file: Path | None,
     xml_file: Path | None,
@@ -57,6 +59,7 @@ def report(
     \b
     Examples:
       tkperf report D3-S4510.tkperf                          writes D3-S4510.html
+      tkperf report D3-S4510.tkperf --pdf D3-S4510.pdf -o D3-S4510.html
       tkperf report D3-S4510.tkperf --csv tables --xml D3-S4510.xml
       tkperf report D3-S4510.tkperf -o /srv/www/d3.html --json d3.json
     """
@@ -74,7 +77,10 @@ def report(
         _write(xml_file, (render_tkperf_xml(result),))
     if markdown_file is not None:
         _write(markdown_file, (render_markdown(result),))
-    if html is not None or not (csv_folder or json_file or xml_file or markdown_file):
+    if pdf_file is not None:
+        _write_bytes(pdf_file, _render_pdf(result))
+    others = (pdf_file, csv_folder, json_file, xml_file, markdown_file)
+    if html is not None or not any(others):
         _write(html or run_file.with_suffix(".html"), (_render_html(result),))
 
 
@@ -83,10 +89,31 @@ def _render_html(result: RunResult) -> str:
         # Reports need more than the base install, so only this command loads it.
         from tkperf.report.html import render_html  # noqa: PLC0415
     except ImportError as error:
-        raise UsageError(
-            f"reports need more packages ({error.name} is missing): pip install 'tkperf[report]'"
-        ) from error
+        raise _needs_more(error) from error
     return render_html(result)
+
+
+def _render_pdf(result: RunResult) -> bytes:
+    try:
+        from tkperf.report.pdf import render_pdf  # noqa: PLC0415
+    except ImportError as error:
+        raise _needs_more(error) from error
+    return render_pdf(result)
+
+
+def _needs_more(error: ImportError) -> UsageError:
+    return UsageError(
+        f"reports need more packages ({error.name} is missing): pip install 'tkperf[report]'"
+    )
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+    click.echo(path)
 
 
 def _write(path: Path, pieces: Iterable[str]) -> None:

@@ -100,6 +100,40 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
     )
 
 
+def build_page_header(result: RunResult) -> Facts:
+    """What the PTS wants on every page, in the order of its sample reports (PTS.md, section 4)."""
+    info, device, host = result.info, result.info.device, result.info.host
+    demand = _table(info.profile, "demand")
+    purges = sorted(
+        {
+            section.purge.method
+            for test in result.tests
+            for section in test.sections
+            if section.purge is not None
+        }
+    )
+    return (
+        ("Test run date", format_moment(info.started_utc)),
+        ("Model", format_fact(device.get("model"))),
+        ("Specification", format_fact(info.profile.get("title"))),
+        ("Test software", f"tkperf {info.tkperf_version}"),
+        ("Serial number", format_fact(device.get("serial"))),
+        ("Threads / queue depth", f"TC {demand.get('jobs')} / QD {demand.get('io_depth')}"),
+        ("Load generator", f"{format_fact(info.fio_version)}, {info.engine}"),
+        ("Firmware", format_fact(device.get("firmware"))),
+        ("Active range", format_known_capacity(info.active_range_length_bytes)),
+        ("CPU", format_fact(host.get("cpu_model"))),
+        ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
+        ("Data pattern", "random"),
+        ("Memory", format_known_capacity(host.get("memory_bytes"))),
+        ("Interface", f"{format_fact(device.get('interface'))}, {_link(device)}"),
+        ("Purge method", ", ".join(purges) or _no_purge(info.suite)),
+        ("Operating system", format_fact(host.get("operating_system"))),
+        ("Host adapter", format_fact(device.get("host_adapter"))),
+        ("Write cache", _write_cache(device)),
+    )
+
+
 def _no_purge(suite: str) -> str:
     return "none: hard disks are not purged" if suite == "hdd" else "not purged"
 

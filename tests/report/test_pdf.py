@@ -1,0 +1,101 @@
+"""The PDF: the run file's figures on it, the header on every page, the same bytes each time."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.builders import run_info, simulate
+from tkperf.analysis.results import RunResult
+from tkperf.report.pdf import render_pdf
+
+HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
+DEVICE = {
+    "model": "Model 9000",
+    "serial": "SERIAL42",
+    "kind": "simulated drive",
+    "capacity_bytes": 240_057_409_536,
+}
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    info = run_info(device=DEVICE, notices=("SIMULATED: a model",))
+    return simulate(tmp_path_factory.mktemp("run"), info)
+
+
+@pytest.fixture(scope="module")
+def pages(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The text of each page."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext (poppler-utils)")
+    path = tmp_path_factory.mktemp("pdf") / "report.pdf"
+    path.write_bytes(render_pdf(result))
+    done = subprocess.run(
+        ["pdftotext", "-layout", path, "-"], capture_output=True, check=True, text=True
+    )
+    return done.stdout.split("\f")[:-1]
+
+
+def test_the_same_run_gives_the_same_bytes(result: RunResult) -> None:
+    """No clock, no chance, no machine in it."""
+    assert render_pdf(result) == render_pdf(result)
+
+
+def test_every_page_says_what_it_is(pages: list[str]) -> None:
+    """The PTS's header: device, set-up, page n of m; and that the numbers are simulated."""
+    assert len(pages) > 8
+    for number, page in enumerate(pages, start=1):
+        assert f"page {number} of {len(pages)}" in page
+        for fact in ("Model 9000", "SERIAL42", "240.1 GB", "SIMULATED: a model", "Test run date"):
+            assert fact in page
+    assert "not known" in pages[0]  # facts that nobody has are said to be so
+
+
+def test_every_figure_is_the_run_files(result: RunResult, pages: list[str]) -> None:
+    """All cells of all tables, window averages, and what each section ended with."""
+    text = " ".join(" ".join(pages).split())
+    for test in result.tests:
+        for section in test.sections:
+            assert section.ended_because in text
+            if section.verdict is not None:
+                assert f"{section.verdict.average:,.1f}" in text
+            for cell in section.cells:
+                if test.name == "iops":
+                    assert f"{cell.iops:,.1f}" in text
+                if test.name == "tp":
+                    assert f"{cell.megabytes_per_s:,.1f}" in text
+                if test.name == "lat":
+                    assert f"{cell.latency_mean_us:,.1f}" in text
+
+
+def test_each_section_has_a_page_of_its_name(result: RunResult, pages: list[str]) -> None:
+    """The header names the section and whether steady state was reached."""
+    for test in result.tests:
+        for section in test.sections:
+            heads = [page.splitlines()[0] for page in pages if page.strip()]
+            assert any(section.name in head and "steady state" in head for head in heads)
+
+
+def test_hostile_text_is_text(tmp_path: Path) -> None:
+    """No markup of typst's, no control characters, no endless line breaks the page."""
+    info = run_info(
+        name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE
+    )
+    assert render_pdf(simulate(tmp_path, info)).startswith(b"%PDF")
+
+
+def test_fonts_are_embedded(result: RunResult, tmp_path: Path) -> None:
+    """It prints the same everywhere."""
+    if shutil.which("pdffonts") is None:
+        pytest.skip("needs pdffonts (poppler-utils)")
+    path = tmp_path / "report.pdf"
+    path.write_bytes(render_pdf(result))
+    listed = subprocess.run(["pdffonts", path], capture_output=True, check=True, text=True)
+    fonts = listed.stdout.splitlines()[2:]
+    assert fonts
+    for font in fonts:
+        assert font.split()[-5] == "yes", font
