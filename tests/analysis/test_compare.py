@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,3 +135,19 @@ def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: P
     assert "comparison of 2 runs" in page.read_text(encoding="utf-8")
     missing = CliRunner().invoke(cli, ["compare", files[0], str(tmp_path / "none.tkperf")])
     assert "there is no run file" in str(missing.exception)
+
+
+def test_a_folder_with_everything(
+    slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path
+) -> None:
+    """-f writes all forms, -z packs them; -z alone is a mistake."""
+    files = [str(folder / name / "run.tkperf") for name in ("slow", "fast")]
+    ran = CliRunner().invoke(cli, ["compare", *files, "-f", str(tmp_path / "out"), "-z"])
+    assert ran.exit_code == 0, ran.exception
+    with zipfile.ZipFile(tmp_path / "out/comparison.zip") as archive:
+        assert sorted(archive.namelist()) == [
+            "comparison.csv", "comparison.html", "comparison.pdf",
+        ]  # fmt: skip
+        assert archive.read("comparison.pdf").startswith(b"%PDF")
+    alone = CliRunner().invoke(cli, ["compare", *files, "-z"])
+    assert isinstance(alone.exception, UsageError)

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from tkperf.analysis.claims import Finding, State, check_claims, parse_claims
 from tkperf.analysis.results import RunResult, analyse
+from tkperf.cli.output import write_output
 from tkperf.errors import ClaimsNotMetError, UsageError
 from tkperf.runfile.reader import read_run
 
@@ -54,7 +55,7 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
     else:
         _show(findings, result)
     if junit is not None:
-        _write(junit, _junit(findings, result))
+        write_output(junit, _junit(findings, result), say=not as_json)
     missed = [finding for finding in findings if finding.state is not State.MET]
     if missed:
         raise ClaimsNotMetError(
@@ -124,10 +125,3 @@ def _junit(findings: tuple[Finding, ...], result: RunResult) -> str:
             ET.SubElement(case, "skipped", message=said)
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error

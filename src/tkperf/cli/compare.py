@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import zipfile
 from pathlib import Path
 
 import click
@@ -11,6 +13,8 @@ from rich.table import Table
 
 from tkperf.analysis.compare import ComparedRow, Comparison, Entry, compare
 from tkperf.analysis.results import analyse
+from tkperf.cli.output import write_output
+from tkperf.cli.rendering import render_comparison_html, render_comparison_pdf
 from tkperf.errors import UsageError
 from tkperf.runfile.reader import read_run
 from tkperf.units import format_block_size_kib, format_mix
@@ -32,8 +36,28 @@ from tkperf.units import format_block_size_kib, format_mix
     metavar="FILE",
     help="Also as one HTML file with plots.",
 )
+@click.option(
+    "--pdf",
+    "pdf_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also as PDF.",
+)
+@click.option(
+    "-f",
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="All of them into this folder: comparison.html, comparison.pdf, comparison.csv.",
+)
+@click.option("-z", "--zip", "zipped", is_flag=True, help="With -f: also as comparison.zip.")
 def compare_runs(
-    run_files: tuple[Path, ...], csv_file: Path | None, html_file: Path | None
+    run_files: tuple[Path, ...],
+    csv_file: Path | None,
+    html_file: Path | None,
+    pdf_file: Path | None,
+    folder: Path | None,
+    zipped: bool,
 ) -> None:
     """Compare RUN_FILES with the first of them.
 
@@ -44,13 +68,29 @@ def compare_runs(
     Examples:
       tkperf compare old.tkperf new.tkperf
       tkperf compare a.tkperf b.tkperf c.tkperf --html abc.html --csv abc.csv
+      tkperf compare a.tkperf b.tkperf -f comparison -z
     """
+    if zipped and folder is None:
+        raise UsageError("-z packs what -f writes: give -f DIR, too")
     comparison = compare([analyse(read_run(path)) for path in run_files])
     _show(comparison, Console())
+    if folder is not None:
+        csv_file = csv_file or folder / "comparison.csv"
+        html_file = html_file or folder / "comparison.html"
+        pdf_file = pdf_file or folder / "comparison.pdf"
     if csv_file is not None:
-        _write_csv(comparison, csv_file)
+        write_output(csv_file, _render_csv(comparison))
     if html_file is not None:
-        _write(html_file, _render_html(comparison))
+        write_output(html_file, render_comparison_html(comparison))
+    if pdf_file is not None:
+        write_output(pdf_file, render_comparison_pdf(comparison))
+    if zipped and folder is not None:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in (csv_file, html_file, pdf_file):
+                if path is not None:
+                    archive.write(path, path.name)
+        write_output(folder / "comparison.zip", packed.getvalue())
 
 
 def _show(comparison: Comparison, console: Console) -> None:
@@ -87,42 +127,19 @@ def _entry(row: ComparedRow, entry: Entry) -> str:
     return f"{text} [{colour}]x{entry.ratio:.3f}[/]"
 
 
-def _write_csv(comparison: Comparison, path: Path) -> None:
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
+def _render_csv(comparison: Comparison) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ("test", "section", "read_percent", "block_size_bytes", "measure", "unit", "run", "value",
+         "window_low", "window_high", "ratio_to_first", "within_noise")
+    )  # fmt: skip
+    for row in comparison.rows:
+        for name, entry in zip(comparison.names, row.entries, strict=True):
+            noise = "" if entry.within_noise is None else int(entry.within_noise)
             writer.writerow(
-                ("test", "section", "read_percent", "block_size_bytes", "measure", "unit", "run",
-                 "value", "window_low", "window_high", "ratio_to_first", "within_noise")
+                (row.test, row.section, row.cell.read_percent, row.cell.block_size_bytes,
+                 row.measure.name, row.measure.unit, name, entry.value, entry.low, entry.high,
+                 entry.ratio, noise)
             )  # fmt: skip
-            for row in comparison.rows:
-                for name, entry in zip(comparison.names, row.entries, strict=True):
-                    noise = "" if entry.within_noise is None else int(entry.within_noise)
-                    writer.writerow(
-                        (row.test, row.section, row.cell.read_percent, row.cell.block_size_bytes,
-                         row.measure.name, row.measure.unit, name, entry.value, entry.low,
-                         entry.high, entry.ratio, noise)
-                    )  # fmt: skip
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    click.echo(path)
-
-
-def _render_html(comparison: Comparison) -> str:
-    try:
-        # As in tkperf report: only who wants a page needs its packages.
-        from tkperf.report.comparison import build_comparison_view  # noqa: PLC0415
-        from tkperf.report.html import render_view  # noqa: PLC0415
-    except ImportError as error:
-        raise UsageError(
-            f"reports need more packages ({error.name} is missing): pip install 'tkperf[report]'"
-        ) from error
-    return render_view(build_comparison_view(comparison))
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    click.echo(path)
+    return text.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -11,8 +10,9 @@ from tkperf.analysis.export_csv import render_samples, render_tables
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tkperf import render_tkperf_xml
-from tkperf.analysis.results import RunResult, analyse
-from tkperf.errors import UsageError
+from tkperf.analysis.results import analyse
+from tkperf.cli.output import write_output
+from tkperf.cli.rendering import render_run_html, render_run_pdf
 from tkperf.runfile.reader import RunFile
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -68,60 +68,17 @@ def report(
         result = analyse(record)
         if csv_folder is not None:
             for name, text in render_tables(result).items():
-                _write(csv_folder / name, (text,))
+                write_output(csv_folder / name, text)
             steps = ((test.name, step) for test in record.tests for step in test.steps)
-            _write(csv_folder / "samples.csv", render_samples(result, steps, opened.samples))
+            write_output(csv_folder / "samples.csv", render_samples(result, steps, opened.samples))
     if json_file is not None:
-        _write(json_file, (render_json(result), "\n"))
+        write_output(json_file, (render_json(result), "\n"))
     if xml_file is not None:
-        _write(xml_file, (render_tkperf_xml(result),))
+        write_output(xml_file, (render_tkperf_xml(result),))
     if markdown_file is not None:
-        _write(markdown_file, (render_markdown(result),))
+        write_output(markdown_file, (render_markdown(result),))
     if pdf_file is not None:
-        _write_bytes(pdf_file, _render_pdf(result))
+        write_output(pdf_file, render_run_pdf(result))
     others = (pdf_file, csv_folder, json_file, xml_file, markdown_file)
     if html is not None or not any(others):
-        _write(html or run_file.with_suffix(".html"), (_render_html(result),))
-
-
-def _render_html(result: RunResult) -> str:
-    try:
-        # Reports need more than the base install, so only this command loads it.
-        from tkperf.report.html import render_html  # noqa: PLC0415
-    except ImportError as error:
-        raise _needs_more(error) from error
-    return render_html(result)
-
-
-def _render_pdf(result: RunResult) -> bytes:
-    try:
-        from tkperf.report.pdf import render_pdf  # noqa: PLC0415
-    except ImportError as error:
-        raise _needs_more(error) from error
-    return render_pdf(result)
-
-
-def _needs_more(error: ImportError) -> UsageError:
-    return UsageError(
-        f"reports need more packages ({error.name} is missing): pip install 'tkperf[report]'"
-    )
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    click.echo(path)
-
-
-def _write(path: Path, pieces: Iterable[str]) -> None:
-    """Write a file, its folder too, and say its name."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as file:
-            file.writelines(pieces)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
-    click.echo(path)
+        write_output(html or run_file.with_suffix(".html"), render_run_html(result))
