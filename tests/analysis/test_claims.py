@@ -142,3 +142,16 @@ def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, arguments).exit_code == 0
     missing = CliRunner().invoke(cli, [*arguments[:2], str(tmp_path / "none.toml")])
     assert isinstance(missing.exception, UsageError)
+
+
+def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path) -> None:
+    """The HTML has the claims with their state and margin; without claims, no such section."""
+    claims, page = tmp_path / "claims.toml", tmp_path / "page.html"
+    claims.write_text(claim("at_least = 1e12"))
+    arguments = ["report", str(folder / "run.tkperf"), "-o", str(page)]
+    assert CliRunner().invoke(cli, [*arguments, "--claims", str(claims)]).exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert 'id="claims"' in text
+    assert "not met" in text
+    assert CliRunner().invoke(cli, arguments).exit_code == 0
+    assert 'id="claims"' not in page.read_text(encoding="utf-8")

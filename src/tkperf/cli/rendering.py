@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tkperf.analysis.claims import Finding
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.results import RunResult
 from tkperf.errors import UsageError
 
 
-def render_run_html(result: RunResult) -> str:
+def render_run_html(result: RunResult, findings: tuple[Finding, ...]) -> str:
     """Raises UsageError if the packages for reports are missing; so do all below."""
     with _packages():
         from tkperf.report.html import render_html  # noqa: PLC0415
-    return render_html(result)
+    return render_html(result, findings)
 
 
-def render_run_pdf(result: RunResult) -> bytes:
+def render_run_pdf(result: RunResult, findings: tuple[Finding, ...]) -> bytes:
     with _packages():
         from tkperf.report.pdf import render_pdf  # noqa: PLC0415
-    return render_pdf(result)
+    return render_pdf(result, findings)
 
 
 def render_comparison_html(comparison: Comparison) -> str:

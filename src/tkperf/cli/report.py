@@ -11,6 +11,7 @@ from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import analyse
+from tkperf.cli.check import read_and_check
 from tkperf.cli.output import write_output
 from tkperf.cli.rendering import render_run_html, render_run_pdf
 from tkperf.runfile.reader import RunFile
@@ -32,6 +33,13 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--pdf", "pdf_file", type=_FILE, metavar="FILE", help="For print, with the PTS's page header."
 )
 @click.option(
+    "--claims",
+    "claims_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Claims to check, as tkperf check does; a section of the HTML and PDF.",
+)
+@click.option(
     "--csv",
     "csv_folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -49,6 +57,7 @@ def report(
     run_file: Path,
     html: Path | None,
     pdf_file: Path | None,
+    claims_file: Path | None,
     csv_folder: Path | None,
     json_file: Path | None,
     xml_file: Path | None,
@@ -71,6 +80,7 @@ def report(
                 write_output(csv_folder / name, text)
             steps = ((test.name, step) for test in record.tests for step in test.steps)
             write_output(csv_folder / "samples.csv", render_samples(result, steps, opened.samples))
+    findings = () if claims_file is None else read_and_check(claims_file, result)
     if json_file is not None:
         write_output(json_file, (render_json(result), "\n"))
     if xml_file is not None:
@@ -78,7 +88,7 @@ def report(
     if markdown_file is not None:
         write_output(markdown_file, (render_markdown(result),))
     if pdf_file is not None:
-        write_output(pdf_file, render_run_pdf(result))
+        write_output(pdf_file, render_run_pdf(result, findings))
     others = (pdf_file, csv_folder, json_file, xml_file, markdown_file)
     if html is not None or not any(others):
-        write_output(html or run_file.with_suffix(".html"), render_run_html(result))
+        write_output(html or run_file.with_suffix(".html"), render_run_html(result, findings))

@@ -8,6 +8,7 @@ from functools import cache
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from tkperf.analysis.claims import Finding
 from tkperf.analysis.results import RunResult
 from tkperf.report.parts import ReportView
 from tkperf.report.view import build_view
@@ -23,9 +24,9 @@ for (const figure of document.querySelectorAll("figure[data-chart]")) {
 """
 
 
-def render_html(result: RunResult) -> str:
-    """The report of a run as one page."""
-    return render_view(build_view(result))
+def render_html(result: RunResult, findings: tuple[Finding, ...] = ()) -> str:
+    """The report of a run as one page, with claims checked against it."""
+    return render_view(build_view(result, findings))
 
 
 def render_view(view: ReportView) -> str:

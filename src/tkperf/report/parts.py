@@ -49,7 +49,7 @@ class TestView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
-    """The whole report. ``banners`` stand on top of every page."""
+    """The whole report. ``banners`` stand on top of every page; ``claims`` is None without any."""
 
     title: str
     subtitle: str
@@ -58,3 +58,4 @@ class ReportView:
     disclosure: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
     overview: TableView
     tests: tuple[TestView, ...]
+    claims: TableView | None = None

@@ -14,6 +14,7 @@ import msgspec
 import typst
 import vl_convert
 
+from tkperf.analysis.claims import Finding
 from tkperf.analysis.results import RunResult
 from tkperf.report.disclosure import Facts, build_page_header
 from tkperf.report.parts import ReportView
@@ -23,10 +24,10 @@ from tkperf.report.view import build_view
 CHART_WIDTH, CHART_HEIGHT = 600, 230
 
 
-def render_pdf(result: RunResult) -> bytes:
-    """The PDF of a run, fonts embedded."""
+def render_pdf(result: RunResult, findings: tuple[Finding, ...] = ()) -> bytes:
+    """The PDF of a run, fonts embedded, with claims checked against it."""
     return render_view_pdf(
-        build_view(result),
+        build_view(result, findings),
         header=build_page_header(result),
         footer=f"tkperf {result.info.tkperf_version}, run {result.info.name}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tkperf.analysis.claims import Finding
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.report.disclosure import build_disclosure
 from tkperf.report.parts import ReportView, TableView, TestView
@@ -16,8 +17,8 @@ from tkperf.report.wording import (
 from tkperf.units import format_capacity, format_duration
 
 
-def build_view(result: RunResult) -> ReportView:
-    """Everything the report of a run says."""
+def build_view(result: RunResult, findings: tuple[Finding, ...] = ()) -> ReportView:
+    """Everything the report of a run says; ``findings`` are claims checked against it."""
     banners = list(result.info.notices)
     if result.status.value != "complete":
         banners.insert(
@@ -31,6 +32,28 @@ def build_view(result: RunResult) -> ReportView:
         disclosure=build_disclosure(result),
         overview=_overview(result),
         tests=tuple(_test(test) for test in result.tests),
+        claims=_claims(findings) if findings else None,
+    )
+
+
+def _claims(findings: tuple[Finding, ...]) -> TableView:
+    return TableView(
+        title="Claims",
+        columns=("Claim", "Limit", "Measured", "Margin", "State", "Source"),
+        rows=tuple(
+            (
+                finding.claim,
+                finding.limit,
+                f"{format_number(finding.value, 1)} {finding.unit}",
+                NOT_MEASURED
+                if finding.margin_percent is None
+                else f"{finding.margin_percent:+.1f} %",
+                finding.state.value + (f" ({finding.note})" if finding.note else ""),
+                finding.source or "",
+            )
+            for finding in findings
+        ),
+        notes=("Margin: distance to the limit on its good side, in percent of the limit.",),
     )
 
 
