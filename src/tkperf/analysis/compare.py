@@ -194,6 +194,8 @@ def _measures(test: TestResult, section: SectionResult) -> tuple[Measure, ...]:
         return (IOPS, MEAN, TAIL)
     if test.name == "lat":
         return (MEAN, TAIL)
+    if test.name == "fio":
+        return (IOPS, MEAN, TAIL)
     return (THROUGHPUT,) if test.name == "tp" else (IOPS,)
 
 

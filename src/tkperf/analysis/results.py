@@ -32,6 +32,7 @@ TITLES = {
     "lat": "Latency",
     "tp": "Throughput",
     "writesat": "Write Saturation",
+    "fio": "Results of fio",
 }
 
 

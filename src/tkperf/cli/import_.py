@@ -20,13 +20,15 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.importers.tkperf_xml import ImportedRun, parse_tkperf_xml
+from tkperf.importers.fio_json import parse_fio_json
+from tkperf.importers.imported import ImportedRun
+from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.profiles import apply_options, load_profile
 from tkperf.record import RunInfo, RunStatus
 from tkperf.runfile.writer import RunFileWriter
 
 
-@click.command("import", short_help="Results of TKperf 1.x-2.2 (XML) as run files.")
+@click.command("import", short_help="Results of TKperf (XML) or fio (JSON) as run files.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--output",
@@ -36,35 +38,56 @@ from tkperf.runfile.writer import RunFileWriter
     metavar="DIR",
     help="Folder for the run files; default: here.",
 )
-def import_results(files: tuple[Path, ...], folder: Path) -> None:
-    """Turn each result XML of TKperf into a run file, to report, compare and check it.
+@click.option("--name", metavar="NAME", help="Name of the run made of fio's files.")
+def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
+    """Turn results of other tools into run files, to report, compare and check them.
 
-    Steady state is judged anew. Nothing is overwritten; every result says that it was imported.
+    Each result XML of TKperf 1.x to 2.2 becomes a run. JSON files of fio, given together, become
+    one: the n-th result of a workload is its n-th round. Steady state is judged anew. Nothing is
+    overwritten; every result says that it was imported.
 
     \b
-    Example:
-      tkperf import old/D3-S4510.xml          writes D3-S4510.tkperf
+    Examples:
+      tkperf import old/D3-S4510.xml                    writes D3-S4510.tkperf
+      tkperf import rounds/*.json --name D3-S4510-fio   writes D3-S4510-fio.tkperf
     """
-    for file in files:
-        try:
-            text = file.read_bytes()
-        except OSError as error:
-            raise UsageError(f"cannot read {file}: {error.strerror}") from error
-        run = parse_tkperf_xml(text, file=str(file))
-        path = folder / f"{_file_name(run.name)}.tkperf"
-        _write(run, file, path)
-        click.echo(path)
+    texts = [(file, _read(file)) for file in files]
+    xml = [(file, text) for file, text in texts if text.lstrip()[:1] == b"<"]
+    fio = [
+        (str(file), text.decode(errors="replace"))
+        for file, text in texts
+        if (file, text) not in xml
+    ]
+    for file, text in xml:
+        _keep(parse_tkperf_xml(text, file=str(file)), file.name, folder)
+    if fio:
+        first = Path(fio[0][0])
+        run = parse_fio_json(fio, name=name or first.stem)
+        _keep(run, first.name if len(fio) == 1 else f"{len(fio)} files of fio", folder)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _keep(run: ImportedRun, source: str, folder: Path) -> None:
+    path = folder / f"{_file_name(run.name)}.tkperf"
+    _write(run, source, path)
+    click.echo(path)
 
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip("._+-") or "imported"
 
 
-def _write(run: ImportedRun, file: Path, path: Path) -> None:
+def _write(run: ImportedRun, source: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = RunFileWriter(path)
     try:
-        writer(RunStarted(info=_info(run, file), tests=tuple(test.name for test in run.tests)))
+        writer(RunStarted(info=_info(run, source), tests=tuple(test.name for test in run.tests)))
         for warning in run.warnings:
             writer(Warned(warning=warning))
         for test in run.tests:
@@ -86,7 +109,7 @@ def _write(run: ImportedRun, file: Path, path: Path) -> None:
         writer.close()
 
 
-def _info(run: ImportedRun, file: Path) -> RunInfo:
+def _info(run: ImportedRun, source: str) -> RunInfo:
     """What TKperf kept; everything else is not known."""
     profile = apply_options(load_profile("tkperf-2.2"), step_s=run.step_s).as_plain_data()
     demand = profile["demand"]
@@ -98,10 +121,10 @@ def _info(run: ImportedRun, file: Path) -> RunInfo:
         suite="ssd",
         tkperf_version=f"{run.tool}, imported by tkperf {__version__}",
         fio_version=run.fio_version,
-        engine="as TKperf chose",
+        engine="not known",
         command_line=(run.command_line,) if run.command_line else (),
         started_utc=run.date or "",
-        profile_name="tkperf-2.2",
+        profile_name=run.profile_name,
         profile=msgspec.to_builtins(profile),
         options={},
         device={"model": None, "kind": "imported result", "write_cache_in_run": None},
@@ -111,7 +134,7 @@ def _info(run: ImportedRun, file: Path) -> RunInfo:
         device_description=run.description,
         feature_matrix=run.feature_matrix,
         notices=(
-            f"IMPORTED from {file.name}, written by {run.tool}, on {imported[:10]}: numbers are "
-            "that tool's; docs/tkperf-2.2.md lists its known faults",
+            f"IMPORTED from {source}, written by {run.tool}, on {imported[:10]}: numbers are "
+            "that tool's, purge and preconditioning are not known",
         ),
     )

@@ -69,6 +69,10 @@ def _print_section(section: SectionResult, console: Console) -> None:
         console.print("no round was finished")
     elif section.areas:
         _print_areas(section, console)
+    elif section.name.startswith("fio"):
+        console.print(_matrix(section, "IOPS", _iops, 1))
+        console.print(_matrix(section, "MB/s", _megabytes_per_s, 1))
+        console.print(_matrix(section, "mean latency in us", lambda cell: cell.latency_mean_us, 1))
     elif section.name.startswith("Throughput"):
         console.print(_matrix(section, "MB/s", lambda cell: cell.megabytes_per_s, 1))
     elif section.name == "Latency":

@@ -17,11 +17,12 @@ from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from tkperf.errors import UsageError
+from tkperf.importers.imported import ImportedRun, imported_test
 from tkperf.measurement import NO_IO, IoStats, Measurement
-from tkperf.phases import Outcome, SectionOutcome
+from tkperf.phases import SectionOutcome
 from tkperf.procedures.parts import mean_latency_us
 from tkperf.profiles import load_profile
-from tkperf.record import RunStatus, RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
+from tkperf.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.units import KIB, format_block_size
 from tkperf.workload import Access, Cell, Workload
@@ -36,24 +37,6 @@ TRACKED = Cell(0, 4 * KIB)
 UNKNOWN_IOS = 1_000_000
 # No rate or time is larger; NaN and infinity are none.
 LARGEST = 1e15
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedRun:
-    """What a file of another tool holds, in our records. Facts that it lacks are None."""
-
-    name: str
-    date: str | None
-    tool: str
-    fio_version: str | None
-    command_line: str | None
-    description: str | None
-    feature_matrix: str | None
-    host: dict[str, object]
-    demand: dict[str, object]
-    step_s: float
-    tests: tuple[TestRecord, ...]
-    warnings: tuple[RunWarning, ...]
 
 
 def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
@@ -86,6 +69,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         name=root.tag,
         date=header.text("testdate"),
         tool=f"TKperf {version}" if version else "TKperf",
+        profile_name="tkperf-2.2",
         fio_version=(first.text("fioversion") or "").strip() or None,
         command_line=header.text("cmdline"),
         description=header.text("devinfo"),
@@ -240,7 +224,7 @@ def _write_saturation(source: _Source) -> TestRecord:
         verdict=None,
         ended_because=f"{len(steps)} rounds in the imported file",
     )
-    return _test("writesat", steps, (), (ended,))
+    return imported_test("writesat", steps, (), (ended,))
 
 
 _PARSERS = {"iops": _iops, "lat": _latency, "tp": _throughput, "writesat": _write_saturation}
@@ -347,31 +331,13 @@ def _judged(
         VerdictRecord(section=section, number=verdict.rounds[-1], verdict=verdict)
         for verdict in verdicts
     )
-    return _test(test, steps, records, (ended,))
-
-
-def _test(
-    name: str,
-    steps: Sequence[StepRecord],
-    verdicts: tuple[VerdictRecord, ...],
-    sections: tuple[SectionOutcome, ...],
-) -> TestRecord:
-    return TestRecord(
-        name=name,
-        status=RunStatus.COMPLETE,
-        started_s=0.0,
-        ended_s=None,
-        outcome=Outcome(sections=sections),
-        purges=(),
-        steps=tuple(steps),
-        verdicts=verdicts,
-    )
+    return imported_test(test, steps, records, (ended,))
 
 
 def _merged(tests: Sequence[TestRecord]) -> TestRecord:
     """One test of several sections."""
     sections = [section for test in tests if test.outcome for section in test.outcome.sections]
-    return _test(
+    return imported_test(
         tests[0].name,
         [step for test in tests for step in test.steps],
         tuple(verdict for test in tests for verdict in test.verdicts),

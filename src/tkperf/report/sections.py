@@ -26,6 +26,8 @@ def build_section(test: TestResult, section: SectionResult, key: str) -> Section
         tables, figures = _areas(section, key)
     elif test.name == "lat":
         tables, figures = _latency(section, key)
+    elif test.name == "fio":
+        tables, figures = _of_fio(section, key)
     elif test.name == "tp":
         tables, figures = _throughput(section, key)
     else:
@@ -55,6 +57,19 @@ def _iops(section: SectionResult, key: str) -> Parts:
             *_window_chart(section, key),
             _chart_2d(section, key, value, "IOPS", "IOPS by block size and R/W mix"),
         ),
+    )
+
+
+def _of_fio(section: SectionResult, key: str) -> Parts:
+    """Imported results: rates and latencies, whatever workloads they were."""
+    tables, figures = _iops(section, key)
+    return (
+        (
+            *tables,
+            _matrix(section, "Average MB/s", lambda cell: cell.megabytes_per_s),
+            _matrix(section, "Average latency in us", lambda cell: cell.latency_mean_us),
+        ),
+        figures,
     )
 
 
