@@ -96,6 +96,11 @@ def test_chromium_draws_every_chart_without_an_error(result: RunResult, tmp_path
             " === document.querySelectorAll('figure').length"
         )
         figures = page.locator("figure").count()
+        # A click in the legend fades the other curves.
+        faded = "document.querySelectorAll('#iops0convergence path[opacity=\"0.1\"]').length"
+        assert page.evaluate(faded) == 0
+        page.locator("#iops0convergence .role-legend-symbol path").first.click()
+        page.wait_for_function(f"{faded} > 0")
         empty = page.evaluate(
             "[...document.querySelectorAll('figure .chart svg.marks')]"
             ".filter(svg => svg.querySelectorAll('path').length < 3).length"

@@ -2,7 +2,7 @@
 
 Pure: results in, plain dicts out. Axes name their units. Colours are distinguishable with the
 common colour-vision deficiencies (Okabe and Ito's palette,
-then two of Paul Tol's).
+brown in the place of black, which a dark page would hide, then two of Paul Tol's).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PALETTE = [
     "#CC79A7",
     "#E69F00",
     "#56B4E9",
-    "#000000",
+    "#8C564B",
     "#999999",
     "#882255",
     "#44AA99",
@@ -266,11 +266,18 @@ def build_chart(
         "mark": mark,
         "encoding": encoding,
     }
+    params: list[Row] = []
+    x = encoding["x"]
+    if isinstance(x, dict) and x["type"] == "quantitative":
+        # A long run has more points than pixels: the wheel zooms along time.
+        interval = {"type": "interval", "encodings": ["x"]}
+        params.append({"name": "zoom", "select": interval, "bind": "scales"})
     if "color" in encoding:
-        spec["params"] = [
-            {"name": "shown", "select": {"type": "point", "fields": ["series"]}, "bind": "legend"}
-        ]
+        point = {"type": "point", "fields": ["series"]}
+        params.append({"name": "shown", "select": point, "bind": "legend"})
         encoding["opacity"] = {"condition": {"param": "shown", "value": 1}, "value": 0.1}
+    if params:
+        spec["params"] = params
     return spec
 
 

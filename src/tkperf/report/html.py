@@ -14,8 +14,16 @@ from tkperf.report.parts import ReportView
 from tkperf.report.view import build_view
 
 _DRAW = """
+const ink = "#d0d7de", line = "#3d444d";
+const dark = matchMedia("(prefers-color-scheme: dark)").matches && {
+  background: "transparent",
+  title: { color: ink },
+  axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line },
+  legend: { labelColor: ink, titleColor: ink },
+};
 for (const figure of document.querySelectorAll("figure[data-chart]")) {
   const spec = JSON.parse(figure.querySelector("script").textContent);
+  Object.assign(spec.config, dark || {});
   vegaEmbed(figure.querySelector(".chart"), spec, {
     actions: { export: true, source: false, compiled: false, editor: false },
     renderer: "svg",
