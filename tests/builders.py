@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import strategies as st
 
+from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
@@ -15,7 +16,9 @@ from tkperf.measurement import IoStats
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
 from tkperf.record import PurgeResult, RunInfo
-from tkperf.runfile.reader import read_run
+from tkperf.report.parts import ReportView
+from tkperf.report.view import build_view
+from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 
@@ -82,7 +85,7 @@ class FreeTarget:
 def simulate(
     folder: Path, info: RunInfo, preset: str = "sata-ssd", profile: str = "quick"
 ) -> RunResult:
-    """A run on a simulated drive."""
+    """A run on a simulated drive, in ``run.tkperf``."""
     engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")
     execute(
@@ -98,3 +101,12 @@ def simulate(
     )
     writer.close()
     return analyse(read_run(folder / "run.tkperf"))
+
+
+def view_of(path: Path) -> ReportView:
+    """The report of a run file as data, with what lies behind its cells."""
+    with RunFile(path) as run_file:
+        record = run_file.record()
+        result = analyse(record)
+        seconds = {test.name: run_file.seconds(test.name) for test in record.tests}
+    return build_view(result, details=build_details(result, record, seconds))

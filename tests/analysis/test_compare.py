@@ -108,6 +108,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     """The overview adds up to all rows; each bar is an entry."""
     both = compare([slow, fast])
     view = build_comparison_view(both)
+    assert view.overview is not None
     counted = sum(int(count) for row in view.overview.rows for count in row[2:])
     assert counted == sum(row.entries[1].ratio is not None for row in both.rows)
     bars = [

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import run_info, simulate
+import tkperf
+from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult
-from tkperf.report.pdf import render_pdf
+from tkperf.report.pdf import render_run_pdf
 
 HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
 DEVICE = {
@@ -22,27 +23,42 @@ DEVICE = {
 
 
 @pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
-    info = run_info(device=DEVICE, notices=("SIMULATED: a model",))
-    return simulate(tmp_path_factory.mktemp("run"), info)
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info(device=DEVICE, notices=("SIMULATED: a model",)))
+    return folder / "run.tkperf"
 
 
 @pytest.fixture(scope="module")
-def pages(result: RunResult, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def result(run_file: Path) -> RunResult:
+    return tkperf.load(run_file)
+
+
+@pytest.fixture(scope="module")
+def printed(run_file: Path) -> bytes:
+    return render_pdf(run_file)
+
+
+def render_pdf(run_file: Path) -> bytes:
+    return render_run_pdf(view_of(run_file), tkperf.load(run_file))
+
+
+@pytest.fixture(scope="module")
+def pages(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The text of each page."""
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils)")
     path = tmp_path_factory.mktemp("pdf") / "report.pdf"
-    path.write_bytes(render_pdf(result))
+    path.write_bytes(printed)
     done = subprocess.run(
         ["pdftotext", "-layout", path, "-"], capture_output=True, check=True, text=True
     )
     return done.stdout.split("\f")[:-1]
 
 
-def test_the_same_run_gives_the_same_bytes(result: RunResult) -> None:
+def test_the_same_run_gives_the_same_bytes(run_file: Path, printed: bytes) -> None:
     """No clock, no chance, no machine in it."""
-    assert render_pdf(result) == render_pdf(result)
+    assert render_pdf(run_file) == printed
 
 
 def test_every_page_says_what_it_is(pages: list[str]) -> None:
@@ -85,15 +101,16 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     info = run_info(
         name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE
     )
-    assert render_pdf(simulate(tmp_path, info)).startswith(b"%PDF")
+    simulate(tmp_path, info)
+    assert render_pdf(tmp_path / "run.tkperf").startswith(b"%PDF")
 
 
-def test_fonts_are_embedded(result: RunResult, tmp_path: Path) -> None:
+def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
     """It prints the same everywhere."""
     if shutil.which("pdffonts") is None:
         pytest.skip("needs pdffonts (poppler-utils)")
     path = tmp_path / "report.pdf"
-    path.write_bytes(render_pdf(result))
+    path.write_bytes(printed)
     listed = subprocess.run(["pdffonts", path], capture_output=True, check=True, text=True)
     fonts = listed.stdout.splitlines()[2:]
     assert fonts

@@ -6,10 +6,11 @@ import math
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -43,6 +44,7 @@ from tkperf.runfile import reader, schema
 from tkperf.runfile.encoding import coarsen
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
+from tkperf.seconds import Seconds
 from tkperf.steady_state import judge
 from tkperf.workload import Access, Workload
 
@@ -241,6 +243,27 @@ def test_samples_and_output_of_a_step_are_read_back(
         assert run_file.engine_output("iops", found) == step.engine_output
         kept = tuple(coarse(sample) for sample in step.measurement.samples)
         assert run_file.samples("iops", found) == kept
+        (columns,) = run_file.seconds("iops")
+    assert_same(columns, kept)
+
+
+def assert_same(columns: Seconds, samples: tuple[Sample, ...]) -> None:
+    """The columns say what the samples say, NaN for None."""
+
+    def us(values_ns: Iterable[float | None]) -> list[float]:
+        return [math.nan if value is None else value / 1000 for value in values_ns]
+
+    both = [sample.both for sample in samples]
+    expected: dict[str, list[float]] = {
+        "start_s": [sample.start_s for sample in samples],
+        "duration_s": [sample.duration_s for sample in samples],
+        "iops": [sample.iops for sample in samples],
+        "megabytes_per_s": [sample.bytes_per_s / 1e6 for sample in samples],
+        "latency_mean_us": us(stats.latency_mean_ns for stats in both),
+        "latency_max_us": us(stats.latency_max_ns for stats in both),
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(getattr(columns, name), values, rtol=1e-12, err_msg=name)
 
 
 @given(latencies=latency_lists)

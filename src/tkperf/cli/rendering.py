@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tkperf.analysis.claims import Finding
 from tkperf.analysis.compare import Comparison
+from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import RunResult
 from tkperf.errors import UsageError
 
 
-def render_run_html(result: RunResult, findings: tuple[Finding, ...]) -> str:
-    """Raises UsageError if the packages for reports are missing; so do all below."""
-    with _packages():
-        from tkperf.report.html import render_html  # noqa: PLC0415
-    return render_html(result, findings)
+def render_run(
+    result: RunResult,
+    findings: tuple[Finding, ...],
+    details: Sequence[CellDetail],
+    *,
+    html: bool,
+    pdf: bool,
+) -> tuple[str | None, bytes | None]:
+    """The HTML and the PDF of a run, None where not asked for.
 
-
-def render_run_pdf(result: RunResult, findings: tuple[Finding, ...]) -> bytes:
+    Raises:
+        UsageError: the packages for reports are missing; so do all below.
+    """
     with _packages():
-        from tkperf.report.pdf import render_pdf  # noqa: PLC0415
-    return render_pdf(result, findings)
+        from tkperf.report.html import render_view  # noqa: PLC0415
+        from tkperf.report.pdf import render_run_pdf  # noqa: PLC0415
+        from tkperf.report.view import build_view  # noqa: PLC0415
+    view = build_view(result, findings, details)
+    return (
+        render_view(view) if html else None,
+        render_run_pdf(view, result) if pdf else None,
+    )
 
 
 def render_comparison_html(comparison: Comparison) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tkperf.analysis.details import CellDetail, build_details
 from tkperf.analysis.export_csv import render_samples, render_tables
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
@@ -13,7 +14,7 @@ from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import analyse
 from tkperf.cli.check import read_and_check
 from tkperf.cli.output import write_output
-from tkperf.cli.rendering import render_run_html, render_run_pdf
+from tkperf.cli.rendering import render_run
 from tkperf.runfile.reader import RunFile
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -80,6 +81,13 @@ def report(
                 write_output(csv_folder / name, text)
             steps = ((test.name, step) for test in record.tests for step in test.steps)
             write_output(csv_folder / "samples.csv", render_samples(result, steps, opened.samples))
+        others = (csv_folder, json_file, xml_file, markdown_file, pdf_file)
+        if html is None and not any(others):
+            html = run_file.with_suffix(".html")
+        details: tuple[CellDetail, ...] = ()
+        if html or pdf_file:
+            seconds = {test.name: opened.seconds(test.name) for test in record.tests}
+            details = build_details(result, record, seconds)
     findings = () if claims_file is None else read_and_check(claims_file, result)
     if json_file is not None:
         write_output(json_file, (render_json(result), "\n"))
@@ -87,8 +95,11 @@ def report(
         write_output(xml_file, (render_tkperf_xml(result),))
     if markdown_file is not None:
         write_output(markdown_file, (render_markdown(result),))
-    if pdf_file is not None:
-        write_output(pdf_file, render_run_pdf(result, findings))
-    others = (pdf_file, csv_folder, json_file, xml_file, markdown_file)
-    if html is not None or not any(others):
-        write_output(html or run_file.with_suffix(".html"), render_run_html(result, findings))
+    if html or pdf_file:
+        page, printed = render_run(
+            result, findings, details, html=html is not None, pdf=pdf_file is not None
+        )
+        if pdf_file is not None and printed is not None:
+            write_output(pdf_file, printed)
+        if html is not None and page is not None:
+            write_output(html, page)

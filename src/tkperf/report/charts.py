@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from tkperf.analysis.results import CellResult, RoundResult, SectionResult
+from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_block_size_kib, format_mix
 
@@ -29,6 +30,9 @@ PALETTE = [
     "#882255",
     "#44AA99",
 ]
+
+# Fields that hold measured numbers, in every chart.
+MEASURED = {"value", "low", "high", "x", "us", "lower", "upper", "count", "share", "beyond"}
 
 
 def convergence(
@@ -160,34 +164,43 @@ def measurement_2d(
     )
 
 
-def stream_over_time(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """What a stream is drawn over: ``at`` places a slice; its unit depends on how long it takes."""
+
+    title: str
+    at: Callable[[SliceResult], float]
+
+
+TIME = Over(title="Time", at=lambda each: each.start_s + each.duration_s / 2)
+TOTAL_WRITTEN = Over(title="Total written (GB)", at=lambda each: each.total_written_bytes / 1e9)
+
+
+def drive_fills(capacity_bytes: float) -> Over:
+    """The amount written in multiples of the capacity."""
+    return Over(title="Drive fills", at=lambda each: each.total_written_bytes / capacity_bytes)
+
+
+def stream(
     section: SectionResult,
     *,
     title: str,
     series: Sequence[tuple[str, Callable[[CellResult], float | None]]],
     quantity: str,
+    over: Over = TIME,
     log: bool = False,
-    over_bytes: bool = False,
 ) -> Spec:
-    """Values of a stream's slices over time, or over the amount written."""
-    total_s = section.slices[-1].start_s + section.slices[-1].duration_s
-    unit, unit_s = (
-        ("h", 3600.0) if total_s > 7200 else ("min", 60.0) if total_s > 300 else ("s", 1.0)
-    )
+    """Values of a stream's slices over time, or over what was written."""
+    unit, unit_s, x_title = "", 1.0, over.title
+    if over is TIME:
+        unit, unit_s = find_time_unit(section.slices[-1].start_s + section.slices[-1].duration_s)
+        x_title = f"{over.title} ({unit})"
     rows: list[Row] = [
-        {
-            "x": (
-                each.total_written_bytes / 1e9
-                if over_bytes
-                else (each.start_s + each.duration_s / 2) / unit_s
-            ),
-            "value": value(each.values),
-            "series": name,
-        }
+        {"x": over.at(each) / unit_s, "value": value(each.values), "series": name}
         for each in section.slices
         for name, value in series
+        if value(each.values) is not None
     ]
-    x_title = "Total written (GB)" if over_bytes else f"Time ({unit})"
     encoding: dict[str, object] = {
         "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
         "y": quantity_axis("value", quantity, log=log and _positive(rows)),
@@ -196,65 +209,47 @@ def stream_over_time(
     if len(series) > 1:
         encoding["color"] = colour(None)
     return build_chart(
-        title, rows, encoding, mark={"type": "line", "point": len(section.slices) <= 60}
+        title,
+        rows,
+        encoding,
+        mark={"type": "line", "color": PALETTE[0], "point": len(section.slices) <= 60},
     )
 
 
-def response_time_histogram(section: SectionResult, title: str) -> Spec:
-    """I/Os by response time (log) with the share of I/Os that took no longer."""
-    total = sum(count for _, _, count in section.histogram_us)
-    rows, seen = [], 0
-    for lower_us, upper_us, count in section.histogram_us:
-        seen += count
-        rows.append(
-            {"lower": lower_us, "upper": upper_us, "count": count, "share": 100 * seen / total}
-        )
-    x = {
-        "field": "lower",
-        "type": "quantitative",
-        "title": "Response time (us)",
-        "scale": {"type": "log", "nice": False},
-    }
-    return {
-        **build_frame(title),
-        "data": {"values": rows},
-        "layer": [
-            {
-                "mark": {"type": "bar", "color": PALETTE[0]},
-                "encoding": {
-                    "x": x,
-                    "x2": {"field": "upper"},
-                    "y": {
-                        "field": "count",
-                        "type": "quantitative",
-                        "title": "I/Os",
-                        "scale": {"type": "symlog", "domainMin": 0},
-                        "axis": {"values": [10**power for power in range(10)], "format": ",d"},
-                    },
-                    "y2": {"datum": 0},
-                    "tooltip": tooltip(
-                        ("lower", "from us"),
-                        ("upper", "to us"),
-                        ("count", "I/Os"),
-                        ("share", "I/Os up to here (%)"),
-                    ),
-                },
-            },
-            {
-                "mark": {"type": "line", "color": PALETTE[1]},
-                "encoding": {
-                    "x": {**x, "field": "upper"},
-                    "y": {
-                        "field": "share",
-                        "type": "quantitative",
-                        "title": "I/Os that took no longer (%)",
-                        "scale": {"domain": [0, 100]},
-                    },
-                },
-            },
-        ],
-        "resolve": {"scale": {"y": "independent"}},
-    }
+def find_time_unit(total_s: float) -> tuple[str, float]:
+    """The unit that suits a length of time, and its seconds."""
+    if total_s > 7200:
+        return "h", 3600.0
+    return ("min", 60.0) if total_s > 300 else ("s", 1.0)
+
+
+def throughput_bars(cells: Sequence[CellResult], *, title: str) -> Spec:
+    """Reads and writes of each block size beside each other."""
+    rows: list[Row] = [
+        {
+            "size": format_block_size_kib(cell.block_size_bytes),
+            "value": cell.megabytes_per_s,
+            "series": "read" if cell.read_percent == 100 else "write",
+        }
+        for cell in cells
+        if cell.read_percent in (0, 100)
+    ]
+    order = [
+        format_block_size_kib(size) for size in sorted({cell.block_size_bytes for cell in cells})
+    ]
+    return build_chart(
+        title,
+        rows,
+        {
+            "x": {"field": "size", "type": "ordinal", "title": "Block size (KiB)", "sort": order,
+                  "axis": {"labelAngle": 0}},
+            "xOffset": {"field": "series"},
+            "y": quantity_axis("value", "MB/s", log=False),
+            "color": colour(None),
+            "tooltip": tooltip(("series", "Direction"), ("size", "KiB"), ("value", "MB/s")),
+        },
+        mark={"type": "bar"},
+    )  # fmt: skip
 
 
 def build_chart(
@@ -282,6 +277,7 @@ def build_chart(
 
 
 def build_frame(title: str) -> Spec:
+    """What every chart has."""
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
         "title": {"text": title, "anchor": "start"},
@@ -292,7 +288,8 @@ def build_frame(title: str) -> Spec:
 
 
 def quantity_axis(field: str, title: str, *, log: bool) -> dict[str, object]:
-    scale = {"type": "log"} if log else {"zero": True}
+    scale: dict[str, object] = {"type": "log"} if log else {"zero": True}
+    scale["nice"] = True  # also where zooming along x would switch it off
     return {"field": field, "type": "quantitative", "title": title, "scale": scale}
 
 
@@ -307,7 +304,12 @@ def colour(title: str | None) -> dict[str, object]:
 
 
 def tooltip(*fields: tuple[str, str]) -> list[dict[str, object]]:
-    return [{"field": field, "title": title} for field, title in fields]
+    """What is told of a point: fields with their titles, measured numbers to six digits."""
+    number: dict[str, object] = {"type": "quantitative", "format": ",.6~r"}
+    return [
+        {"field": field, "title": title, **(number if field in MEASURED else {})}
+        for field, title in fields
+    ]
 
 
 def series_name(cell: CellResult, *, many_mixes: bool) -> str:
@@ -319,8 +321,3 @@ def _positive(rows: Sequence[Row]) -> bool:
     """Whether a log axis can show all values."""
     values = [row["value"] for row in rows if isinstance(row["value"], int | float)]
     return bool(values) and all(value > 0 and math.isfinite(value) for value in values)
-
-
-def rounds_of(section: SectionResult) -> tuple[RoundResult, ...]:
-    """Only whole rounds can be compared."""
-    return tuple(each for each in section.rounds if each.complete)

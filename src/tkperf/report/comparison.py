@@ -20,6 +20,7 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
         banners=_banners(comparison),
         warnings=comparison.warnings,
         disclosure=(("Runs", _runs(comparison)),),
+        cards=(),
         overview=_overview(comparison),
         tests=tuple(
             TestView(

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+from contextlib import suppress
 from functools import cache
+from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
 
+import msgspec
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from tkperf.analysis.claims import Finding
-from tkperf.analysis.results import RunResult
 from tkperf.report.parts import ReportView
-from tkperf.report.view import build_view
 
-_DRAW = """
-const ink = "#d0d7de", line = "#3d444d";
-const dark = matchMedia("(prefers-color-scheme: dark)").matches && {
-  background: "transparent",
-  title: { color: ink },
-  axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line },
-  legend: { labelColor: ink, titleColor: ink },
-};
-for (const figure of document.querySelectorAll("figure[data-chart]")) {
-  const spec = JSON.parse(figure.querySelector("script").textContent);
-  Object.assign(spec.config, dark || {});
-  vegaEmbed(figure.querySelector(".chart"), spec, {
-    actions: { export: true, source: false, compiled: false, editor: false },
-    renderer: "svg",
-  });
-}
-"""
-
-
-def render_html(result: RunResult, findings: tuple[Finding, ...] = ()) -> str:
-    """The report of a run as one page, with claims checked against it."""
-    return render_view(build_view(result, findings))
+# A cached file that lacks it was cut short.
+_END_OF_BUNDLE = "\n/* end of Vega */\n"
 
 
 def render_view(view: ReportView) -> str:
@@ -47,6 +31,9 @@ def render_view(view: ReportView) -> str:
         lstrip_blocks=True,
     )
     environment.filters["script_json"] = _script_json
+    environment.filters["cells_json"] = lambda cells: _script_json(
+        {cell.key: msgspec.to_builtins(cell) for cell in cells}
+    )
     template = environment.get_template("report.html.j2")
     return template.render(report=view, script=_chart_script())
 
@@ -59,6 +46,26 @@ def _script_json(value: object) -> str:
 @cache
 def _chart_script() -> str:
     """Vega, Vega-Lite and the drawing code in one script."""
-    # The bundle makes vegaEmbed global; it is the code that came with the package, no download.
-    script: str = vl_convert.javascript_bundle() + _DRAW  # type: ignore[call-arg]  # the stub is too strict
-    return script.replace("</script", "<\\/script")
+    drawing = (resources.files("tkperf.report") / "templates/report.js").read_text("utf-8")
+    return (_vega_bundle() + drawing).replace("</script", "<\\/script")
+
+
+def _vega_bundle() -> str:
+    """The libraries as they came with vl-convert; no download.
+
+    Putting them together takes a second, so the result is kept in the user's cache folder. Reports
+    are as well made without one.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tkperf"
+    kept = folder / f"vega-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        bundle = kept.read_text("utf-8")
+        if bundle.endswith(_END_OF_BUNDLE):
+            return bundle
+    bundle = vl_convert.javascript_bundle() + _END_OF_BUNDLE  # type: ignore[call-arg]  # the stub is too strict
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=folder, encoding="utf-8", delete=False) as file:
+            file.write(bundle)
+        Path(file.name).replace(kept)
+    return bundle

@@ -1,29 +1,59 @@
-"""The parts a report is made of, as plain data; a template renders them."""
+"""The parts a report is made of, as plain data; templates render them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tkperf.report import charts
+from tkperf.report.charts import Spec
+
+Facts = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableView:
-    """A table; ``cells`` hold text, ``marks`` are footnotes below."""
+    """A table of texts; ``notes`` are footnotes below.
+
+    ``links`` has, for each row, the key of the ``CellView`` behind each cell but the first, or "".
+    """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
+    links: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartView:
-    """A chart; ``key`` is unique in the report, ``text`` says in words what it shows."""
+    """A chart; ``key`` is unique in the report, ``text`` says in words what it shows.
+
+    ``cell`` is the key of the ``CellView`` whose seconds it draws, so that zooming in shows more.
+    """
 
     key: str
     text: str
-    spec: charts.Spec
+    spec: Spec
+    cell: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellView:
+    """What a click on a cell opens: its numbers, every second, its histogram, its fio job.
+
+    ``seconds`` and ``buckets`` are columns of numbers by name, each packed by ``pack``.
+    """
+
+    key: str
+    title: str
+    facts: Facts
+    rate: str
+    seconds: dict[str, str]
+    buckets: dict[str, str]
+    marks: tuple[dict[str, object], ...]
+    window: tuple[dict[str, object], ...]
+    parts: tuple[dict[str, object], ...]
+    rounds: TableView | None
+    job: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,23 +69,44 @@ class SectionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestView:
+    """A test: its procedure in words and as pseudo code, its sections, charts over all of them."""
+
     __test__ = False
 
     key: str
     title: str
-    facts: tuple[tuple[str, str], ...]
+    facts: Facts
     sections: tuple[SectionView, ...]
+    procedure: str = ""
+    charts: tuple[ChartView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardView:
+    """A section at a glance: its state and its most telling numbers; ``figures`` are name, value."""
+
+    key: str
+    title: str
+    state: str
+    summary: str
+    figures: Facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportView:
-    """The whole report. ``banners`` stand on top of every page; ``claims`` is None without any."""
+    """The whole report. ``banners`` stand on top of every page; ``claims`` is None without any.
+
+    ``cell_charts`` are the charts that a ``CellView`` is drawn with, by name, without data.
+    """
 
     title: str
     subtitle: str
     banners: tuple[str, ...]
     warnings: tuple[str, ...]
-    disclosure: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    overview: TableView
+    disclosure: tuple[tuple[str, Facts], ...]
+    cards: tuple[CardView, ...]
     tests: tuple[TestView, ...]
+    overview: TableView | None = None
     claims: TableView | None = None
+    cells: tuple[CellView, ...] = ()
+    cell_charts: dict[str, Spec] | None = None

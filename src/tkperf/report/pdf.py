@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from importlib import resources
 
 import msgspec
 import typst
 import vl_convert
 
-from tkperf.analysis.claims import Finding
 from tkperf.analysis.results import RunResult
+from tkperf.report.charts import Spec
 from tkperf.report.disclosure import Facts, build_page_header
 from tkperf.report.parts import ReportView
-from tkperf.report.view import build_view
 
 # In pixels of Vega; scaled to the width of the page, so they set the size of the text, too.
-CHART_WIDTH, CHART_HEIGHT = 600, 230
+CHART_WIDTH = 600
+CHART_SCALE = 190 / 300  # what a chart is lower in print than on the screen: three fill a page
 
 
-def render_pdf(result: RunResult, findings: tuple[Finding, ...] = ()) -> bytes:
-    """The PDF of a run, fonts embedded, with claims checked against it."""
+def render_run_pdf(view: ReportView, result: RunResult) -> bytes:
+    """The PDF of a run's view, fonts embedded."""
     return render_view_pdf(
-        build_view(result, findings),
+        view,
         header=build_page_header(result),
         footer=f"tkperf {result.info.tkperf_version}, run {result.info.name}",
     )
@@ -40,20 +41,29 @@ def render_view_pdf(view: ReportView, *, header: Facts, footer: str) -> bytes:
         header: what stands on top of every page.
         footer: what stands at the bottom of every page.
     """
-    report = msgspec.to_builtins(view)
+    report = msgspec.to_builtins(replace(view, cells=(), cell_charts=None))
     report["header"], report["footer"] = header, footer
     report["disclosure"] = [
         {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
     ]
-    for section in (section for test in report["tests"] for section in test["sections"]):
-        for chart in section["charts"]:
-            spec = chart.pop("spec") | {"width": CHART_WIDTH, "height": CHART_HEIGHT}
-            chart["svg"] = vl_convert.vegalite_to_svg(spec)
+    for test in report["tests"]:
+        for part in (test, *test["sections"]):
+            for chart in part["charts"]:
+                chart["svg"] = _draw(chart.pop("spec"))
     template = resources.files("tkperf.report") / "templates/report.typ"
     page: bytes = typst.compile(
         template.read_bytes(), sys_inputs={"report": json.dumps(_clean(report))}
     )
     return page
+
+
+def _draw(spec: Spec) -> str:
+    height = spec["height"]
+    assert isinstance(height, int)
+    svg: str = vl_convert.vegalite_to_svg(
+        spec | {"width": CHART_WIDTH, "height": round(height * CHART_SCALE)}
+    )
+    return svg
 
 
 def _clean(value: object) -> object:

@@ -1,15 +1,21 @@
-"""A run's results as a report: overview, disclosure, tests. Pure; html.py renders it."""
+"""A run's results as a report: overview, disclosure, tests. Pure; html.py and pdf.py render it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tkperf.analysis.claims import Finding
-from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.analysis.details import CellDetail
+from tkperf.analysis.results import RunResult, TestResult
+from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.disclosure import build_disclosure
+from tkperf.report.overview import build_card
 from tkperf.report.parts import ReportView, TableView, TestView
-from tkperf.report.sections import build_section
+from tkperf.report.procedure_text import describe_procedure
+from tkperf.report.section_parts import Subject
+from tkperf.report.sections import build_section, build_test_charts
 from tkperf.report.wording import (
     NOT_MEASURED,
-    describe_state,
     format_gap,
     format_known_capacity,
     format_number,
@@ -17,22 +23,43 @@ from tkperf.report.wording import (
 from tkperf.units import format_capacity, format_duration
 
 
-def build_view(result: RunResult, findings: tuple[Finding, ...] = ()) -> ReportView:
-    """Everything the report of a run says; ``findings`` are claims checked against it."""
+def build_view(
+    result: RunResult,
+    findings: tuple[Finding, ...] = (),
+    details: Sequence[CellDetail] = (),
+) -> ReportView:
+    """Everything the report of a run says.
+
+    Args:
+        findings: claims that were checked against it.
+        details: what lies behind the cells; without, none can be opened.
+    """
     banners = list(result.info.notices)
     if result.status.value != "complete":
         banners.insert(
             0, f"RUN {result.status.value.upper()}: {result.ended_because or 'going on'}"
         )
+    subjects = {test.name: _subjects(test, details) for test in result.tests}
     return ReportView(
         title=result.info.name,
         subtitle=_device_line(result),
         banners=tuple(banners),
         warnings=tuple(warning.text for warning in result.warnings),
         disclosure=build_disclosure(result),
-        overview=_overview(result),
-        tests=tuple(_test(test) for test in result.tests),
+        cards=tuple(
+            build_card(test, subject.section, subject.key)
+            for test in result.tests
+            for subject in subjects[test.name]
+        ),
+        tests=tuple(_test(result, test, subjects[test.name]) for test in result.tests),
         claims=_claims(findings) if findings else None,
+        cells=tuple(
+            build_cell(subject, detail)
+            for each in subjects.values()
+            for subject in each
+            for detail in subject.details.values()
+        ),
+        cell_charts=build_cell_charts() if details else None,
     )
 
 
@@ -66,41 +93,7 @@ def _device_line(result: RunResult) -> str:
     return ", ".join(str(word) for word in words if word)
 
 
-def _overview(result: RunResult) -> TableView:
-    rows = []
-    for test in result.tests:
-        for section in test.sections:
-            rows.append(
-                (section.name, describe_state(section), section.ended_because, _headline(section))
-            )
-    return TableView(
-        title="Overview",
-        columns=("Test", "Steady state", "Ended", "Headline"),
-        rows=tuple(rows),
-    )
-
-
-def _headline(section: SectionResult) -> str:
-    verdict = section.verdict
-    if section.slices:
-        last = section.slices[-1].values
-        return (
-            f"last slice: {format_number(last.iops, 0)} IOPS, mean "
-            f"{format_number(last.latency_mean_us, 1)} us"
-        )
-    if section.areas and section.cells:
-        best = section.cells[0]
-        if section.name.startswith("Throughput"):
-            value = f"{format_number(best.megabytes_per_s, 1)} MB/s"
-        else:
-            value = f"{format_number(best.iops, 1)} IOPS"
-        return f"{best.cell}: {value}, mean of {section.areas} areas"
-    if verdict is None:
-        return NOT_MEASURED
-    return f"{verdict.tracking}: {verdict.average:,.1f} {verdict.unit}"
-
-
-def _test(test: TestResult) -> TestView:
+def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) -> TestView:
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
@@ -112,12 +105,28 @@ def _test(test: TestResult) -> TestView:
         facts.append(
             ("Longest gap between steps of a round", f"{format_gap(gap)} by tkperf's clock")
         )
+    capacity_bytes = result.info.active_range_length_bytes
     return TestView(
         key=test.name,
         title=test.title,
         facts=tuple(facts),
-        sections=tuple(
-            build_section(test, section, f"{test.name}{number}")
-            for number, section in enumerate(test.sections)
-        ),
+        procedure=describe_procedure(result.info, test.name),
+        sections=tuple(build_section(subject, capacity_bytes) for subject in subjects),
+        charts=build_test_charts(test),
+    )
+
+
+def _subjects(test: TestResult, details: Sequence[CellDetail]) -> tuple[Subject, ...]:
+    return tuple(
+        Subject(
+            test=test.name,
+            section=section,
+            key=f"{test.name}{number}",
+            details={
+                detail.cell: detail
+                for detail in details
+                if (detail.test, detail.section) == (test.name, section.name)
+            },
+        )
+        for number, section in enumerate(test.sections)
     )

@@ -22,6 +22,7 @@ from tkperf.histogram import (
     bucket_of_ns,
 )
 from tkperf.measurement import NO_IO, IoStats, Sample
+from tkperf.seconds import Seconds
 
 # Measured on per-second histograms: LZMA with these settings beats zlib and bz2.
 _FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
@@ -56,6 +57,11 @@ def coarsen(histogram: Histogram) -> Histogram:
     return Histogram.from_dense(dense)
 
 
+_NO_DETAILS = "the run file lacks the details of samples it holds"
+_ENDS_EARLY = "the run file holds a histogram that ends early"
+_LONGEST_NUMBER_BYTES = 9  # 63 bits
+
+
 class _Numbers:
     """Takes numbers and tables from an unpacked blob, in the order in which they were put in."""
 
@@ -75,8 +81,22 @@ class _Numbers:
                 return number
             shift += 7
 
-    def many(self, count: int) -> list[int]:
-        return [self.one() for _ in range(count)]
+    def many(self, count: int) -> IntArray:
+        """Numbers one after the other, all at once: there are many in a day's samples."""
+        if not count:
+            return np.empty(0, dtype=np.int64)
+        piece = np.frombuffer(self._data, dtype=np.uint8)[self._at : self._at + 10 * count]
+        ends = np.flatnonzero(piece < 0x80)[:count]
+        if ends.size < count:
+            raise RunFileError(_ENDS_EARLY)
+        piece = piece[: ends[-1] + 1]
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        place = np.arange(piece.size) - np.repeat(starts, np.diff(ends, prepend=-1))
+        if place.max() > _LONGEST_NUMBER_BYTES - 1:
+            raise RunFileError("the run file holds a number that is too large")
+        self._at += piece.size
+        bits = (piece & 0x7F).astype(np.int64) << (7 * place)
+        return np.add.reduceat(bits, starts)
 
     def table(self, rows: int, columns: int) -> IntArray:
         """Byte planes, the lowest first: rows x columns numbers."""
@@ -89,9 +109,12 @@ class _Numbers:
     def _take(self, size: int) -> bytes:
         piece = self._data[self._at : self._at + size]
         if len(piece) < size:
-            raise RunFileError("the run file holds a histogram that ends early")
+            raise RunFileError(_ENDS_EARLY)
         self._at += size
         return piece
+
+    def skip_table(self, rows: int, columns: int) -> None:
+        self._take(self.one() * rows * columns)
 
 
 def encode_histogram(histogram: Histogram) -> bytes | None:
@@ -165,7 +188,7 @@ def decode_samples(rows: Sequence[SampleRow], details: bytes | None) -> tuple[Sa
     if not rows:
         return ()
     if details is None:
-        raise RunFileError("the run file lacks the details of samples it holds")
+        raise RunFileError(_NO_DETAILS)
     numbers = _Numbers(details)
     sides = [
         _decode_side([row[2 + 3 * side : 5 + 3 * side] for row in rows], numbers) for side in (0, 1)
@@ -180,8 +203,8 @@ def _decode_side(columns: Sequence[Sequence[int | None]], numbers: _Numbers) -> 
     size = len(columns)
     filled = _take_indices(numbers)
     table = numbers.table(size, filled.size)
-    trailing = _unzigzag(np.array(numbers.many(size), dtype=np.int64)).tolist()
-    minima, maxima = numbers.many(size), numbers.many(size)
+    trailing = _unzigzag(numbers.many(size)).tolist()
+    minima, maxima = numbers.many(size).tolist(), numbers.many(size).tolist()
     side = []
     for row, (ios, bytes_, latency_sum_ns) in enumerate(columns):
         kept = np.flatnonzero(table[row])
@@ -197,6 +220,41 @@ def _decode_side(columns: Sequence[Sequence[int | None]], numbers: _Numbers) -> 
             )
         )
     return side
+
+
+def decode_seconds(rows: Sequence[SampleRow], details: bytes | None) -> Seconds:
+    """The samples of a step as columns, from its rows in order and its details.
+
+    Raises:
+        RunFileError, ValueError: the details are damaged or do not fit the rows.
+    """
+    if not rows:
+        return Seconds()
+    if details is None:
+        raise RunFileError(_NO_DETAILS)
+    numbers = _Numbers(details)
+    # NULL, as a direction without I/O has, becomes NaN.
+    table = np.array(rows, dtype=np.float64)
+    start_s, duration_s = table[:, 0] / 1e6, table[:, 1] / 1e6
+    ios, bytes_, sum_ns = (
+        np.nan_to_num(table[:, n]) + np.nan_to_num(table[:, n + 3]) for n in (2, 3, 4)
+    )
+    latency_ios, highest = ios, np.zeros(len(rows), dtype=np.int64)
+    for _ in ("read", "write"):
+        filled = _take_indices(numbers)
+        numbers.skip_table(len(rows), filled.size)
+        latency_ios = latency_ios - _unzigzag(numbers.many(len(rows)))
+        numbers.many(len(rows))  # minima
+        highest = np.maximum(highest, numbers.many(len(rows)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Seconds(
+            start_s=start_s,
+            duration_s=duration_s,
+            iops=ios / duration_s,
+            megabytes_per_s=bytes_ / duration_s / 1e6,
+            latency_mean_us=np.where(latency_ios > 0, sum_ns / latency_ios / 1000, np.nan),
+            latency_max_us=np.where(highest > 0, (highest - 1) / 1000, np.nan),
+        )
 
 
 def compress(data: bytes) -> bytes | None:

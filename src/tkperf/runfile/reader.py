@@ -30,8 +30,15 @@ from tkperf.record import (
     TestRecord,
     VerdictRecord,
 )
-from tkperf.runfile.encoding import decode_histogram, decode_samples, decompress
+from tkperf.runfile.encoding import (
+    SampleRow,
+    decode_histogram,
+    decode_samples,
+    decode_seconds,
+    decompress,
+)
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
+from tkperf.seconds import Seconds
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Access, Workload
 
@@ -112,13 +119,29 @@ class RunFile:
         """The seconds of a step, histograms in buckets of at most 1/16 of their value."""
         with self._guard(), self._snapshot():
             row = self._step_row(test, step)
-            rows = self._db.execute(
-                "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
-                "write_ios, write_bytes, write_latency_sum_ns FROM sample "
-                "WHERE step_sequence = ? ORDER BY number",
-                (row["sequence"],),
+            return decode_samples(self._sample_rows(row["sequence"]), row["sample_details"])
+
+    def seconds(self, test: str) -> tuple[Seconds, ...]:
+        """The samples of every step of a test as columns, in the order of the record's steps."""
+        with self._guard(), self._snapshot():
+            steps = self._db.execute(
+                "SELECT sequence, sample_details FROM step JOIN test ON test.id = test_id "
+                "WHERE test.name = ? ORDER BY sequence",
+                (test,),
             ).fetchall()
-            return decode_samples([tuple(each) for each in rows], row["sample_details"])
+            return tuple(
+                decode_seconds(self._sample_rows(row["sequence"]), row["sample_details"])
+                for row in steps
+            )
+
+    def _sample_rows(self, step_sequence: int) -> list[SampleRow]:
+        rows = self._db.execute(
+            "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
+            "write_ios, write_bytes, write_latency_sum_ns FROM sample "
+            "WHERE step_sequence = ? ORDER BY number",
+            (step_sequence,),
+        ).fetchall()
+        return [tuple(each) for each in rows]
 
     def with_samples(self, test: str, step: StepRecord) -> StepRecord:
         """The step, its measurement holding the samples."""

@@ -1,0 +1,112 @@
+"""What lies behind each cell: its seconds, round after round, and its latency histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.measurement import NO_IO, IoStats
+from tkperf.record import RunRecord, StepKind, StepRecord
+from tkperf.seconds import Seconds, join
+from tkperf.workload import Cell, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A round, area or slice within the time of a cell. ``in_window``: its values are averaged."""
+
+    number: int
+    start_s: float
+    end_s: float
+    in_window: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellDetail:
+    """One cell of a section, or its stream.
+
+    ``seconds`` are those of all its steps end to end: the time that other cells took between two
+    rounds is left out. ``whole`` are all I/Os of the window's rounds, or of a whole stream;
+    ``job_file`` is its first fio job as it can be run again (empty if none).
+    """
+
+    test: str
+    section: str
+    workload: Workload
+    parts: tuple[Part, ...]
+    seconds: Seconds
+    whole: IoStats
+    job_file: str
+
+    @property
+    def cell(self) -> Cell:
+        return self.workload.cell
+
+
+def build_details(
+    result: RunResult, record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]
+) -> tuple[CellDetail, ...]:
+    """The details of every cell that has been measured.
+
+    Args:
+        result: the analysis of ``record``.
+        seconds: of each test, the samples of each of its steps in their order; none for a test
+            whose samples nobody kept, such as an imported one.
+    """
+    sections = {
+        (test.name, section.name): section for test in result.tests for section in test.sections
+    }
+    return tuple(
+        detail
+        for test in record.tests
+        for detail in _details(
+            test.name, test.steps, seconds.get(test.name) or [Seconds()] * len(test.steps), sections
+        )
+    )
+
+
+def _details(
+    test: str,
+    steps: Sequence[StepRecord],
+    seconds: Sequence[Seconds],
+    sections: Mapping[tuple[str, str], SectionResult],
+) -> Iterator[CellDetail]:
+    found: dict[tuple[str, Cell], list[tuple[StepRecord, Seconds]]] = {}
+    for step, samples in zip(steps, seconds, strict=True):
+        if step.kind is not StepKind.FILL:
+            key = (step.section, step.workload.cell)
+            found.setdefault(key, []).append((step, samples))
+    for (name, _), members in found.items():
+        window = sections[test, name].window
+        # Of a stream all I/Os count: its slices outside the window are as much of it.
+        whole = members[0][0].kind is StepKind.CONTINUOUS or not window
+        counted = [step for step, _ in members if whole or step.number in window]
+        starts_s = _starts_s([step for step, _ in members])
+        yield CellDetail(
+            test=test,
+            section=name,
+            workload=members[0][0].workload,
+            parts=tuple(
+                Part(
+                    number=step.number,
+                    start_s=start_s,
+                    end_s=start_s + step.measurement.duration_s,
+                    in_window=step.number in window,
+                )
+                for (step, _), start_s in zip(members, starts_s, strict=True)
+            ),
+            seconds=join([samples for _, samples in members], starts_s),
+            whole=reduce(lambda a, b: a + b, (step.measurement.both for step in counted), NO_IO),
+            job_file=members[0][0].job_file,
+        )
+
+
+def _starts_s(steps: Sequence[StepRecord]) -> list[float]:
+    """Where each step starts when all are set end to end."""
+    starts_s, at_s = [], 0.0
+    for step in steps:
+        starts_s.append(at_s)
+        at_s += step.measurement.duration_s
+    return starts_s

@@ -1,0 +1,141 @@
+"""Tables and charts that sections of several tests have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tkperf.analysis.details import CellDetail
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.report import charts
+from tkperf.report.charts_3d import bars_3d
+from tkperf.report.parts import ChartView, TableView
+from tkperf.report.wording import NOT_MEASURED, format_number
+from tkperf.units import format_block_size_kib, format_mix
+from tkperf.workload import Cell
+
+Value = Callable[[CellResult], float | None]
+Parts = tuple[tuple[TableView, ...], tuple[ChartView, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A section that is reported; ``key`` is unique in the report.
+
+    ``details`` has what lies behind its cells, where samples and histograms are at hand.
+    """
+
+    test: str
+    section: SectionResult
+    key: str
+    details: Mapping[Cell, CellDetail] = field(default_factory=dict)
+
+    def link(self, cell: Cell) -> str:
+        """The key of what a click on the cell opens; empty if nothing is known of it."""
+        if cell not in self.details:
+            return ""
+        return f"{self.key}-{cell.read_percent}-{cell.block_size_bytes}"
+
+
+def iops(cell: CellResult) -> float | None:
+    return cell.iops
+
+
+def throughput(cell: CellResult) -> float | None:
+    return cell.megabytes_per_s
+
+
+def latency_mean(cell: CellResult) -> float | None:
+    return cell.latency_mean_us
+
+
+def latency_max(cell: CellResult) -> float | None:
+    return cell.latency_max_us
+
+
+def percentile(name: str) -> Value:
+    return lambda cell: cell.percentiles_us[name]
+
+
+def matrix(subject: Subject, title: str, value: Value) -> TableView:
+    """Block sizes down, R/W mixes across."""
+    section = subject.section
+    mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
+    sizes = sorted({cell.block_size_bytes for cell in section.cells})
+    rows, links = [], []
+    for size in sizes:
+        cells = [section.cell(Cell(mix, size)) for mix in mixes]
+        texts = (
+            NOT_MEASURED
+            if cell is None
+            else format_number(value(cell), 1) + ("*" if cell.host_limited else "")
+            for cell in cells
+        )
+        rows.append((format_block_size_kib(size), *texts))
+        links.append(tuple(subject.link(Cell(mix, size)) for mix in mixes))
+    limited = any(cell.host_limited for cell in section.cells)
+    what = "areas" if section.areas else "rounds"
+    window = f"mean of {what} {section.window[0]} to {section.window[-1]}" if section.window else ""
+    return TableView(
+        title=f"{title}, {window}",
+        columns=("Block size (KiB)", *(format_mix(mix) for mix in mixes)),
+        rows=tuple(rows),
+        notes=("* limited by the host's CPUs",) if limited else (),
+        links=tuple(links),
+    )
+
+
+def convergence_chart(
+    subject: Subject,
+    name: str,
+    mixes: tuple[int, ...],
+    value: Value,
+    quantity: str,
+    title: str,
+    *,
+    log: bool = True,
+) -> ChartView:
+    """A value over the rounds; ``name`` tells several such charts of a section apart."""
+    return ChartView(
+        key=f"{subject.key}{name}",
+        text=f"{title}: {quantity} of every round, one curve for each block size.",
+        spec=charts.convergence(
+            subject.section,
+            title=title,
+            read_percents=mixes,
+            value=value,
+            quantity=quantity,
+            log=log,
+        ),
+    )
+
+
+def window_chart(subject: Subject) -> tuple[ChartView, ...]:
+    """The steady-state window; none where nothing was judged, or a single round."""
+    verdict = subject.section.verdict
+    if verdict is None or len(verdict.rounds) < 2:
+        return ()
+    x_title = "Slice" if subject.section.slices else "Round"
+    spec = charts.steady_state_window(verdict, "Steady state verification: the window", x_title)
+    text = (
+        f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of it, "
+        "and the best linear fit. The lines are a convention; the criterion is the range."
+    )
+    return (ChartView(key=f"{subject.key}window", text=text, spec=spec),)
+
+
+def measurement_chart(subject: Subject, value: Value, quantity: str, title: str) -> ChartView:
+    return ChartView(
+        key=f"{subject.key}2d",
+        text=f"{title}: means over the window, one curve for each R/W mix.",
+        spec=charts.measurement_2d(subject.section, title=title, value=value, quantity=quantity),
+    )
+
+
+def bars_chart(subject: Subject, name: str, value: Value, quantity: str, title: str) -> ChartView:
+    return ChartView(
+        key=f"{subject.key}{name}",
+        text=f"{title}: every cell of the window's table as a bar, the R/W mix to the right, the "
+        "block size to the back.",
+        spec=bars_3d(subject.section, title=title, value=value, quantity=quantity),
+    )

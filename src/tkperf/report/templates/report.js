@@ -1,0 +1,251 @@
+// Draws the charts of a report, their data as tables, and what lies behind a cell when it is clicked.
+// Runs after the Vega bundle, which makes vegaEmbed global.
+
+const ink = "#d0d7de", line = "#3d444d";
+const dark = {
+  background: "transparent",
+  title: { color: ink },
+  axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line },
+  legend: { labelColor: ink, titleColor: ink },
+};
+const scheme = matchMedia("(prefers-color-scheme: dark)");
+// More columns than a screen has pixels across would only take time.
+const MOST_COLUMNS = 1200;
+
+const read = (id) => {
+  const script = document.getElementById(id);
+  return script ? JSON.parse(script.textContent) : {};
+};
+const cells = read("cells"), cellCharts = read("cell-charts");
+
+function draw(element, spec) {
+  const config = { ...spec.config, ...(scheme.matches && !matchMedia("print").matches ? dark : {}) };
+  return vegaEmbed(element, { ...spec, config }, {
+    actions: { export: true, source: false, compiled: false, editor: false },
+    renderer: "svg",
+  });
+}
+
+// ---- every second of a cell, reduced to what the width can show
+
+async function unpack(text, Numbers) {
+  if (!text) return new Numbers();
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Numbers(await new Response(stream).arrayBuffer());
+}
+
+const opened = {};
+function open(key) {
+  opened[key] ??= (async () => {
+    const cell = cells[key], columns = {};
+    for (const [name, text] of Object.entries(cell.seconds)) {
+      columns[name] = await unpack(text, Float32Array);
+    }
+    const buckets = {};
+    for (const [name, text] of Object.entries(cell.buckets)) {
+      buckets[name] = await unpack(text, Float64Array);
+    }
+    return { ...cell, columns, buckets };
+  })();
+  return opened[key];
+}
+
+// As reduce_to_columns in seconds.py: minimum, mean and maximum of each part of the time, so that
+// no spike is lost. Times in ms.
+function reduceToColumns(start_s, values, from, to, columns) {
+  const known = [];
+  for (let i = 0; i < start_s.length; i++) {
+    const at = start_s[i] * 1000;
+    if (at >= from && at <= to && !Number.isNaN(values[i])) known.push(i);
+  }
+  if (known.length <= columns) {
+    return known.map((i) => ({ t: start_s[i] * 1000, low: values[i], mean: values[i], high: values[i] }));
+  }
+  const first = start_s[known[0]], span = start_s[known.at(-1)] - first || 1, parts = [];
+  let last = -1;
+  for (const i of known) {
+    const part = Math.min(Math.floor(((start_s[i] - first) / span) * columns), columns - 1);
+    if (part !== last) parts.push({ t: start_s[i] * 1000, low: Infinity, high: -Infinity, sum: 0, count: 0 });
+    last = part;
+    const here = parts.at(-1);
+    here.low = Math.min(here.low, values[i]);
+    here.high = Math.max(here.high, values[i]);
+    here.sum += values[i];
+    here.count += 1;
+  }
+  return parts.map(({ sum, count, ...part }) => ({ ...part, mean: sum / count }));
+}
+
+function secondsRows(cell, series, columns, from = -Infinity, to = Infinity) {
+  return series.flatMap(([name, column]) =>
+    reduceToColumns(cell.columns.start_s, cell.columns[column], from, to, columns).map(
+      ({ t, low, mean, high }) =>
+        ({ t, series: name, low, high, value: column === "latency_max_us" ? high : mean })));
+}
+
+// Zooming in replaces the columns by finer ones, down to single seconds.
+function refineOnZoom(view, cell, series, width) {
+  let waiting = false;
+  view.addSignalListener("zoom", () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      const range = Object.values(view.signal("zoom"))[0];
+      // A little more than is seen, so that the curve reaches the edges.
+      const margin = range ? (range[1] - range[0]) / 20 : 0;
+      const [from, to] = range ? [range[0] - margin, range[1] - margin * -1] : [-Infinity, Infinity];
+      view.data("seconds", secondsRows(cell, series, width, from, to)).runAsync();
+    });
+  });
+}
+
+const widthOf = (element) => Math.max(100, Math.min(MOST_COLUMNS, Math.round(element.clientWidth)));
+
+// ---- figures of the page
+
+async function drawFigure(figure) {
+  const spec = JSON.parse(figure.querySelector("script").textContent);
+  const chart = figure.querySelector(".chart");
+  const { view } = await draw(chart, spec);
+  const key = figure.dataset.cell;
+  if (key) {
+    refineOnZoom(view, await open(key), spec.usermeta.series, widthOf(chart));
+  }
+}
+
+// The data behind a chart, as a table: made when it is asked for.
+function fillTable(figure, holder) {
+  const spec = JSON.parse(figure.querySelector("script").textContent);
+  const layer = (spec.layer ?? [spec]).flatMap((one) => one.layer ?? [one])
+    .findLast((one) => one.encoding?.tooltip && rowsOf(spec, one).length);
+  if (!layer) return;
+  const rows = rowsOf(spec, layer);
+  const columns = layer.encoding.tooltip.filter(({ field }) => field in rows[0]);
+  const seen = new Set(), table = document.createElement("table");
+  const head = table.createTHead().insertRow();
+  for (const { title } of columns) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = title;
+    head.append(cell);
+  }
+  const body = table.createTBody();
+  for (const row of rows) {
+    const texts = columns.map(({ field }) => format(row[field]));
+    // The corners of a 3-D bar all tell the same.
+    if (seen.has(texts.join("|"))) continue;
+    seen.add(texts.join("|"));
+    const to = body.insertRow();
+    for (const text of texts) to.insertCell().textContent = text;
+  }
+  holder.append(table);
+}
+
+function rowsOf(spec, layer) {
+  const data = layer.data ?? spec.data ?? {};
+  return data.values ?? spec.datasets?.[data.name] ?? [];
+}
+
+const format = (value) =>
+  typeof value === "number" ? value.toLocaleString("en", { maximumSignificantDigits: 6 }) : value ?? "-";
+
+// ---- a cell's dialog
+
+const dialog = document.getElementById("cell");
+
+async function showCell(key) {
+  const cell = await open(key);
+  dialog.querySelector("h2").textContent = cell.title;
+  dialog.querySelector("dl").replaceChildren(...cell.facts.flatMap(([name, value]) => {
+    const term = document.createElement("dt"), text = document.createElement("dd");
+    term.textContent = name;
+    text.textContent = value;
+    return [term, text];
+  }));
+  dialog.querySelector("pre").textContent = cell.job;
+  dialog.querySelector("#cell-job").hidden = !cell.job;
+  fillRounds(dialog.querySelector("#cell-rounds"), cell.rounds);
+  const plots = dialog.querySelector("#cell-plots");
+  plots.replaceChildren();
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+  history.replaceState(null, "", `#${key}`);
+  const seconds = { window: cell.window, parts: cell.parts };
+  if (cell.columns.start_s?.length) {
+    // Both places first: a chart takes the width that it finds.
+    for (const [name, holder] of [[cell.rate, add(plots)], ["latency", add(plots)]]) {
+      const spec = cellCharts[name], { series } = spec.usermeta, columns = widthOf(holder);
+      const rows = secondsRows(cell, series, columns);
+      const datasets = { ...seconds, seconds: rows };
+      const layer = spec.layer.filter(({ data }) => datasets[data.name].length);
+      const { view } = await draw(holder, { ...spec, datasets, layer });
+      refineOnZoom(view, cell, series, columns);
+    }
+  } else {
+    add(plots).textContent = "No seconds were kept of this cell.";
+  }
+  const { lower = [], upper = [], count = [] } = cell.buckets;
+  const buckets = Array.from(lower, (from, i) => ({ lower: from, upper: upper[i], count: count[i] }));
+  if (buckets.length) {
+    for (const [name, holder] of [["histogram", add(plots)], ["exceedance", add(plots)]]) {
+      await draw(holder, { ...cellCharts[name], datasets: { buckets, marks: cell.marks } });
+    }
+  } else {
+    add(plots).textContent = "No latency histogram was kept of this cell.";
+  }
+  dialog.dataset.shown = key;
+}
+
+function add(plots) {
+  const holder = document.createElement("div");
+  holder.className = "chart";
+  plots.append(holder);
+  return holder;
+}
+
+function fillRounds(details, rounds) {
+  details.hidden = !rounds?.rows.length;
+  if (details.hidden) return;
+  details.querySelector("summary").textContent = rounds.title;
+  const table = details.querySelector("table");
+  const rowOf = (tag, texts) => {
+    const row = document.createElement("tr");
+    texts.forEach((text, i) => {
+      const cell = document.createElement(tag === "th" || i === 0 ? "th" : "td");
+      cell.scope = tag === "th" ? "col" : i === 0 ? "row" : "";
+      cell.textContent = text;
+      row.append(cell);
+    });
+    return row;
+  };
+  table.tHead.replaceChildren(rowOf("th", rounds.columns));
+  table.tBodies[0].replaceChildren(...rounds.rows.map((row) => rowOf("td", row)));
+}
+
+// ---- begin
+
+const figures = [...document.querySelectorAll("figure[data-chart]")];
+Promise.all(figures.map(drawFigure)).then(() => { document.body.dataset.drawn = "yes"; });
+for (const figure of figures) {
+  const details = figure.querySelector("details");
+  details?.addEventListener("toggle", () => fillTable(figure, details.querySelector("div")), { once: true });
+}
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest("button[data-cell]");
+  if (button) showCell(button.dataset.cell);
+});
+dialog?.addEventListener("close", () => {
+  const key = dialog.dataset.shown;
+  delete dialog.dataset.shown;
+  history.replaceState(null, "", location.pathname + location.search);
+  document.querySelector(`button[data-cell="${CSS.escape(key ?? "")}"]`)?.focus();
+});
+// A click beside the dialog closes it.
+dialog?.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });
+// Colours follow the system, and paper is white.
+scheme.addEventListener("change", () => figures.forEach(drawFigure));
+addEventListener("beforeprint", () => figures.forEach(drawFigure));
+addEventListener("afterprint", () => figures.forEach(drawFigure));
+if (cells[location.hash.slice(1)]) showCell(location.hash.slice(1));

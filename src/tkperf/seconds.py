@@ -1,0 +1,97 @@
+"""A step's samples as columns: for drawing and for statistics over a whole day at once.
+
+The same facts as ``Sample`` without the histograms, a hundred times cheaper to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def _empty() -> FloatArray:
+    return np.empty(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seconds:
+    """One value of each column for each sample, reads and writes together; NaN is "not measured".
+
+    ``start_s`` counts from the first I/O of the step, or of the first step where several were
+    joined. Latencies are of the whole response time.
+    """
+
+    start_s: FloatArray = field(default_factory=_empty)
+    duration_s: FloatArray = field(default_factory=_empty)
+    iops: FloatArray = field(default_factory=_empty)
+    megabytes_per_s: FloatArray = field(default_factory=_empty)
+    latency_mean_us: FloatArray = field(default_factory=_empty)
+    latency_max_us: FloatArray = field(default_factory=_empty)
+
+    def __len__(self) -> int:
+        return self.start_s.size
+
+    @property
+    def end_s(self) -> float:
+        """Where the last sample ends; 0 without samples."""
+        return float(self.start_s[-1] + self.duration_s[-1]) if len(self) else 0.0
+
+
+def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
+    """Pieces one after the other, each moved to its start."""
+    if not pieces:
+        return Seconds()
+    columns = {
+        each.name: np.concatenate([getattr(piece, each.name) for piece in pieces])
+        for each in fields(Seconds)
+        if each.name != "start_s"
+    }
+    moved = [piece.start_s + start_s for piece, start_s in zip(pieces, starts_s, strict=True)]
+    return Seconds(start_s=np.concatenate(moved), **columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Column:
+    """A value over time in at most so many columns: what a plot of that width can show.
+
+    ``low`` and ``high`` are the extremes of the samples that begin in a column, so that no spike
+    is lost however many samples share it; ``mean`` is their mean.
+    """
+
+    at_s: FloatArray
+    low: FloatArray
+    mean: FloatArray
+    high: FloatArray
+
+
+def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> Column:
+    """Minimum, mean and maximum of each of ``columns`` equal parts of the time.
+
+    Parts without a measured sample are left out; with no more samples than columns each sample
+    is a column of its own. Samples may come in any order.
+
+    Raises:
+        ValueError: there is no column to fill.
+    """
+    if columns < 1:
+        raise ValueError("there must be a column")
+    order = np.argsort(start_s, kind="stable")
+    order = order[~np.isnan(values[order])]
+    start_s, values = start_s[order], values[order]
+    if values.size <= columns:
+        return Column(at_s=start_s, low=values, mean=values, high=values)
+    span_s = start_s[-1] - start_s[0] or 1.0
+    part = np.minimum(((start_s - start_s[0]) / span_s * columns).astype(int), columns - 1)
+    first = np.flatnonzero(np.diff(part, prepend=-1))
+    counts = np.diff(first, append=values.size)
+    return Column(
+        at_s=start_s[first],
+        low=np.minimum.reduceat(values, first),
+        mean=np.add.reduceat(values, first) / counts,
+        high=np.maximum.reduceat(values, first),
+    )

@@ -1,0 +1,241 @@
+"""The HTML report in a browser: drawn without errors, opened by mouse and keyboard, no network."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import tkperf
+from tests.builders import run_info, simulate, view_of
+from tkperf.report.html import render_view
+from tkperf.seconds import reduce_to_columns
+
+DRAWN = "body[data-drawn]"
+CELL = "iops0-0-4096"
+
+
+@dataclass
+class Visit:
+    """A report opened in a browser, and what it said and asked for."""
+
+    page: Page
+    path: Path
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def open(self, fragment: str = "") -> None:
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(self.path.as_uri() + fragment)
+        self.page.wait_for_selector(DRAWN)
+
+    def count(self, selector: str) -> int:
+        return self.page.locator(selector).count()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("needs Chromium")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    simulate(folder, run_info())
+    path = folder / "report.html"
+    path.write_text(render_view(view_of(folder / "run.tkperf")), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def visit(browser: Browser, report: Path) -> Iterator[Visit]:
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    visit = Visit(page=page, path=report)
+    yield visit
+    # The rule of every test here: a silent console, and nothing fetched but the file itself.
+    assert visit.said == []
+    assert {url.split("#")[0] for url in visit.asked} == {report.as_uri()}
+    page.close()
+
+
+def test_every_chart_is_drawn(visit: Visit) -> None:
+    """Each figure holds a drawing that is not empty."""
+    visit.open()
+    assert visit.count("figure") >= 20
+    assert visit.count("figure .chart svg.marks") == visit.count("figure")
+    empty = visit.page.evaluate(
+        "[...document.querySelectorAll('figure .chart svg.marks')]"
+        ".filter(svg => svg.querySelectorAll('path').length < 3).length"
+    )
+    assert empty == 0
+
+
+def test_a_click_in_the_legend_fades_the_other_curves(visit: Visit) -> None:
+    visit.open()
+    faded = "#iops0convergence path[opacity='0.1']"
+    assert visit.count(faded) == 0
+    visit.page.locator("#iops0convergence .role-legend-symbol path").first.click()
+    visit.page.wait_for_selector(faded)
+
+
+def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
+    """The numbers are the run file's; Escape closes it and goes back to the cell."""
+    visit.open()
+    run = tkperf.load(visit.path.parent / "run.tkperf")
+    cell = next(
+        each
+        for each in run.tests[0].sections[0].cells
+        if (each.read_percent, each.block_size_bytes) == (0, 4096)
+    )
+    button = visit.page.locator(f"button[data-cell='{CELL}']")
+    assert button.inner_text() == f"{cell.iops:,.1f}"
+    button.focus()
+    visit.page.keyboard.press("Enter")
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    said = visit.page.locator("dialog dl").inner_text()
+    for figure in (cell.iops, cell.latency_mean_us, cell.percentiles_us["p99.9"]):
+        assert f"{figure:,.1f}" in said
+    assert f"{cell.ios:,}" in said
+    assert visit.count("dialog .chart svg.marks") == 4
+    assert visit.page.locator("#cell-rounds tbody tr").count() == len(
+        run.tests[0].sections[0].rounds
+    )
+    assert visit.page.url.endswith(f"#{CELL}")
+    visit.page.keyboard.press("Escape")
+    visit.page.wait_for_selector("dialog:not([open])", state="attached")
+    assert visit.page.evaluate("document.activeElement.dataset.cell") == CELL
+
+
+def test_every_kind_of_cell_opens(visit: Visit) -> None:
+    """Of each test the first one, the streams too."""
+    visit.open()
+    keys = visit.page.evaluate(
+        "[...document.querySelectorAll('button[data-cell]')].map(each => each.dataset.cell)"
+    )
+    first = {key.split("-")[0]: key for key in reversed(keys)}
+    assert len(first) >= 6
+    for key in first.values():
+        visit.page.locator(f"button[data-cell='{key}']").first.click()
+        visit.page.wait_for_selector(f"dialog[data-shown='{key}']")
+        assert visit.count("dialog .chart svg.marks") == 4
+        visit.page.locator("dialog form button").click()
+
+
+def test_a_link_opens_a_cell(visit: Visit) -> None:
+    """A reviewer can point at one."""
+    visit.open(f"#{CELL}")
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+
+
+def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
+    """For those who cannot see it, or want the numbers: a row for each point."""
+    visit.open()
+    points = visit.page.evaluate(
+        "JSON.parse(document.querySelector('#iops0convergence script').textContent).data.values.length"
+    )
+    visit.page.locator("#iops0convergence summary", has_text="table").click()
+    visit.page.wait_for_selector("#iops0convergence details table")
+    assert visit.count("#iops0convergence details tbody tr") == points
+    for figure in visit.page.locator("figure").all():
+        key = figure.get_attribute("id")
+        if key != "iops0convergence":
+            figure.locator("summary", has_text="table").click()
+        figure.locator("details tbody tr").first.wait_for()  # times out where there is no row
+
+
+def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:
+    """Nothing but wide tables scrolls sideways, and those within themselves."""
+    visit.page.set_viewport_size({"width": 390, "height": 800})
+    visit.open()
+    visit.page.wait_for_function("document.documentElement.scrollWidth <= 390")
+    visit.page.locator(f"button[data-cell='{CELL}']").click()
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    assert visit.page.evaluate("document.querySelector('dialog').scrollWidth <= 390")
+
+
+def test_dark_pages_have_light_ink(browser: Browser, report: Path) -> None:
+    """Charts follow the system's colours, too."""
+    page = browser.new_page(color_scheme="dark")
+    page.goto(report.as_uri())
+    page.wait_for_selector(DRAWN)
+    ink = page.locator("#iops0window .role-axis-title text").first.get_attribute("fill")
+    assert ink == "#d0d7de"
+    page.close()
+
+
+def test_the_page_reduces_as_we_do(visit: Visit) -> None:
+    """The script that refines a zoom finds the extremes and means that seconds.py finds."""
+    visit.open()
+    source = (resources.files("tkperf.report") / "templates/report.js").read_text("utf-8")
+    found = re.search(r"^function reduceToColumns.*?^}", source, re.S | re.M)
+    assert found is not None
+    random = np.random.default_rng(1)
+    start_s = np.arange(1000, dtype=float)
+    values = random.lognormal(size=1000)
+    values[[0, 17, 999]] = np.nan
+    for columns in (1, 7, 600, 1000):
+        reduced = reduce_to_columns(start_s, values, columns)
+        there = visit.page.evaluate(
+            f"([at, values, columns]) => {{ {found[0]} "
+            "return reduceToColumns(at, values.map(v => v ?? NaN), -Infinity, Infinity, columns) }",
+            [
+                start_s.tolist(),
+                json.loads(json.dumps(values.tolist()).replace("NaN", "null")),
+                columns,
+            ],
+        )
+        assert [row["t"] / 1000 for row in there] == reduced.at_s.tolist()
+        for name in ("low", "mean", "high"):
+            np.testing.assert_allclose([row[name] for row in there], getattr(reduced, name))
+
+
+def test_zooming_in_shows_single_seconds(browser: Browser, tmp_path: Path) -> None:
+    """A long stream is drawn reduced; within a zoomed range every sample is a point again."""
+    simulate(tmp_path, run_info(), profile=long_stream(tmp_path))
+    path = tmp_path / "report.html"
+    path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1300, "height": 900})
+    page.goto(path.as_uri())
+    page.wait_for_selector(DRAWN)
+    chart = page.locator("#writesat0seconds .chart")
+    line = "document.querySelector('#writesat0seconds .mark-line path').getAttribute('d')"
+    whole = page.evaluate(line)
+    assert 300 < whole.count("L") <= 600
+    chart.scroll_into_view_if_needed()
+    box = chart.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 100)
+    for _ in range(12):
+        page.mouse.wheel(0, -400)
+    page.wait_for_function(f"(d => d.split('L').length < 300)({line})")
+    page.close()
+
+
+def long_stream(folder: Path) -> str:
+    """The quick profile with a write saturation of half an hour."""
+    quick = resources.files("tkperf.profiles") / "quick.toml"
+    text = quick.read_text("utf-8")
+    head, rest = text.split("[write_saturation]")
+    rest = re.sub(r"slice_s = .*", "slice_s = 60", rest, count=1)
+    rest = re.sub(r"max_slices = .*", "max_slices = 30", rest, count=1)
+    rest = re.sub(r"capacity_multiple = .*", "capacity_multiple = 1000000", rest, count=1)
+    rest = re.sub(r"round_every_slices = .*", "round_every_slices = 0", rest, count=1)
+    path = folder / "long.toml"
+    path.write_text(head + "[write_saturation]" + rest)
+    return str(path)
