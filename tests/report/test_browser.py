@@ -156,7 +156,7 @@ def test_the_data_of_a_chart_is_a_table_away(visit: Visit) -> None:
         key = figure.get_attribute("id")
         if key != "iops0convergence":
             figure.locator("summary", has_text="table").click()
-        figure.locator("details tbody tr").first.wait_for()  # times out where there is no row
+        figure.locator("details tbody td").first.wait_for()  # times out where there is no row
 
 
 def test_all_of_it_fits_a_phone(browser: Browser, visit: Visit) -> None:

@@ -115,32 +115,43 @@ async function drawFigure(figure) {
   }
 }
 
-// The data behind a chart, as a table: made when it is asked for.
-function fillTable(figure, holder) {
+// The data behind a chart, as tables: made when they are asked for.
+function fillTables(figure, holder) {
   const spec = JSON.parse(figure.querySelector("script").textContent);
-  const layer = (spec.layer ?? [spec]).flatMap((one) => one.layer ?? [one])
-    .findLast((one) => one.encoding?.tooltip && rowsOf(spec, one).length);
-  if (!layer) return;
-  const rows = rowsOf(spec, layer);
-  const columns = layer.encoding.tooltip.filter(({ field }) => field in rows[0]);
-  const seen = new Set(), table = document.createElement("table");
-  const head = table.createTHead().insertRow();
+  const layers = (spec.layer ?? [spec]).flatMap((one) =>
+    one.layer?.map((inner) => ({ data: one.data, ...inner })) ?? [one]);
+  const seen = new Set();
+  let titles = "", body;
+  for (const layer of layers) {
+    const rows = rowsOf(spec, layer);
+    const columns = (layer.encoding.tooltip ?? []).filter(({ field }) => rows.length && field in rows[0]);
+    if (!columns.length) continue;
+    if (titles !== columns.map(({ title }) => title).join("|")) {
+      titles = columns.map(({ title }) => title).join("|");
+      body = addTable(holder, columns);
+    }
+    for (const row of rows) {
+      const texts = columns.map(({ field }) => format(row[field]));
+      // Layers share data, and the corners of a 3-D bar all tell the same.
+      const text = titles + texts.join("|");
+      if (seen.has(text)) continue;
+      seen.add(text);
+      const to = body.insertRow();
+      for (const each of texts) to.insertCell().textContent = each;
+    }
+  }
+}
+
+function addTable(holder, columns) {
+  const table = document.createElement("table"), head = table.createTHead().insertRow();
   for (const { title } of columns) {
     const cell = document.createElement("th");
     cell.scope = "col";
     cell.textContent = title;
     head.append(cell);
   }
-  const body = table.createTBody();
-  for (const row of rows) {
-    const texts = columns.map(({ field }) => format(row[field]));
-    // The corners of a 3-D bar all tell the same.
-    if (seen.has(texts.join("|"))) continue;
-    seen.add(texts.join("|"));
-    const to = body.insertRow();
-    for (const text of texts) to.insertCell().textContent = text;
-  }
   holder.append(table);
+  return table.createTBody();
 }
 
 function rowsOf(spec, layer) {
@@ -230,7 +241,7 @@ const figures = [...document.querySelectorAll("figure[data-chart]")];
 Promise.all(figures.map(drawFigure)).then(() => { document.body.dataset.drawn = "yes"; });
 for (const figure of figures) {
   const details = figure.querySelector("details");
-  details?.addEventListener("toggle", () => fillTable(figure, details.querySelector("div")), { once: true });
+  details?.addEventListener("toggle", () => fillTables(figure, details.querySelector("div")), { once: true });
 }
 document.addEventListener("click", ({ target }) => {
   const button = target.closest("button[data-cell]");
