@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from tkperf.errors import EngineError
 
 PIPE = subprocess.PIPE
 ProcessTimeout = subprocess.TimeoutExpired
+Process = subprocess.Popen[bytes]
 
 # Debian packages of the programs tkperf calls, for error messages.
 PACKAGES = {
@@ -171,6 +173,17 @@ def start_process(
         )
     except OSError as error:
         raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
+
+
+def start_module(name: str) -> subprocess.Popen[bytes]:
+    """Run a module of ours in a Python of its own, which reads stdin and writes stdout.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-m", name], stdin=PIPE, stdout=PIPE, stderr=subprocess.DEVNULL
+    )
 
 
 def stop_process(process: subprocess.Popen[bytes], *, grace_s: float) -> None:

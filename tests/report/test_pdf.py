@@ -11,6 +11,7 @@ import pytest
 import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import RunResult
+from tkperf.report.drawing import Drawer
 from tkperf.report.pdf import render_run_pdf
 
 HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
@@ -40,7 +41,8 @@ def printed(run_file: Path) -> bytes:
 
 
 def render_pdf(run_file: Path) -> bytes:
-    return render_run_pdf(view_of(run_file), tkperf.load(run_file))
+    with Drawer() as drawer:
+        return render_run_pdf(view_of(run_file), tkperf.load(run_file), drawer)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,12 @@ from rich.table import Table
 from tkperf.analysis.compare import ComparedRow, Comparison, Entry, compare
 from tkperf.analysis.results import analyse
 from tkperf.cli.output import write_output
-from tkperf.cli.rendering import render_comparison_html, render_comparison_pdf
+from tkperf.cli.rendering import (
+    build_comparison_view,
+    render_comparison_pdf,
+    render_html,
+    start_drawer,
+)
 from tkperf.errors import UsageError
 from tkperf.runfile.reader import read_run
 from tkperf.units import format_block_size_kib, format_mix
@@ -80,10 +85,13 @@ def compare_runs(
         pdf_file = pdf_file or folder / "comparison.pdf"
     if csv_file is not None:
         write_output(csv_file, _render_csv(comparison))
-    if html_file is not None:
-        write_output(html_file, render_comparison_html(comparison))
-    if pdf_file is not None:
-        write_output(pdf_file, render_comparison_pdf(comparison))
+    if html_file is not None or pdf_file is not None:
+        view = build_comparison_view(comparison)
+        if html_file is not None:
+            write_output(html_file, render_html(view))
+        if pdf_file is not None:
+            with start_drawer() as drawer:
+                write_output(pdf_file, render_comparison_pdf(view, comparison, drawer))
     if zipped and folder is not None:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
 from tkperf import __version__
-from tkperf.cli.check import check
-from tkperf.cli.compare import compare_runs
-from tkperf.cli.completion import completion
-from tkperf.cli.doctor import doctor
-from tkperf.cli.hdd import hdd
-from tkperf.cli.import_ import import_results
-from tkperf.cli.raid import raid
-from tkperf.cli.report import report
-from tkperf.cli.show import show
-from tkperf.cli.ssd import ssd
 from tkperf.errors import TkperfError
+
+# Each command by its name, with module and function: a command loads what it needs when it is called.
+COMMANDS = {
+    "ssd": ("tkperf.cli.ssd", "ssd"),
+    "hdd": ("tkperf.cli.hdd", "hdd"),
+    "raid": ("tkperf.cli.raid", "raid"),
+    "show": ("tkperf.cli.show", "show"),
+    "report": ("tkperf.cli.report", "report"),
+    "compare": ("tkperf.cli.compare", "compare_runs"),
+    "check": ("tkperf.cli.check", "check"),
+    "import": ("tkperf.cli.import_", "import_results"),
+    "doctor": ("tkperf.cli.doctor", "doctor"),
+    "completion": ("tkperf.cli.completion", "completion"),
+}
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=CONTEXT)
+class _Commands(click.Group):
+    """The commands of ``COMMANDS``, in that order."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name]
+        command = getattr(import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=_Commands, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="tkperf")
 def cli() -> None:
     """Measure SSDs, hard disks and RAID sets by the SNIA Performance Test Specification.
@@ -40,21 +60,6 @@ def cli() -> None:
     Exit codes: 0 done, 1 claims not met, 2 wrong use, 3 refused for safety, 4 device, 5 fio,
     6 run file, 130 stopped by the user.
     """
-
-
-for command in (
-    ssd,
-    hdd,
-    raid,
-    show,
-    report,
-    compare_runs,
-    check,
-    import_results,
-    doctor,
-    completion,
-):
-    cli.add_command(command)
 
 
 def main() -> None:

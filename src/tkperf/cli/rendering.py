@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tkperf.analysis.claims import Finding
 from tkperf.analysis.compare import Comparison
@@ -11,46 +12,55 @@ from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import RunResult
 from tkperf.errors import UsageError
 
+if TYPE_CHECKING:
+    from tkperf.report.drawing import Drawer
+    from tkperf.report.parts import ReportView
 
-def render_run(
-    result: RunResult,
-    findings: tuple[Finding, ...],
-    details: Sequence[CellDetail],
-    *,
-    html: bool,
-    pdf: bool,
-) -> tuple[str | None, bytes | None]:
-    """The HTML and the PDF of a run, None where not asked for.
+
+@contextmanager
+def start_drawer() -> Iterator[Drawer]:
+    """What draws the charts of a PDF, getting ready while results are read.
 
     Raises:
         UsageError: the packages for reports are missing; so do all below.
     """
     with _packages():
-        from tkperf.report.html import render_view  # noqa: PLC0415
-        from tkperf.report.pdf import render_run_pdf  # noqa: PLC0415
+        from tkperf.report.drawing import Drawer  # noqa: PLC0415
+    with Drawer() as drawer:
+        yield drawer
+
+
+def build_run_view(
+    result: RunResult, findings: tuple[Finding, ...], details: Sequence[CellDetail]
+) -> ReportView:
+    with _packages():
         from tkperf.report.view import build_view  # noqa: PLC0415
-    view = build_view(result, findings, details)
-    return (
-        render_view(view) if html else None,
-        render_run_pdf(view, result) if pdf else None,
-    )
+    return build_view(result, findings, details)
 
 
-def render_comparison_html(comparison: Comparison) -> str:
+def build_comparison_view(comparison: Comparison) -> ReportView:
     with _packages():
         from tkperf.report.comparison import build_comparison_view  # noqa: PLC0415
+    return build_comparison_view(comparison)
+
+
+def render_html(view: ReportView) -> str:
+    with _packages():
         from tkperf.report.html import render_view  # noqa: PLC0415
-    return render_view(build_comparison_view(comparison))
+    return render_view(view)
 
 
-def render_comparison_pdf(comparison: Comparison) -> bytes:
+def render_run_pdf(view: ReportView, result: RunResult, drawer: Drawer) -> bytes:
     with _packages():
-        from tkperf.report.comparison import build_comparison_view  # noqa: PLC0415
+        from tkperf.report.pdf import render_run_pdf  # noqa: PLC0415
+    return render_run_pdf(view, result, drawer)
+
+
+def render_comparison_pdf(view: ReportView, comparison: Comparison, drawer: Drawer) -> bytes:
+    with _packages():
         from tkperf.report.pdf import render_view_pdf  # noqa: PLC0415
-    view = build_comparison_view(comparison)
-    (runs,) = (facts for _, facts in view.disclosure)
-    return render_view_pdf(view, header=(("Runs", ", ".join(name for name, _ in runs)),),
-                           footer="tkperf compare")  # fmt: skip
+    runs = (("Runs", ", ".join(comparison.names)),)
+    return render_view_pdf(view, drawer, header=runs, footer="tkperf compare")
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 
-from tkperf.analysis.details import CellDetail, build_details
+from tkperf.analysis.details import build_details
 from tkperf.analysis.export_csv import render_samples, render_tables
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
@@ -14,7 +15,7 @@ from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import analyse
 from tkperf.cli.check import read_and_check
 from tkperf.cli.output import write_output
-from tkperf.cli.rendering import render_run
+from tkperf.cli.rendering import build_run_view, render_html, render_run_pdf, start_drawer
 from tkperf.runfile.reader import RunFile
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -73,33 +74,29 @@ def report(
       tkperf report D3-S4510.tkperf --csv tables --xml D3-S4510.xml
       tkperf report D3-S4510.tkperf -o /srv/www/d3.html --json d3.json
     """
-    with RunFile(run_file) as opened:
+    if html is None and not any((csv_folder, json_file, xml_file, markdown_file, pdf_file)):
+        html = run_file.with_suffix(".html")
+    with ExitStack() as stack:
+        drawer = stack.enter_context(start_drawer()) if pdf_file else None
+        opened = stack.enter_context(RunFile(run_file))
         record = opened.record()
         result = analyse(record)
+        findings = () if claims_file is None else read_and_check(claims_file, result)
         if csv_folder is not None:
             for name, text in render_tables(result).items():
                 write_output(csv_folder / name, text)
             steps = ((test.name, step) for test in record.tests for step in test.steps)
             write_output(csv_folder / "samples.csv", render_samples(result, steps, opened.samples))
-        others = (csv_folder, json_file, xml_file, markdown_file, pdf_file)
-        if html is None and not any(others):
-            html = run_file.with_suffix(".html")
-        details: tuple[CellDetail, ...] = ()
-        if html or pdf_file:
+        if json_file is not None:
+            write_output(json_file, (render_json(result), "\n"))
+        if xml_file is not None:
+            write_output(xml_file, (render_tkperf_xml(result),))
+        if markdown_file is not None:
+            write_output(markdown_file, (render_markdown(result),))
+        if html is not None or pdf_file is not None:
             seconds = {test.name: opened.seconds(test.name) for test in record.tests}
-            details = build_details(result, record, seconds)
-    findings = () if claims_file is None else read_and_check(claims_file, result)
-    if json_file is not None:
-        write_output(json_file, (render_json(result), "\n"))
-    if xml_file is not None:
-        write_output(xml_file, (render_tkperf_xml(result),))
-    if markdown_file is not None:
-        write_output(markdown_file, (render_markdown(result),))
-    if html or pdf_file:
-        page, printed = render_run(
-            result, findings, details, html=html is not None, pdf=pdf_file is not None
-        )
-        if pdf_file is not None and printed is not None:
-            write_output(pdf_file, printed)
-        if html is not None and page is not None:
-            write_output(html, page)
+            view = build_run_view(result, findings, build_details(result, record, seconds))
+            if pdf_file is not None and drawer is not None:
+                write_output(pdf_file, render_run_pdf(view, result, drawer))
+            if html is not None:
+                write_output(html, render_html(view))

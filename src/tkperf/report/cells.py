@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import CellResult, RoundResult
-from tkperf.report.charts import Spec
+from tkperf.report.chart_parts import Spec
 from tkperf.report.charts_latency import (
     exceedance,
     histogram_rows,

@@ -1,38 +1,24 @@
-"""Every chart as a Vega-Lite specification: one definition for the page and for print.
-
-Pure: results in, plain dicts out. Axes name their units. Colours are distinguishable with the
-common colour-vision deficiencies (Okabe and Ito's palette,
-brown in the place of black, which a dark page would hide, then two of Paul Tol's).
-"""
+"""Charts of rounds and slices as Vega-Lite specifications: one definition for page and print."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
+from tkperf.report.chart_parts import (
+    PALETTE,
+    Row,
+    Spec,
+    build_chart,
+    build_frame,
+    colour,
+    quantity_axis,
+    series_name,
+    tooltip,
+)
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_block_size_kib, format_mix
-
-Spec = dict[str, object]
-Row = dict[str, object]
-
-PALETTE = [
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#8C564B",
-    "#999999",
-    "#882255",
-    "#44AA99",
-]
-
-# Fields that hold measured numbers, in every chart.
-MEASURED = {"value", "low", "high", "x", "us", "lower", "upper", "count", "share", "beyond"}
 
 
 def convergence(
@@ -61,7 +47,7 @@ def convergence(
         rows,
         {
             "x": {"field": "round", "type": "ordinal", "title": "Round", "axis": {"labelAngle": 0}},
-            "y": quantity_axis("value", quantity, log=log and _positive(rows)),
+            "y": quantity_axis(rows, quantity, log=log),
             "color": colour("R/W %, block size" if len(mixes) > 1 else "Block size (KiB)"),
             "tooltip": tooltip(("series", "Series"), ("round", "Round"), ("value", quantity)),
         },
@@ -156,7 +142,7 @@ def measurement_2d(
                 "sort": [format_block_size_kib(size) for size in sizes],
                 "axis": {"labelAngle": 0},
             },
-            "y": quantity_axis("value", quantity, log=log and _positive(rows)),
+            "y": quantity_axis(rows, quantity, log=log),
             "color": colour("R/W %"),
             "tooltip": tooltip(("series", "R/W %"), ("size", "KiB"), ("value", quantity)),
         },
@@ -203,7 +189,7 @@ def stream(
     ]
     encoding: dict[str, object] = {
         "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
-        "y": quantity_axis("value", quantity, log=log and _positive(rows)),
+        "y": quantity_axis(rows, quantity, log=log),
         "tooltip": tooltip(("series", "Series"), ("x", x_title), ("value", quantity)),
     }
     if len(series) > 1:
@@ -244,80 +230,9 @@ def throughput_bars(cells: Sequence[CellResult], *, title: str) -> Spec:
             "x": {"field": "size", "type": "ordinal", "title": "Block size (KiB)", "sort": order,
                   "axis": {"labelAngle": 0}},
             "xOffset": {"field": "series"},
-            "y": quantity_axis("value", "MB/s", log=False),
+            "y": quantity_axis(rows, "MB/s", log=False),
             "color": colour(None),
             "tooltip": tooltip(("series", "Direction"), ("size", "KiB"), ("value", "MB/s")),
         },
         mark={"type": "bar"},
     )  # fmt: skip
-
-
-def build_chart(
-    title: str, rows: Sequence[Row], encoding: dict[str, object], *, mark: object
-) -> Spec:
-    spec = {
-        **build_frame(title),
-        "data": {"values": list(rows)},
-        "mark": mark,
-        "encoding": encoding,
-    }
-    params: list[Row] = []
-    x = encoding["x"]
-    if isinstance(x, dict) and x["type"] == "quantitative":
-        # A long run has more points than pixels: the wheel zooms along time.
-        interval = {"type": "interval", "encodings": ["x"]}
-        params.append({"name": "zoom", "select": interval, "bind": "scales"})
-    if "color" in encoding:
-        point = {"type": "point", "fields": ["series"]}
-        params.append({"name": "shown", "select": point, "bind": "legend"})
-        encoding["opacity"] = {"condition": {"param": "shown", "value": 1}, "value": 0.1}
-    if params:
-        spec["params"] = params
-    return spec
-
-
-def build_frame(title: str) -> Spec:
-    """What every chart has."""
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "title": {"text": title, "anchor": "start"},
-        "width": "container",
-        "height": 300,
-        "config": {"font": "sans-serif", "view": {"stroke": None}, "background": "white"},
-    }
-
-
-def quantity_axis(field: str, title: str, *, log: bool) -> dict[str, object]:
-    scale: dict[str, object] = {"type": "log"} if log else {"zero": True}
-    scale["nice"] = True  # also where zooming along x would switch it off
-    return {"field": field, "type": "quantitative", "title": title, "scale": scale}
-
-
-def colour(title: str | None) -> dict[str, object]:
-    return {
-        "field": "series",
-        "type": "nominal",
-        "title": title,
-        "sort": None,
-        "scale": {"range": PALETTE},
-    }
-
-
-def tooltip(*fields: tuple[str, str]) -> list[dict[str, object]]:
-    """What is told of a point: fields with their titles, measured numbers to six digits."""
-    number: dict[str, object] = {"type": "quantitative", "format": ",.6~r"}
-    return [
-        {"field": field, "title": title, **(number if field in MEASURED else {})}
-        for field, title in fields
-    ]
-
-
-def series_name(cell: CellResult, *, many_mixes: bool) -> str:
-    size = format_block_size_kib(cell.block_size_bytes)
-    return f"{format_mix(cell.read_percent)} {size} KiB" if many_mixes else size
-
-
-def _positive(rows: Sequence[Row]) -> bool:
-    """Whether a log axis can show all values."""
-    values = [row["value"] for row in rows if isinstance(row["value"], int | float)]
-    return bool(values) and all(value > 0 and math.isfinite(value) for value in values)

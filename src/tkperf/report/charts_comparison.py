@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tkperf.analysis.compare import ComparedRow
-from tkperf.report.charts import PALETTE, Row, Spec, build_frame, tooltip
+from tkperf.report.chart_parts import PALETTE, Row, Spec, build_frame, tooltip
 from tkperf.units import format_block_size_kib, format_mix
 
 

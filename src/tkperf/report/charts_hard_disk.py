@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.report.charts import (
+from tkperf.report.chart_parts import (
     PALETTE,
     Row,
     Spec,
@@ -37,7 +37,7 @@ def over_areas(
                 "scale": {"nice": False},
                 "axis": {"format": "d", "tickMinStep": 1},
             },
-            "y": quantity_axis("value", quantity, log=False),
+            "y": quantity_axis(rows, quantity, log=False),
             "color": colour("R/W %, block size"),
             "tooltip": tooltip(("series", "Series"), ("area", "Area"), ("value", quantity)),
         },
@@ -53,9 +53,10 @@ def box_plot(
     quantity: str,
 ) -> Spec:
     """The spread of a value over the areas of a hard disk, a box for each cell."""
+    rows = _area_rows(section, value)
     return build_chart(
         title,
-        _area_rows(section, value),
+        rows,
         {
             "x": {
                 "field": "series",
@@ -64,7 +65,7 @@ def box_plot(
                 "sort": None,
                 "axis": {"labelAngle": -30},
             },
-            "y": {**quantity_axis("value", quantity, log=False), "scale": {"zero": False}},
+            "y": {**quantity_axis(rows, quantity, log=False), "scale": {"zero": False}},
         },
         mark={"type": "boxplot", "extent": "min-max", "color": PALETTE[0]},
     )

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tkperf.measurement import IoStats
-from tkperf.report.charts import PALETTE, Row, Spec, build_frame, tooltip
+from tkperf.report.chart_parts import PALETTE, Row, Spec, build_frame, log_axis, tooltip
 
 # What is marked; the median lies near the mean and would cover it.
 MARKED_PERCENTILES = (99.0, 99.9, 99.99, 99.999)
 LEAST_MARK_RATIO = 1.05
 
-_X = {
-    "field": "lower",
-    "type": "quantitative",
-    "title": "Response time (us)",
-    "scale": {"type": "log", "nice": False},
-}
+
+def _x(field: str, rows: list[Row]) -> Spec:
+    """The axis of response times; it suits the data, or what the page brings instead of none."""
+    axis = log_axis(row[edge] for row in rows for edge in ("lower", "upper"))
+    return {
+        "field": field,
+        "type": "quantitative",
+        "title": "Response time (us)",
+        **(axis if rows else {"scale": {"type": "log", "nice": False}}),
+    }
+
+
 # Buckets come in ascending order; what they add up to is worked out where they are drawn.
 _SHARES = [
     {"window": [{"op": "sum", "field": "count", "as": "seen"}], "sort": [{"field": "lower"}]},
@@ -85,7 +91,7 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
             {
                 "mark": {"type": "bar", "color": PALETTE[0]},
                 "encoding": {
-                    "x": _X,
+                    "x": _x("lower", rows),
                     "x2": {"field": "upper"},
                     "y": count,
                     "y2": {"datum": 0.5},
@@ -94,7 +100,7 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
             },
             {
                 "mark": {"type": "line", "color": PALETTE[1], "interpolate": "step-before"},
-                "encoding": {"x": {**_X, "field": "upper"}, "y": share},
+                "encoding": {"x": _x("upper", rows), "y": share},
             },
             _marks_layer(),
         ],
@@ -114,13 +120,13 @@ def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:
             {
                 "mark": {"type": "line", "color": PALETTE[0], "interpolate": "step-after"},
                 "encoding": {
-                    "x": {**_X, "field": "upper"},
+                    "x": _x("upper", rows),
                     "y": {
                         "field": "beyond",
                         "type": "quantitative",
                         "title": "I/Os that took longer (%)",
                         "scale": {"type": "log", "domainMax": 100, "nice": False},
-                        "axis": {"format": "~g"},
+                        "axis": {"format": "~g", "tickCount": 6},
                     },
                     "tooltip": tooltip(("upper", "us"), ("beyond", "I/Os that took longer (%)")),
                 },

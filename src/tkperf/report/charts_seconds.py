@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tkperf.analysis.details import CellDetail
-from tkperf.report.charts import PALETTE, Row, Spec, build_frame, tooltip
+from tkperf.report.chart_parts import PALETTE, Row, Spec, build_frame, log_axis, tooltip
 from tkperf.seconds import FloatArray, reduce_to_columns
 
 # More columns than a page has dots across would only make files larger.
-COLUMNS = 600
+COLUMNS = 400
 # As many rounds as the PTS allows; more lines between them would hide the curve.
 MOST_MARKED_PARTS = 25
 
@@ -87,12 +87,14 @@ def over_seconds(
             "labelSeparation": 8,
         },
     }
-    y = {
+    y: dict[str, object] = {
         "field": "value",
         "type": "quantitative",
         "title": quantity.title,
         "scale": {"nice": True} | ({"type": "log"} if quantity.log else {"zero": True}),
     }
+    if quantity.log and rows:
+        y |= log_axis(row[field] for row in rows for field in ("low", "high"))
     names = [name for name, _ in quantity.series]
     datasets = {"seconds": rows, "window": window, "parts": parts}
     colour = {

@@ -13,11 +13,11 @@ from importlib import resources
 
 import msgspec
 import typst
-import vl_convert
 
 from tkperf.analysis.results import RunResult
-from tkperf.report.charts import Spec
+from tkperf.report.chart_parts import Spec
 from tkperf.report.disclosure import Facts, build_page_header
+from tkperf.report.drawing import Drawer
 from tkperf.report.parts import ReportView
 
 # In pixels of Vega; scaled to the width of the page, so they set the size of the text, too.
@@ -25,16 +25,17 @@ CHART_WIDTH = 600
 CHART_SCALE = 190 / 300  # what a chart is lower in print than on the screen: three fill a page
 
 
-def render_run_pdf(view: ReportView, result: RunResult) -> bytes:
+def render_run_pdf(view: ReportView, result: RunResult, drawer: Drawer) -> bytes:
     """The PDF of a run's view, fonts embedded."""
     return render_view_pdf(
         view,
+        drawer,
         header=build_page_header(result),
         footer=f"tkperf {result.info.tkperf_version}, run {result.info.name}",
     )
 
 
-def render_view_pdf(view: ReportView, *, header: Facts, footer: str) -> bytes:
+def render_view_pdf(view: ReportView, drawer: Drawer, *, header: Facts, footer: str) -> bytes:
     """A view as a PDF.
 
     Args:
@@ -46,10 +47,15 @@ def render_view_pdf(view: ReportView, *, header: Facts, footer: str) -> bytes:
     report["disclosure"] = [
         {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
     ]
-    for test in report["tests"]:
-        for part in (test, *test["sections"]):
-            for chart in part["charts"]:
-                chart["svg"] = _draw(chart.pop("spec"))
+    charts = [
+        chart
+        for test in report["tests"]
+        for part in (test, *test["sections"])
+        for chart in part["charts"]
+    ]
+    drawn = drawer.draw([_for_print(chart.pop("spec")) for chart in charts])
+    for chart, svg in zip(charts, drawn, strict=True):
+        chart["svg"] = svg
     template = resources.files("tkperf.report") / "templates/report.typ"
     page: bytes = typst.compile(
         template.read_bytes(), sys_inputs={"report": json.dumps(_clean(report))}
@@ -57,13 +63,10 @@ def render_view_pdf(view: ReportView, *, header: Facts, footer: str) -> bytes:
     return page
 
 
-def _draw(spec: Spec) -> str:
+def _for_print(spec: Spec) -> Spec:
     height = spec["height"]
     assert isinstance(height, int)
-    svg: str = vl_convert.vegalite_to_svg(
-        spec | {"width": CHART_WIDTH, "height": round(height * CHART_SCALE)}
-    )
-    return svg
+    return spec | {"width": CHART_WIDTH, "height": round(height * CHART_SCALE)}
 
 
 def _clean(value: object) -> object:

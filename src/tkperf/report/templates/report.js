@@ -84,8 +84,9 @@ function secondsRows(cell, series, columns, from = -Infinity, to = Infinity) {
         ({ t, series: name, low, high, value: column === "latency_max_us" ? high : mean })));
 }
 
-// Zooming in replaces the columns by finer ones, down to single seconds.
-function refineOnZoom(view, cell, series, width) {
+// The columns of the page's own width first; zooming in makes them finer, down to single seconds.
+async function refine(view, cell, series, width) {
+  await view.data("seconds", secondsRows(cell, series, width)).runAsync();
   let waiting = false;
   view.addSignalListener("zoom", () => {
     if (waiting) return;
@@ -111,7 +112,7 @@ async function drawFigure(figure) {
   const { view } = await draw(chart, spec);
   const key = figure.dataset.cell;
   if (key) {
-    refineOnZoom(view, await open(key), spec.usermeta.series, widthOf(chart));
+    await refine(view, await open(key), spec.usermeta.series, widthOf(chart));
   }
 }
 
@@ -192,7 +193,7 @@ async function showCell(key) {
       const datasets = { ...seconds, seconds: rows };
       const layer = spec.layer.filter(({ data }) => datasets[data.name].length);
       const { view } = await draw(holder, { ...spec, datasets, layer });
-      refineOnZoom(view, cell, series, columns);
+      await refine(view, cell, series, columns);
     }
   } else {
     add(plots).textContent = "No seconds were kept of this cell.";
