@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
+from tkperf import procedures
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
@@ -83,7 +85,11 @@ class FreeTarget:
 
 
 def simulate(
-    folder: Path, info: RunInfo, preset: str = "sata-ssd", profile: str = "quick"
+    folder: Path,
+    info: RunInfo,
+    preset: str = "sata-ssd",
+    profile: str = "quick",
+    suite: Mapping[str, procedures.Test] = SSD_TESTS,
 ) -> RunResult:
     """A run on a simulated drive, in ``run.tkperf``."""
     engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes or 0)
@@ -91,7 +97,7 @@ def simulate(
     execute(
         Run(
             info=info,
-            tests=tuple(SSD_TESTS.values()),
+            tests=tuple(suite.values()),
             profile=load_profile(profile),
             engine=engine,
             target=FreeTarget(),

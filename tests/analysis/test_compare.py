@@ -6,6 +6,7 @@ import csv
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,10 @@ from tkperf.analysis.compare import ComparedRow, compare
 from tkperf.analysis.results import CellResult, RunResult
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
+from tkperf.procedures import HDD_TESTS
 from tkperf.report.comparison import build_comparison_view
+from tkperf.report.parts import ChartView
+from tkperf.workload import Cell
 
 
 @pytest.fixture(scope="module")
@@ -104,22 +108,84 @@ def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
         compare([slow, replace(slow, tests=())])
 
 
+def data_of(chart: ChartView) -> list[dict[str, Any]]:
+    return chart.spec["data"]["values"]  # type: ignore[index,no-any-return]
+
+
 def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunResult) -> None:
-    """The overview adds up to all rows; each bar is an entry."""
+    """The overview adds up to all rows, the tables hold each value; each bar is an entry."""
     both = compare([slow, fast])
     view = build_comparison_view(both)
     assert view.overview is not None
     counted = sum(int(count) for row in view.overview.rows for count in row[2:])
     assert counted == sum(row.entries[1].ratio is not None for row in both.rows)
-    bars = [
-        bar["value"]
-        for test in view.tests
-        for section in test.sections
-        for chart in section.charts
-        for bar in chart.spec["data"]["values"]  # type: ignore[index]
-    ]
+    sections = [section for test in view.tests for section in test.sections]
+    tables = [row for section in sections for table in section.tables for row in table.rows]
+    for row, told in zip(both.rows, tables, strict=True):
+        for entry, text in zip(row.entries, told[3:], strict=True):
+            assert text.split(" ")[0] == f"{entry.value:,.1f}"
+    bars = [bar["value"] for each in sections for chart in each.charts for bar in data_of(chart)]
     values = [entry.value for row in both.rows for entry in row.entries if entry.value is not None]
-    assert sorted(bars) == sorted(values)
+    assert set(bars) <= set(values)
+    assert len(bars) > len(values) / 2
+
+
+def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
+    """By the names of tkperf-cmp's files, with its choice of cells, each value the results' own."""
+    both = compare([slow, fast])
+    view = build_comparison_view(both)
+    charts = {chart.key: chart for test in view.tests for chart in test.charts}
+    cells = [result.tests[0].sections[0].cell(Cell(0, 4096)) for result in (slow, fast)]
+    writes = [
+        bar["value"] for bar in data_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4 KiB"
+    ]
+    assert writes == [cell.iops for cell in cells if cell is not None]
+    assert {bar["cell"] for bar in data_of(charts["compLATPlt"])} == {
+        f"{mix} 4 KiB" for mix in ("100/0", "65/35", "0/100")
+    }
+    assert len(data_of(charts["compTPPlt"])) == 8  # two sizes, two directions, two runs
+    slices = [result.tests[3].sections[0].slices for result in (slow, fast)]
+    assert [point["value"] for point in data_of(charts["compWriteSatIOPSPlt"])] == [
+        each.values.iops for run in slices for each in run
+    ]
+
+
+def test_streams_are_compared_over_drive_fills_and_by_their_tails(
+    slow: RunResult, fast: RunResult
+) -> None:
+    """The last slice lies at its amount over the range; exceedance falls to less than 1 %."""
+    view = build_comparison_view(compare([slow, fast]))
+    charts = {chart.key: chart for test in view.tests for chart in test.charts}
+    last = slow.tests[3].sections[0].slices[-1]
+    points = [point for point in data_of(charts["writesatfills"]) if point["series"] == "slow"]
+    assert points[-1]["x"] == last.total_written_bytes / (slow.info.active_range_length_bytes or 0)
+    for run in ("slow", "fast"):
+        beyond = [
+            row["value"] for row in data_of(charts["writesatexceedance0"]) if row["series"] == run
+        ]
+        assert beyond == sorted(beyond, reverse=True)
+        assert 0 < beyond[-1] < 1
+
+
+def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
+    """A point for each area and cell of each disk, placed by its share of the disk."""
+    results = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        info = run_info(name=name, suite="hdd")
+        results.append(simulate(tmp_path / name, info, suite=HDD_TESTS))
+    view = build_comparison_view(compare(results))
+    charts = {chart.key: chart for test in view.tests for chart in test.charts}
+    points = data_of(charts["iopsareas0"])
+    assert len(points) == 2 * 8 * 9
+    assert sorted({point["x"] for point in points}) == [6.25 + 12.5 * area for area in range(8)]
+    values = [
+        cell.iops
+        for result in results
+        for area in result.tests[0].sections[0].rounds
+        for cell in area.cells
+    ]
+    assert [point["value"] for point in points] == values
 
 
 def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path) -> None:
@@ -147,8 +213,10 @@ def test_a_folder_with_everything(
     assert ran.exit_code == 0, ran.exception
     with zipfile.ZipFile(tmp_path / "out/comparison.zip") as archive:
         assert sorted(archive.namelist()) == [
+            "compIOPSPlt.png", "compLATPlt.png", "compTPPlt.png", "compWriteSatIOPSPlt.png",
             "comparison.csv", "comparison.html", "comparison.pdf",
         ]  # fmt: skip
+        assert archive.read("compIOPSPlt.png").startswith(b"\x89PNG")
         assert archive.read("comparison.pdf").startswith(b"%PDF")
     alone = CliRunner().invoke(cli, ["compare", *files, "-z"])
     assert isinstance(alone.exception, UsageError)

@@ -18,6 +18,7 @@ from tkperf.cli.rendering import (
     build_comparison_view,
     render_comparison_pdf,
     render_html,
+    render_tkperf_plots,
     start_drawer,
 )
 from tkperf.errors import UsageError
@@ -53,7 +54,7 @@ from tkperf.units import format_block_size_kib, format_mix
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="All of them into this folder: comparison.html, comparison.pdf, comparison.csv.",
+    help="All of them into this folder: comparison.html, .pdf, .csv, and TKperf's plots as PNG.",
 )
 @click.option("-z", "--zip", "zipped", is_flag=True, help="With -f: also as comparison.zip.")
 def compare_runs(
@@ -83,21 +84,26 @@ def compare_runs(
         csv_file = csv_file or folder / "comparison.csv"
         html_file = html_file or folder / "comparison.html"
         pdf_file = pdf_file or folder / "comparison.pdf"
+    files: dict[Path, bytes | str] = {}
     if csv_file is not None:
-        write_output(csv_file, _render_csv(comparison))
+        files[csv_file] = _render_csv(comparison)
     if html_file is not None or pdf_file is not None:
         view = build_comparison_view(comparison)
         if html_file is not None:
-            write_output(html_file, render_html(view))
+            files[html_file] = render_html(view)
         if pdf_file is not None:
             with start_drawer() as drawer:
-                write_output(pdf_file, render_comparison_pdf(view, comparison, drawer))
+                files[pdf_file] = render_comparison_pdf(view, comparison, drawer)
+        if folder is not None:
+            for name, picture in render_tkperf_plots(view).items():
+                files[folder / name] = picture
+    for path, content in files.items():
+        write_output(path, content)
     if zipped and folder is not None:
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in (csv_file, html_file, pdf_file):
-                if path is not None:
-                    archive.write(path, path.name)
+            for path in files:
+                archive.write(path, path.name)
         write_output(folder / "comparison.zip", packed.getvalue())
 
 

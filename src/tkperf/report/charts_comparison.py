@@ -1,11 +1,24 @@
-"""Charts of comparisons: runs beside each other."""
+"""Charts of comparisons: runs beside each other, a colour for each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tkperf.analysis.compare import ComparedRow
-from tkperf.report.chart_parts import PALETTE, Row, Spec, build_frame, tooltip
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.report.chart_parts import (
+    PALETTE,
+    Row,
+    Spec,
+    build_chart,
+    build_frame,
+    colour,
+    log_axis,
+    quantity_axis,
+    series_name,
+    tooltip,
+)
+from tkperf.report.charts import Over
 from tkperf.units import format_block_size_kib, format_mix
 
 
@@ -35,6 +48,14 @@ def compared_bars(
         "axis": {"labelAngle": -40},
     }
     offset = {"field": "run", "sort": list(names)}
+    ranges: list[Spec] = [
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "color": "#444"},
+            "encoding": {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
+        }
+    ]
+    spread_known = any(value["low"] is not None for value in values)
     return {
         **build_frame(title),
         "data": {"values": values},
@@ -60,13 +81,106 @@ def compared_bars(
                     ),
                 },
             },
-            {
-                "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "rule", "color": "#444"},
-                "encoding": {
-                    "y": {"field": "low", "type": "quantitative"},
-                    "y2": {"field": "high"},
-                },
-            },
+            *(ranges if spread_known else ()),
         ],
     }
+
+
+def compared_streams(
+    sections: Mapping[str, SectionResult],
+    *,
+    title: str,
+    over: Mapping[str, Over],
+    x_title: str,
+) -> Spec:
+    """The IOPS of every slice, a curve for each run.
+
+    Args:
+        sections: of each run, by its name.
+        over: what each run's slices are placed by; ``x_title`` says it with its unit.
+    """
+    rows: list[Row] = [
+        {"x": over[name].at(each), "value": each.values.iops, "series": name}
+        for name, section in sections.items()
+        for each in section.slices
+    ]
+    return build_chart(
+        title,
+        rows,
+        {
+            "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
+            "y": quantity_axis(rows, "IOPS", log=False),
+            "color": colour("Run"),
+            "tooltip": tooltip(("series", "Run"), ("x", x_title), ("value", "IOPS")),
+        },
+        mark={"type": "line"},
+    )
+
+
+def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) -> Spec:
+    """The share of a stream's I/Os that took longer than a response time, a curve for each run."""
+    rows: list[Row] = []
+    for name, section in sections.items():
+        total = beyond = sum(count for _, _, count in section.histogram_us)
+        for _, upper_us, count in section.histogram_us:
+            beyond -= count
+            if beyond:  # none is slower than the slowest
+                rows.append({"x": upper_us, "value": 100 * beyond / total, "series": name})
+    return build_chart(
+        title,
+        rows,
+        {
+            "x": {
+                "field": "x",
+                "type": "quantitative",
+                "title": "Response time (us)",
+                **log_axis(row["x"] for row in rows),
+            },
+            "y": quantity_axis(rows, "I/Os that took longer (%)", log=True),
+            "color": colour("Run"),
+            "tooltip": tooltip(
+                ("series", "Run"), ("x", "us"), ("value", "I/Os that took longer (%)")
+            ),
+        },
+        mark={"type": "line", "interpolate": "step-after"},
+    )
+
+
+def compared_areas(
+    sections: Mapping[str, SectionResult],
+    *,
+    title: str,
+    value: Callable[[CellResult], float | None],
+    quantity: str,
+) -> Spec:
+    """A value over the areas of hard disks: a colour for each run, a dash for each cell.
+
+    Disks may be cut into different numbers of areas, so an area is placed by its share of the disk.
+    """
+    rows: list[Row] = [
+        {
+            "x": 100 * (area.number - 0.5) / section.areas,
+            "value": value(cell),
+            "series": name,
+            "cell": series_name(cell, many_mixes=True),
+        }
+        for name, section in sections.items()
+        if section.areas
+        for area in section.rounds
+        for cell in area.cells
+    ]
+    x_title = "Place on the device (% of its capacity)"
+    return build_chart(
+        title,
+        rows,
+        {
+            "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
+            "y": quantity_axis(rows, quantity, log=False),
+            "color": colour("Run"),
+            "strokeDash": {"field": "cell", "type": "nominal", "title": "R/W %, block size"},
+            "tooltip": tooltip(
+                ("series", "Run"), ("cell", "Cell"), ("x", x_title), ("value", quantity)
+            ),
+        },
+        mark={"type": "line"},
+    )

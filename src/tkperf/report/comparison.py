@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tkperf.analysis.compare import ComparedRow, Comparison
 from tkperf.report.charts_comparison import compared_bars
+from tkperf.report.comparison_charts import build_test_charts
 from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
 from tkperf.report.wording import NOT_MEASURED, format_fact, format_known_capacity, format_number
 from tkperf.units import format_block_size_kib, format_mix
 
+FEWEST_CHARTED_CELLS = 2
 STATES = ("better", "worse", "within noise", "spread not known")
 
 
@@ -28,6 +30,7 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
                 title=titles.get(test, test),
                 facts=(),
                 sections=_sections(comparison, test),
+                charts=build_test_charts(comparison, test),
             )
             for test in dict.fromkeys(row.test for row in comparison.rows)
         ),
@@ -128,6 +131,8 @@ def _section(comparison: Comparison, name: str, key: str) -> SectionView:
                 ),
             )
             for number, measure in enumerate(measures.values())
+            # A bar or two say no more than the table; throughput has one chart for all its sizes.
+            if len({row.cell for row in rows}) > FEWEST_CHARTED_CELLS
         ),
     )
 

@@ -95,6 +95,12 @@ def _draw(spec: Spec) -> str:
     return svg
 
 
+def draw_png(spec: Spec) -> bytes:
+    """A chart as a picture for slides and web pages."""
+    picture: bytes = vl_convert.vegalite_to_png(spec | {"width": 700}, scale=2.0)
+    return picture
+
+
 if __name__ == "__main__":
     _draw(_SMALLEST_CHART)  # the first drawing of a process takes much longer than all others
     json.dump([_draw(spec) for spec in json.load(sys.stdin)], sys.stdout)
