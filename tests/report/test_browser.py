@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
@@ -176,6 +176,40 @@ def test_dark_pages_have_light_ink(browser: Browser, report: Path) -> None:
     page.wait_for_selector(DRAWN)
     ink = page.locator("#iops0window .role-axis-title text").first.get_attribute("fill")
     assert ink == "#d0d7de"
+    page.close()
+
+
+def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
+    """Names and notes from a drive or a stranger's file run nothing, fetch nothing, break nothing."""
+    hostile = (
+        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202e\0" + "W" * 10_000
+    )
+    info = run_info(
+        name=hostile,
+        device={"model": hostile, "serial": hostile, "path": hostile, "capacity_bytes": 1},
+        device_description=hostile,
+        notices=(hostile,),
+        command_line=("tkperf", hostile),
+    )
+    simulate(tmp_path, info)
+    path = tmp_path / "report.html"
+    path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1000, "height": 900})
+    visit = Visit(page=page, path=path)
+    alerts: list[str] = []
+
+    def refuse(alert: Dialog) -> None:
+        alerts.append(alert.message)
+        alert.dismiss()
+
+    page.on("dialog", refuse)
+    visit.open()
+    page.locator(f"button[data-cell='{CELL}']").click()
+    page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    assert alerts == []
+    assert visit.said == []
+    assert visit.asked == [path.as_uri()]
+    assert page.evaluate("document.documentElement.scrollWidth <= 1000")
     page.close()
 
 

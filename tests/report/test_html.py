@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,53 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert "&lt;script&gt;alert" in page
+
+
+class Tables(HTMLParser):
+    """The tables of a page, parsed back: caption, then rows of texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[list[str], list[list[str]]]] = []
+        self._into: list[str] | None = None
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag == "table":
+            self.found.append(([], []))
+        elif tag == "caption":
+            self._into = self.found[-1][0]
+            self._into.append("")
+        elif tag == "tr" and self.found:
+            self.found[-1][1].append([])
+        elif tag in ("td", "th") and self.found:
+            self._into = self.found[-1][1][-1]
+            self._into.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th", "caption"):
+            self._into = None
+
+    def handle_data(self, data: str) -> None:
+        if self._into is not None:
+            self._into[-1] += data
+
+
+def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) -> None:
+    """Parsed back from the HTML, row by row; test_view.py compares the view with the run file."""
+    parser = Tables()
+    parser.feed(page_text)
+    there = [
+        (caption[0], [row for row in rows if any(row)]) for caption, rows in parser.found if caption
+    ]
+    expected = []
+    for section in (section for test in view_of(run_file).tests for section in test.sections):
+        determination = (section.determination,) if section.determination else ()
+        for table in (*section.tables, *determination):
+            head = [list(table.columns)] if any(table.columns) else []
+            expected.append((table.title, [*head, *map(list, table.rows)]))
+    assert [(title, [[text.strip() for text in row] for row in rows]) for title, rows in there] == (
+        expected
+    )
 
 
 def test_unknown_facts_are_said_to_be_unknown(page_text: str) -> None:

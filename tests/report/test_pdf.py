@@ -90,6 +90,27 @@ def test_every_figure_is_the_run_files(result: RunResult, pages: list[str]) -> N
                     assert f"{cell.latency_mean_us:,.1f}" in text
 
 
+def test_every_table_is_printed_whole(run_file: Path, pages: list[str]) -> None:
+    """Titles, cards, and each cell of each table, as the page in the browser has them."""
+    text = " ".join(" ".join(pages).split())
+    view = view_of(run_file)
+    sections = [section for test in view.tests for section in test.sections]
+    tables = [table for section in sections for table in section.tables]
+    tables += [section.determination for section in sections if section.determination]
+    assert len(tables) > 15
+    for table in tables:
+        assert " ".join(table.title.split()[:3]) in text  # a long title may go over two lines
+        for row in table.rows:
+            for cell in row:
+                assert " ".join(cell.split()[:4]) in text, (table.title, cell)
+    for card in view.cards:
+        for name, value in card.figures:
+            assert name in text
+            assert value in text
+    for chart in (chart for section in sections for chart in section.charts):
+        assert " ".join(chart.text.split()[:6]) in text
+
+
 def test_each_section_has_a_page_of_its_name(result: RunResult, pages: list[str]) -> None:
     """The header names the section and whether steady state was reached."""
     for test in result.tests:

@@ -62,7 +62,8 @@ def mark_rows(whole: IoStats) -> list[Row]:
     for number, (us, name) in enumerate(known):
         waiting.append(name)
         apart = number + 1 == len(known) or known[number + 1][0] > us * LEAST_MARK_RATIO
-        rows.append({"mark": name, "us": us, "label": ", ".join(waiting) if apart else ""})
+        label = ", ".join(waiting) if len(waiting) < 3 else f"{waiting[0]} ... {waiting[-1]}"
+        rows.append({"mark": name, "us": us, "label": label if apart else ""})
         waiting = [] if apart else waiting
     return rows
 

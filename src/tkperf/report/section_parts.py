@@ -57,8 +57,12 @@ def percentile(name: str) -> Value:
     return lambda cell: cell.percentiles_us[name]
 
 
-def matrix(subject: Subject, title: str, value: Value) -> TableView:
-    """Block sizes down, R/W mixes across."""
+def matrix(subject: Subject, title: str, value: Value, *, over: str = "mean") -> TableView:
+    """Block sizes down, R/W mixes across.
+
+    Args:
+        over: what a value is of the rounds of the window: their mean, the greatest, ...
+    """
     section = subject.section
     mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
     sizes = sorted({cell.block_size_bytes for cell in section.cells})
@@ -75,7 +79,9 @@ def matrix(subject: Subject, title: str, value: Value) -> TableView:
         links.append(tuple(subject.link(Cell(mix, size)) for mix in mixes))
     limited = any(cell.host_limited for cell in section.cells)
     what = "areas" if section.areas else "rounds"
-    window = f"mean of {what} {section.window[0]} to {section.window[-1]}" if section.window else ""
+    window = (
+        f"{over} of {what} {section.window[0]} to {section.window[-1]}" if section.window else ""
+    )
     return TableView(
         title=f"{title}, {window}",
         columns=("Block size (KiB)", *(format_mix(mix) for mix in mixes)),

@@ -128,9 +128,9 @@ def _latency(subject: Subject) -> Parts:
     mixes = tuple(dict.fromkeys(cell.read_percent for cell in section.cells))
     tables = (
         matrix(subject, "Average latency in us", latency_mean),
-        matrix(subject, "Maximum latency in us", latency_max),
+        matrix(subject, "Maximum latency in us", latency_max, over="greatest"),
         *(
-            matrix(subject, f"{name} latency in us", percentile(name))
+            matrix(subject, f"{name} latency in us", percentile(name), over="all I/Os")
             for name in PERCENTILES
             if any(cell.percentiles_us[name] is not None for cell in section.cells)
         ),

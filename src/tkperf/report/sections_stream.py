@@ -191,7 +191,7 @@ def _table(subject: Subject) -> TableView:
     link = subject.link(first.values.cell)
     return TableView(
         title=(
-            f"{section.workload}: {len(section.slices)} slices, "
+            f"{section.workload}: {len(section.slices)} slice{'s' * (first is not last)}, "
             f"{format_duration(last.start_s + last.duration_s)}, "
             f"{format_capacity(last.total_written_bytes)} written; latencies in us"
         ),

@@ -1,0 +1,338 @@
+"""The report as data: every figure, point and bar is the run file's own."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import tkperf
+from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.procedures import HDD_TESTS
+from tkperf.profiles import load_profile
+from tkperf.report.parts import CellView, ChartView, ReportView, SectionView, TableView
+from tkperf.units import KIB, format_block_size_kib, format_mix
+from tkperf.workload import Cell
+
+GOLDEN = Path(__file__).parents[1] / "golden/report.txt"
+
+Value = Callable[[CellResult], float | None]
+
+
+def percentile(name: str) -> Value:
+    return lambda cell: cell.percentiles_us[name]
+
+
+COLUMNS: dict[str, Value] = {
+    "Average IOPS": lambda cell: cell.iops,
+    "Average throughput": lambda cell: cell.megabytes_per_s,
+    "Average latency": lambda cell: cell.latency_mean_us,
+    "Maximum latency": lambda cell: cell.latency_max_us,
+    **{
+        f"{name} latency": percentile(name) for name in ("p50", "p99", "p99.9", "p99.99", "p99.999")
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info(profile=load_profile("quick").as_plain_data()))
+    return folder / "run.tkperf"
+
+
+@pytest.fixture(scope="module")
+def view(run_file: Path) -> ReportView:
+    return view_of(run_file)
+
+
+@pytest.fixture(scope="module")
+def result(run_file: Path) -> RunResult:
+    return tkperf.load(run_file)
+
+
+def sections(view: ReportView, result: RunResult) -> list[tuple[SectionView, SectionResult]]:
+    shown = [section for test in view.tests for section in test.sections]
+    measured = [section for test in result.tests for section in test.sections]
+    return list(zip(shown, measured, strict=True))
+
+
+def chart(view: ReportView, key: str) -> ChartView:
+    charts = [
+        each
+        for test in view.tests
+        for part in (test.charts, *(section.charts for section in test.sections))
+        for each in part
+    ]
+    return next(each for each in charts if each.key == key)
+
+
+def rows_of(view: ReportView, key: str, dataset: str | None = None) -> list[dict[str, Any]]:
+    spec: Any = chart(view, key).spec
+    return spec["datasets"][dataset] if dataset else spec["data"]["values"]  # type: ignore[no-any-return]
+
+
+def unpack(text: str, kind: type) -> NDArray[Any]:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=kind)
+
+
+def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunResult) -> None:
+    """Found by its block size and mix, to one decimal."""
+    checked = 0
+    for shown, measured in sections(view, result):
+        for table in shown.tables:
+            if not measured.slices:
+                checked += check_matrix(table, measured)
+    assert checked == 12 + 9 * 6 + 2 * 2 - missing_percentiles(result)
+
+
+def missing_percentiles(result: RunResult) -> int:
+    """Tables of percentiles that no cell had enough I/Os for are left out."""
+    latency = result.tests[1].sections[0]
+    names = ("p50", "p99", "p99.9", "p99.99", "p99.999")
+    shown = [name for name in names if any(cell.percentiles_us[name] for cell in latency.cells)]
+    return 9 * (4 - len(shown))
+
+
+def check_matrix(table: TableView, section: SectionResult) -> int:
+    value = next(value for start, value in COLUMNS.items() if table.title.startswith(start))
+    count = 0
+    for row in table.rows:
+        for mix, text in zip(table.columns[1:], row[1:], strict=True):
+            cell = section.cell(Cell(int(mix.split("/")[0]), round(float(row[0]) * KIB)))
+            assert isinstance(cell, CellResult)
+            known = value(cell)
+            assert text.rstrip("*") == ("-" if known is None else f"{known:,.1f}")
+            count += 1
+    return count
+
+
+def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunResult) -> None:
+    """Rates, mean, percentiles and maximum of each line."""
+    for shown, measured in sections(view, result):
+        if measured.slices:
+            (table,) = shown.tables
+            lines = [measured.slices[0].values, measured.slices[-1].values, measured.cells[0]]
+            for row, cell in zip(
+                table.rows, lines if len(table.rows) == 3 else lines[1:], strict=True
+            ):
+                percentiles = cell.percentiles_us.values()
+                values = (
+                    cell.iops,
+                    cell.megabytes_per_s,
+                    cell.latency_mean_us,
+                    *percentiles,
+                    cell.latency_max_us,
+                )
+                told = tuple("-" if value is None else f"{value:,.1f}" for value in values)
+                assert row[1:] == told
+
+
+def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: Path) -> None:
+    """Each link leads somewhere; seconds to five digits, histogram buckets exactly."""
+    cells = {cell.key: cell for cell in view.cells}
+    links = {
+        link
+        for test in view.tests
+        for section in test.sections
+        for table in section.tables
+        for row in table.links
+        for link in row
+    }
+    assert links == set(cells)
+    with tkperf.open_run(run_file) as opened:
+        for test in opened.record().tests:
+            seconds = opened.seconds(test.name)
+            for number, section in enumerate(dict.fromkeys(step.section for step in test.steps)):
+                of_cell: dict[str, list[int]] = {}
+                for at, step in enumerate(test.steps):
+                    if step.section == section and step.kind != "fill":
+                        cell = step.workload.cell
+                        key = f"{test.name}{number}-{cell.read_percent}-{cell.block_size_bytes}"
+                        of_cell.setdefault(key, []).append(at)
+                for key, steps in of_cell.items():
+                    shown = cells[key]
+                    for name in (shown.rate, "latency_mean_us", "latency_max_us"):
+                        there = unpack(shown.seconds[name], np.float32)
+                        kept = np.concatenate([getattr(seconds[at], name) for at in steps])
+                        np.testing.assert_allclose(there, kept, rtol=1e-5)
+                    assert shown.job == test.steps[steps[0]].job_file
+
+
+def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: RunResult) -> None:
+    """As many I/Os as the cell has, percentiles as in its table, all of them marked."""
+    cells = {cell.key: cell for cell in view.cells}
+    (iops,) = result.tests[0].sections
+    for cell in iops.cells:
+        shown = cells[f"iops0-{cell.read_percent}-{cell.block_size_bytes}"]
+        assert unpack(shown.buckets["count"], np.float64).sum() == cell.ios
+        facts = dict(shown.facts)
+        assert facts["IOPS"] == f"{cell.iops:,.1f}"
+        assert facts["99 % latency (us)"] == f"{cell.percentiles_us['p99']:,.1f}"
+        marks = {mark["mark"]: mark["us"] for mark in shown.marks}
+        assert marks["99 %"] == cell.percentiles_us["p99"]
+        assert marks["MRT"] == cell.latency_max_us
+        assert len(shown.rounds.rows if shown.rounds else ()) == len(iops.rounds)
+
+
+def test_a_streams_histogram_holds_all_its_ios(view: ReportView, result: RunResult) -> None:
+    """The chart, the cell behind it and the results agree on every bucket."""
+    (section,) = result.tests[3].sections
+    rows = rows_of(view, "writesat0rth", "buckets")
+    assert [(row["lower"], row["upper"], row["count"]) for row in rows] == list(
+        section.histogram_us
+    )
+    shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
+    for name in ("lower", "upper", "count"):
+        assert unpack(shown.buckets[name], np.float64).tolist() == [row[name] for row in rows]
+    assert rows == rows_of(view, "writesat0exceedance", "buckets")
+
+
+def test_convergence_is_every_round(view: ReportView, result: RunResult) -> None:
+    """Writes of each block size, round after round."""
+    (iops,) = result.tests[0].sections
+    expected = [
+        (each.number, format_block_size_kib(cell.block_size_bytes), cell.iops)
+        for each in iops.rounds
+        for cell in each.cells
+        if cell.read_percent == 0
+    ]
+    rows = rows_of(view, "iops0convergence")
+    assert [(row["round"], row["series"], row["value"]) for row in rows] == expected
+
+
+def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -> None:
+    """In proportion, each with its own value, and those in front drawn last."""
+    (iops,) = result.tests[0].sections
+    faces = rows_of(view, "iops03d", "faces")
+    bars: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in faces:
+        bars.setdefault((row["mix"], row["size"]), []).append(row)
+    assert len(bars) == len(iops.cells)
+    heights = {}
+    for cell in iops.cells:
+        rows = bars[format_mix(cell.read_percent), format_block_size_kib(cell.block_size_bytes)]
+        assert {row["value"] for row in rows} == {cell.iops}
+        left = [row["y"] for row in rows if row["face"].endswith("/left")]
+        heights[cell.cell] = (left[3] - left[0]) / (cell.iops or 1)
+    assert max(heights.values()) == pytest.approx(min(heights.values()), rel=0.05)
+    order = list(dict.fromkeys(row["face"].rsplit("/", 1)[0] for row in faces))
+    places = [tuple(int(part) for part in place.split("/")) for place in order]
+    for before, after in itertools.combinations(places, 2):
+        assert not (before[0] <= after[0] and before[1] <= after[1])
+
+
+def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult) -> None:
+    """Each slice where it belongs: its middle, what was written by its end, in drive fills."""
+    (section,) = result.tests[3].sections
+    slices = section.slices
+    length_bytes = result.info.active_range_length_bytes or 0
+    expected = {
+        "iops": [each.start_s + each.duration_s / 2 for each in slices],
+        "tgbw": [each.total_written_bytes / 1e9 for each in slices],
+        "fills": [each.total_written_bytes / length_bytes for each in slices],
+    }
+    for name, places in expected.items():
+        rows = rows_of(view, f"writesat0{name}")
+        assert [row["x"] for row in rows] == places
+        assert [row["value"] for row in rows] == [each.values.iops for each in slices]
+    tail = [
+        row["value"] for row in rows_of(view, "writesat0percentiles") if row["series"] == "99 %"
+    ]
+    assert tail == [each.values.percentiles_us["p99"] for each in slices]
+
+
+def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path) -> None:
+    """The highest latency of any second is on the chart."""
+    with tkperf.open_run(run_file) as opened:
+        highest = max(seconds.latency_max_us.max() for seconds in opened.seconds("writesat"))
+    rows = rows_of(view, "writesat0secondslatency", "seconds")
+    assert max(row["high"] for row in rows) == highest
+    assert {row["series"] for row in rows} == {"mean of a second", "maximum of a second"}
+
+
+def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: RunResult) -> None:
+    """As of an imported run: nothing to open, no chart of seconds, all tables."""
+    from tkperf.report.view import build_view
+
+    view = build_view(result)
+    assert view.cells == ()
+    for test in view.tests:
+        for section in test.sections:
+            assert not any("seconds" in each.key for each in section.charts)
+            assert all(not any(row) for table in section.tables for row in table.links)
+
+
+def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
+    """A cell of a hard disk leads to all its areas."""
+    simulate(tmp_path, run_info(suite="hdd"), suite=HDD_TESTS)
+    view = view_of(tmp_path / "run.tkperf")
+    assert len(view.cells) == 9 + 2 * 2
+    for cell in view.cells:
+        assert isinstance(cell, CellView)
+        assert cell.rounds is not None
+        assert len(cell.rounds.rows) == 8
+
+
+def outline(view: ReportView) -> str:
+    """The report's texts, and of each chart its title, its points and the first and last of them."""
+    lines = [view.title, view.subtitle, *view.banners, *view.warnings]
+    for card in view.cards:
+        lines += [
+            f"card {card.title}: {card.state}; {card.summary}",
+            *(f"  {pair}" for pair in card.figures),
+        ]
+    for test in view.tests:
+        lines += ["", f"test {test.title}", test.procedure, *map(describe, test.charts)]
+        for section in test.sections:
+            lines.append(f"section {section.title}: {section.state}; {section.summary}")
+            tables = (*section.tables, *((section.determination,) if section.determination else ()))
+            for table in tables:
+                lines += [
+                    f"table {table.title}",
+                    " | ".join(table.columns),
+                    *map(" | ".join, table.rows),
+                ]
+            lines += map(describe, section.charts)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def describe(chart: ChartView) -> str:
+    spec: Any = chart.spec
+    datasets = spec.get("datasets") or {"": spec.get("data", {}).get("values") or [
+        row for layer in spec.get("layer", ()) for row in layer["data"]["values"]
+    ]}  # fmt: skip
+    told = "; ".join(
+        f"{name} {len(rows)}: {brief(rows[0])} ... {brief(rows[-1])}"
+        for name, rows in datasets.items()
+        if rows
+    )
+    return f"chart {chart.key}: {spec['title']['text']}: {chart.text}\n  {told}"
+
+
+def brief(row: dict[str, object]) -> str:
+    """A point, numbers to six digits: the last of sixteen differ between machines."""
+    return " ".join(
+        f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in row.items()
+    )
+
+
+def test_the_report_reads_as_before(view: ReportView) -> None:
+    """Texts and chart data of a simulated run, word for word.
+
+    After a change that is meant: TKPERF_UPDATE_GOLDEN=1 pytest tests/report/test_view.py
+    """
+    text = outline(view)
+    if os.environ.get("TKPERF_UPDATE_GOLDEN"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
