@@ -1,0 +1,225 @@
+"""How long does a report take: HTML and PDF of a full run of all four tests?
+
+Beside it the libraries that TKperf 2.2 makes its report with, given the same results: matplotlib drawing its
+twelve plots at its 300 dpi, then rst2pdf setting them with its tables. They are installed into a
+folder of their own. Both sides are whole processes, started anew each time; the ratio is of medians.
+
+    python bench/report_time.py [--times 5] [--profile pts-e-1.1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+TKPERF = Path(sys.executable).parent / "tkperf"
+
+# Runs in the other environment, which has no tkperf: results come as JSON.
+OF_TKPERFS_LIBRARIES = """
+import json, sys
+from pathlib import Path
+import matplotlib
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+run = json.loads(Path(sys.argv[1]).read_text())
+folder = Path(sys.argv[2])
+tests = {test["name"]: test["sections"] for test in run["tests"]}
+lines = ["Report", "======", ""]
+
+
+def save(name):
+    plt.savefig(folder / name, dpi=300)
+    plt.close()
+    lines.extend([".. figure:: " + name, "   :scale: 65%", ""])
+
+
+def curves(title, ylabel, series):
+    for label, (x, y) in series.items():
+        plt.plot(x, y, "o-", label=label)
+    plt.title(title)
+    plt.xlabel("Round #")
+    plt.ylabel(ylabel)
+    plt.legend()
+
+
+def by_size(section, mix, key):
+    series = {}
+    for each in section["rounds"]:
+        for cell in each["cells"]:
+            if cell["read_percent"] == mix:
+                x, y = series.setdefault(cell["block_size_bytes"], ([], []))
+                x.append(each["number"])
+                y.append(cell[key])
+    return series
+
+
+def verification(section):
+    verdict = section["verdict"]
+    x, average = verdict["rounds"], verdict["average"]
+    curves("Steady state verification", verdict["unit"], {
+        "measured": (x, verdict["values"]),
+        "average": (x, [average] * len(x)),
+        "110 %": (x, [1.1 * average] * len(x)),
+        "90 %": (x, [0.9 * average] * len(x)),
+        "slope": (x, [verdict["fit"]["slope"] * at + verdict["fit"]["intercept"] for at in x]),
+    })
+
+
+def bars_3d(axes, section, key):
+    mixes = list(dict.fromkeys(cell["read_percent"] for cell in section["cells"]))
+    sizes = sorted({cell["block_size_bytes"] for cell in section["cells"]})
+    for cell in section["cells"]:
+        axes.bar3d(mixes.index(cell["read_percent"]), sizes.index(cell["block_size_bytes"]), 0,
+                   0.6, 0.6, cell[key])
+
+
+def table(section, key):
+    mixes = list(dict.fromkeys(cell["read_percent"] for cell in section["cells"]))
+    sizes = sorted({cell["block_size_bytes"] for cell in section["cells"]})
+    cells = {(c["read_percent"], c["block_size_bytes"]): c[key] for c in section["cells"]}
+    lines.extend([".. csv-table::", "   :header: size," + ",".join(map(str, mixes)), ""])
+    for size in sizes:
+        lines.append("   " + ",".join([str(size)] + ["%.1f" % cells[mix, size] for mix in mixes]))
+    lines.append("")
+
+
+def heading(text):
+    lines.extend([text, "-" * len(text), ""])
+
+
+heading("IOPS")
+(iops,) = tests["iops"]
+curves("Convergence", "IOPS", by_size(iops, 0, "iops"))
+save("iops-convergence.png")
+verification(iops)
+save("iops-verification.png")
+for mix in dict.fromkeys(cell["read_percent"] for cell in iops["cells"]):
+    chosen = [cell for cell in iops["cells"] if cell["read_percent"] == mix]
+    plt.loglog([c["block_size_bytes"] for c in chosen], [c["iops"] for c in chosen], "o-", label=mix)
+plt.legend()
+save("iops-2d.png")
+bars_3d(plt.figure().add_subplot(projection="3d"), iops, "iops")
+save("iops-3d.png")
+table(iops, "iops")
+
+heading("Throughput")
+figure, both = plt.subplots(2)
+for axes, mix in zip(both, (0, 100)):
+    for section in tests["tp"]:
+        for size, (x, y) in by_size(section, mix, "megabytes_per_s").items():
+            axes.plot(x, y, "o-", label=size)
+    axes.legend()
+save("tp-convergence.png")
+verification(tests["tp"][0])
+save("tp-verification.png")
+for section in tests["tp"]:
+    for cell in section["cells"]:
+        plt.barh(str((cell["block_size_bytes"], cell["read_percent"])), cell["megabytes_per_s"])
+save("tp-2d.png")
+for section in tests["tp"]:
+    table(section, "megabytes_per_s")
+
+heading("Latency")
+latency = tests["lat"][0]
+figure, three = plt.subplots(3)
+for axes, mix in zip(three, (100, 65, 0)):
+    for size, (x, y) in by_size(latency, mix, "latency_mean_us").items():
+        axes.plot(x, y, "o-", label=size)
+    axes.legend()
+save("lat-convergence.png")
+verification(latency)
+save("lat-verification.png")
+figure = plt.figure()
+bars_3d(figure.add_subplot(2, 1, 1, projection="3d"), latency, "latency_mean_us")
+bars_3d(figure.add_subplot(2, 1, 2, projection="3d"), latency, "latency_max_us")
+save("lat-3d.png")
+table(latency, "latency_mean_us")
+table(latency, "latency_max_us")
+
+heading("Write Saturation")
+slices = tests["writesat"][0]["slices"]
+x = [each["number"] for each in slices]
+curves("IOPS", "IOPS", {"IOPS": (x, [each["values"]["iops"] for each in slices])})
+save("writesat-iops.png")
+curves("Latency", "us", {
+    key: (x, [each["values"]["latency_" + key + "_us"] for each in slices])
+    for key in ("mean", "min", "max")
+})
+save("writesat-latency.png")
+(folder / "report.rst").write_text("\\n".join(lines))
+
+from rst2pdf.createpdf import main
+main([str(folder / "report.rst"), "-o", str(folder / "report.pdf")])
+"""
+
+
+def timed(argv: list[str | Path], times: int, **environment: str) -> list[float]:
+    """Seconds of each of several runs of a command."""
+    took = []
+    for _ in range(times):
+        began = time.perf_counter()
+        subprocess.run(
+            argv, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **environment}
+        )
+        took.append(time.perf_counter() - began)
+    return took
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--profile", default="pts-e-1.1")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        run = folder / "run.tkperf"
+        subprocess.run(
+            [TKPERF, "ssd", "run", "sim:sata-ssd", "--profile", arguments.profile, "-q", "--output", folder],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        html, pdf = folder / "run.html", folder / "run.pdf"
+        report: list[str | Path] = [TKPERF, "report", run, "-o", html, "--pdf", pdf]
+        cache = {"XDG_CACHE_HOME": str(folder / "cache")}
+        (first,) = timed(report, 1, **cache)
+        ours = timed(report, arguments.times, **cache)
+        pages = pdf.read_bytes().count(b"/Type /Page\n") or pdf.read_bytes().count(b"/Type/Page")
+        print(
+            f"tkperf, HTML and PDF:     median {statistics.median(ours):.2f} s of {len(ours)} "
+            f"(best {min(ours):.2f}, worst {max(ours):.2f}); the first on a machine {first:.2f} s"
+        )
+        print(
+            f"  HTML {html.stat().st_size / 1e6:.1f} MB, PDF {pdf.stat().st_size / 1e6:.1f} MB of "
+            f"{pages or 'an unknown number of'} pages, run file {run.stat().st_size / 1e6:.1f} MB"
+        )
+
+        results = folder / "run.json"
+        subprocess.run(
+            [TKPERF, "report", run, "--json", results], check=True, stdout=subprocess.DEVNULL
+        )
+        venv.create(folder / "other", with_pip=True)
+        other = folder / "other/bin/python"
+        subprocess.run(
+            [other, "-m", "pip", "install", "--quiet", "matplotlib", "rst2pdf"], check=True
+        )
+        script = folder / "other.py"
+        script.write_text(OF_TKPERFS_LIBRARIES)
+        theirs = timed([other, script, results, folder], arguments.times)
+        print(
+            f"matplotlib and rst2pdf:   median {statistics.median(theirs):.2f} s of {len(theirs)} "
+            f"(best {min(theirs):.2f}, worst {max(theirs):.2f}), PDF with 12 plots, no HTML"
+        )
+        print(f"ratio: {statistics.median(theirs) / statistics.median(ours):.1f}")
+
+
+if __name__ == "__main__":
+    main()
