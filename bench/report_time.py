@@ -182,7 +182,17 @@ def main() -> None:
         folder = Path(temporary)
         run = folder / "run.tkperf"
         subprocess.run(
-            [TKPERF, "ssd", "run", "sim:sata-ssd", "--profile", arguments.profile, "-q", "--output", folder],
+            [
+                TKPERF,
+                "ssd",
+                "run",
+                "sim:sata-ssd",
+                "--profile",
+                arguments.profile,
+                "-q",
+                "--output",
+                folder,
+            ],
             check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import CellResult, RoundResult
-from tkperf.report.chart_parts import Spec
-from tkperf.report.charts_latency import (
+from tkperf.report.charts.latency import (
     exceedance,
     histogram_rows,
     mark_rows,
     response_time_histogram,
 )
-from tkperf.report.charts_seconds import (
+from tkperf.report.charts.parts import Spec
+from tkperf.report.charts.seconds import (
     IOPS,
     LATENCY,
     THROUGHPUT,

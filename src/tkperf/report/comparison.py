@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tkperf.analysis.compare import ComparedRow, Comparison
-from tkperf.report.charts_comparison import compared_bars
-from tkperf.report.comparison_charts import build_test_charts
+from tkperf.report.charts.comparison import compared_bars
+from tkperf.report.comparison_tests import build_test_charts
 from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
 from tkperf.report.wording import NOT_MEASURED, format_fact, format_known_capacity, format_number
 from tkperf.units import format_block_size_kib, format_mix

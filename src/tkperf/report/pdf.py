@@ -15,7 +15,7 @@ import msgspec
 import typst
 
 from tkperf.analysis.results import RunResult
-from tkperf.report.chart_parts import Spec
+from tkperf.report.charts.parts import Spec
 from tkperf.report.disclosure import Facts, build_page_header
 from tkperf.report.drawing import Drawer
 from tkperf.report.parts import ReportView

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.report import charts
-from tkperf.report.charts_3d import bars_3d
+from tkperf.report.charts import rounds
+from tkperf.report.charts.bars_3d import bars_3d
 from tkperf.report.parts import ChartView, TableView
 from tkperf.report.wording import NOT_MEASURED, format_number
 from tkperf.units import format_block_size_kib, format_mix
@@ -105,7 +105,7 @@ def convergence_chart(
     return ChartView(
         key=f"{subject.key}{name}",
         text=f"{title}: {quantity} of every round, one curve for each block size.",
-        spec=charts.convergence(
+        spec=rounds.convergence(
             subject.section,
             title=title,
             read_percents=mixes,
@@ -122,7 +122,7 @@ def window_chart(subject: Subject) -> tuple[ChartView, ...]:
     if verdict is None or len(verdict.rounds) < 2:
         return ()
     x_title = "Slice" if subject.section.slices else "Round"
-    spec = charts.steady_state_window(verdict, "Steady state verification: the window", x_title)
+    spec = rounds.steady_state_window(verdict, "Steady state verification: the window", x_title)
     text = (
         f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of it, "
         "and the best linear fit. The lines are a convention; the criterion is the range."
@@ -134,7 +134,7 @@ def measurement_chart(subject: Subject, value: Value, quantity: str, title: str)
     return ChartView(
         key=f"{subject.key}2d",
         text=f"{title}: means over the window, one curve for each R/W mix.",
-        spec=charts.measurement_2d(subject.section, title=title, value=value, quantity=quantity),
+        spec=rounds.measurement_2d(subject.section, title=title, value=value, quantity=quantity),
     )
 
 

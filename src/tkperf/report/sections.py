@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tkperf.analysis.results import TestResult
-from tkperf.report import charts
-from tkperf.report.charts_hard_disk import box_plot, over_areas
+from tkperf.report.charts import rounds
+from tkperf.report.charts.hard_disk import box_plot, over_areas
 from tkperf.report.parts import ChartView, SectionView, TableView
 from tkperf.report.section_parts import (
     Parts,
@@ -67,7 +67,7 @@ def build_test_charts(test: TestResult) -> tuple[ChartView, ...]:
         ChartView(
             key="tp2d",
             text="Means over the window of each block size, reads and writes.",
-            spec=charts.throughput_bars(
+            spec=rounds.throughput_bars(
                 [cell for section in measured for cell in section.cells],
                 title="Throughput by block size",
             ),

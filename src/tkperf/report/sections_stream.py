@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import CellResult
-from tkperf.report import charts
-from tkperf.report.charts_latency import (
+from tkperf.report.charts import rounds
+from tkperf.report.charts.latency import (
     exceedance,
     histogram_rows,
     mark_rows,
     response_time_histogram,
 )
-from tkperf.report.charts_seconds import (
+from tkperf.report.charts.seconds import (
     IOPS,
     LATENCY,
     Quantity,
@@ -58,16 +58,16 @@ def _over_slices(subject: Subject, capacity_bytes: float | None) -> list[ChartVi
         _rate(subject, "iopslog", "IOPS over time, logarithmic", f"IOPS {of_slices} over time, "
               "the axis logarithmic.", log=True),
         _rate(subject, "tgbw", "IOPS over total GB written", f"IOPS {of_slices} over the total "
-              "amount written (TGBW).", over=charts.TOTAL_WRITTEN),
+              "amount written (TGBW).", over=rounds.TOTAL_WRITTEN),
         _rate(subject, "tgbwlog", "IOPS over total GB written, logarithmic", f"IOPS {of_slices} "
               "over the total amount written (TGBW), the axis logarithmic.",
-              over=charts.TOTAL_WRITTEN, log=True),
+              over=rounds.TOTAL_WRITTEN, log=True),
     ]  # fmt: skip
     if capacity_bytes:
         charted.append(
             _rate(subject, "fills", "IOPS over drive fills", f"IOPS {of_slices} over the amount "
                   f"written in multiples of {format_capacity(capacity_bytes)}, the capacity in use.",
-                  over=charts.drive_fills(capacity_bytes))
+                  over=rounds.drive_fills(capacity_bytes))
         )  # fmt: skip
     charted += [
         _latencies(
@@ -94,13 +94,13 @@ def _rate(
     title: str,
     text: str,
     *,
-    over: charts.Over = charts.TIME,
+    over: rounds.Over = rounds.TIME,
     log: bool = False,
 ) -> ChartView:
     return ChartView(
         key=f"{subject.key}{name}",
         text=f"{text} Workload: {subject.section.workload}.",
-        spec=charts.stream(
+        spec=rounds.stream(
             subject.section,
             title=title,
             series=(("IOPS", iops),),
@@ -114,7 +114,7 @@ def _rate(
 def _latencies(
     subject: Subject, name: str, title: str, text: str, series: tuple[tuple[str, Value], ...]
 ) -> ChartView:
-    spec = charts.stream(
+    spec = rounds.stream(
         subject.section, title=title, series=series, quantity="Latency (us)", log=True
     )
     return ChartView(key=f"{subject.key}{name}", text=text, spec=spec)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.report.chart_parts import (
+from tkperf.report.charts.parts import (
     PALETTE,
     Row,
     Spec,

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 
 from tkperf.analysis.compare import IOPS, MEAN, THROUGHPUT, ComparedRow, Comparison, Measure
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.report.charts import TIME, Over, drive_fills, find_time_unit
-from tkperf.report.charts_comparison import (
+from tkperf.report.charts.comparison import (
     compared_areas,
     compared_bars,
     compared_exceedance,
     compared_streams,
 )
+from tkperf.report.charts.rounds import TIME, Over, drive_fills, find_time_unit
 from tkperf.report.parts import ChartView
 from tkperf.report.section_parts import iops, throughput
 from tkperf.units import KIB

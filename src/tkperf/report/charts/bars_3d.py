@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.report.chart_parts import PALETTE, Row, Spec, build_frame, tooltip
+from tkperf.report.charts.parts import PALETTE, Row, Spec, build_frame, tooltip
 from tkperf.units import format_block_size_kib, format_mix
 from tkperf.workload import Cell
 

@@ -1,4 +1,4 @@
-"""Charts of rounds and slices as Vega-Lite specifications: one definition for page and print."""
+"""Charts of rounds, cells and slices: convergence, steady-state window, means, streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
-from tkperf.report.chart_parts import (
+from tkperf.report.charts.parts import (
     PALETTE,
     Row,
     Spec,

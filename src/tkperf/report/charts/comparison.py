@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tkperf.analysis.compare import ComparedRow
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.report.chart_parts import (
+from tkperf.report.charts.parts import (
     PALETTE,
     Row,
     Spec,
@@ -18,7 +18,7 @@ from tkperf.report.chart_parts import (
     series_name,
     tooltip,
 )
-from tkperf.report.charts import Over
+from tkperf.report.charts.rounds import Over
 from tkperf.units import format_block_size_kib, format_mix
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tkperf.analysis.details import CellDetail
-from tkperf.report.chart_parts import PALETTE, Row, Spec, build_frame, log_axis, tooltip
+from tkperf.report.charts.parts import PALETTE, Row, Spec, build_frame, log_axis, tooltip
 from tkperf.seconds import FloatArray, reduce_to_columns
 
 # More columns than a page has dots across would only make files larger.

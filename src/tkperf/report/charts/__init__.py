@@ -1,0 +1,1 @@
+"""Charts as Vega-Lite specifications, the same for page and print. Pure."""
