@@ -15,12 +15,12 @@ from tkperf.workload import Cell, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A round, area or slice within the time of a cell. ``in_window``: its values are averaged."""
+    """A round, area or slice within the time of a cell. ``judged``: in the verdict's window."""
 
     number: int
     start_s: float
     end_s: float
-    in_window: bool
+    judged: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ def _details(
             key = (step.section, step.workload.cell)
             found.setdefault(key, []).append((step, samples))
     for (name, _), members in found.items():
-        window = sections[test, name].window
+        window, verdict = sections[test, name].window, sections[test, name].verdict
         # Of a stream all I/Os count: its slices outside the window are as much of it.
         whole = members[0][0].kind is StepKind.CONTINUOUS or not window
         counted = [step for step, _ in members if whole or step.number in window]
@@ -93,7 +93,7 @@ def _details(
                     number=step.number,
                     start_s=start_s,
                     end_s=start_s + step.measurement.duration_s,
-                    in_window=step.number in window,
+                    judged=verdict is not None and step.number in window,
                 )
                 for (step, _), start_s in zip(members, starts_s, strict=True)
             ),

@@ -152,13 +152,13 @@ def _rounds(
     of_cell: list[tuple[int, CellResult]] = [
         (each.number, cell) for each in rounds for cell in each.cells if cell.cell == detail.cell
     ]
-    in_window = {part.number for part in detail.parts if part.in_window}
+    judged = {part.number for part in detail.parts if part.judged}
     return TableView(
         title="Every area" if areas else "Every round; * in the window",
         columns=("", "IOPS", "MB/s", "Mean (us)", "99.9 % (us)", "Maximum (us)"),
         rows=tuple(
             (
-                f"{number}{'*' if number in in_window and not areas else ''}",
+                f"{number}{'*' if number in judged else ''}",
                 format_number(cell.iops, 1),
                 format_number(cell.megabytes_per_s, 2),
                 format_number(cell.latency_mean_us, 1),

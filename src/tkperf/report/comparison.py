@@ -115,7 +115,7 @@ def _section(comparison: Comparison, name: str, key: str) -> SectionView:
     return SectionView(
         key=key,
         title=name,
-        state="NOT reached" if False in steady else "reached" if True in steady else "no rule",
+        state="NOT reached" if False in steady else "reached" if True in steady else "not judged",
         summary="in every run" if all(steady) else "see the warnings",
         determination=None,
         tables=(_table(comparison, rows),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tkperf.analysis.results import RunResult
+from tkperf.record import RunInfo
 from tkperf.report.wording import (
     NOT_KNOWN,
     format_fact,
@@ -37,7 +38,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Ended", format_moment(result.ended_utc)),
                 ("Profile", f"{info.profile_name}: {format_fact(profile.get('title'))}"),
                 ("Test software", f"tkperf {info.tkperf_version}"),
-                ("Load generator", f"{format_fact(info.fio_version)}, {info.engine}, direct I/O"),
+                ("Load generator", _load_generator(info)),
             ),
         ),
         (
@@ -119,14 +120,14 @@ def build_page_header(result: RunResult) -> Facts:
         ("Test software", f"tkperf {info.tkperf_version}"),
         ("Serial number", format_fact(device.get("serial"))),
         ("Threads / queue depth", f"TC {demand.get('jobs')} / QD {demand.get('io_depth')}"),
-        ("Load generator", f"{format_fact(info.fio_version)}, {info.engine}"),
+        ("Load generator", _load_generator(info)),
         ("Firmware", format_fact(device.get("firmware"))),
         ("Active range", format_known_capacity(info.active_range_length_bytes)),
         ("CPU", format_fact(host.get("cpu_model"))),
         ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
         ("Data pattern", "random"),
         ("Memory", format_known_capacity(host.get("memory_bytes"))),
-        ("Interface", f"{format_fact(device.get('interface'))}, {_link(device)}"),
+        ("Interface", _interface(device)),
         ("Purge method", ", ".join(purges) or _no_purge(info.suite)),
         ("Operating system", format_fact(host.get("operating_system"))),
         ("Host adapter", format_fact(device.get("host_adapter"))),
@@ -156,6 +157,20 @@ def _latency_demand(suite: str, profile: dict[str, object]) -> Facts:
     if suite == "hdd":
         return ()
     return (("Latency test", "TC 1 / QD 1" if _latency_is_single(profile) else "see profile"),)
+
+
+def _load_generator(info: RunInfo) -> str:
+    """fio and how it issues I/O; of an imported run only what its file says."""
+    if info.fio_version is None:
+        return info.engine  # simulated, or not known
+    known = info.engine != NOT_KNOWN
+    return f"{info.fio_version}, {info.engine}, direct I/O" if known else info.fio_version
+
+
+def _interface(device: dict[str, object]) -> str:
+    """How the drive is attached, and how fast."""
+    facts = (format_fact(device.get("interface")), _link(device))
+    return ", ".join(fact for fact in facts if fact != NOT_KNOWN) or NOT_KNOWN
 
 
 def _link(device: dict[str, object]) -> str:

@@ -3,15 +3,18 @@
 vl-convert draws one chart at a time, keeps Python from doing anything else meanwhile, and needs most
 of its time for measuring texts. So two processes share the charts, and both get ready while the
 results are still being read. Run as a module, this is such a process: specifications come in as
-JSON, drawings go out as JSON.
+JSON, drawings go out as JSON. It knows only the fonts that vl-convert brings: texts get the same room
+on every machine, and a third less time is spent on looking for fonts.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import resources
 from types import TracebackType
 from typing import Self
 
@@ -102,5 +105,7 @@ def draw_png(spec: Spec) -> bytes:
 
 
 if __name__ == "__main__":
+    fonts = resources.files("tkperf.report") / "templates/no-system-fonts.conf"
+    os.environ["FONTCONFIG_FILE"] = str(fonts)
     _draw(_SMALLEST_CHART)  # the first drawing of a process takes much longer than all others
     json.dump([_draw(spec) for spec in json.load(sys.stdin)], sys.stdout)

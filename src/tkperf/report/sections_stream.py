@@ -154,7 +154,8 @@ def _seconds(subject: Subject, detail: CellDetail, quantity: Quantity, name: str
         key=f"{subject.key}{name}",
         text=(
             f"{quantity.title} of every second: where a point stands for several, the shade reaches "
-            "from the lowest to the highest. Shaded: slices of the steady-state window."
+            "from the lowest to the highest."
+            + (" Shaded green: the window that was judged." if subject.section.verdict else "")
         ),
         spec=over_seconds(
             seconds_rows(detail, quantity),

@@ -38,5 +38,5 @@ def format_number(value: float | None, digits: int) -> str:
 
 def describe_state(section: SectionResult) -> str:
     if section.verdict is None:
-        return "no rule"
+        return "not judged"
     return "reached" if section.verdict.reached else "NOT reached"

@@ -57,11 +57,11 @@ def seconds_rows(detail: CellDetail, quantity: Quantity) -> list[Row]:
 
 
 def window_rows(detail: CellDetail) -> list[Row]:
-    """From where to where the parts of the steady-state window reach, in ms."""
+    """From where to where the parts in the verdict's window reach, in ms."""
     return [
         {"from": 1000 * part.start_s, "to": 1000 * part.end_s}
         for part in detail.parts
-        if part.in_window
+        if part.judged
     ]
 
 
