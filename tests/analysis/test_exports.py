@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import math
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -13,10 +15,11 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.builders import run_info, simulate
-from tkperf.analysis.export_csv import render_samples, render_tables
 from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.export_tables import Table, build_tables, render_csv
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import RunResult
+from tkperf.cli.parquet import render_parquet
 from tkperf.errors import UsageError
 from tkperf.runfile.reader import RunFile
 from tkperf.units import KIB
@@ -38,16 +41,26 @@ def quick() -> dict[str, object]:
     }
 
 
-def rows(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
+def tables_of(result: RunResult, run_file: Path | None = None) -> dict[str, Table]:
+    """The tables by name; of the seconds only the columns without a run file."""
+    if run_file is None:
+        return {table.name: table for table in build_tables(result, (), lambda *_: ())}
+    with RunFile(run_file) as opened:
+        steps = [(test.name, step) for test in opened.record().tests for step in test.steps]
+        found = {each.name: each for each in build_tables(result, steps, opened.samples)}
+        return {name: replace(each, rows=list(each.rows)) for name, each in found.items()}
+
+
+def rows(table: Table) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO("".join(render_csv(table)))))
 
 
 def test_csv_has_every_cell(result: RunResult) -> None:
     """Cells, rounds and slices: as many rows as the result has, each figure read back the same."""
-    tables = render_tables(result)
+    tables = tables_of(result)
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
-    found = rows(tables["cells.csv"])
+    found = rows(tables["cells"])
     assert len(found) == len(cells)
     for row, cell in zip(found, cells, strict=True):
         assert float(row["iops"]) == cell.iops
@@ -55,30 +68,49 @@ def test_csv_has_every_cell(result: RunResult) -> None:
         rare = cell.percentiles_us["p99.999"]
         assert row["p99.999_us"] == ("" if rare is None else str(rare))
     in_rounds = [cell for each in sections for one in each.rounds for cell in one.cells]
-    assert [float(row["iops"]) for row in rows(tables["rounds.csv"])] == [
+    assert [float(row["iops"]) for row in rows(tables["rounds"])] == [
         cell.iops for cell in in_rounds
     ]
-    assert len(rows(tables["slices.csv"])) == sum(len(section.slices) for section in sections)
-    assert len(rows(tables["verdicts.csv"])) == sum(len(section.verdicts) for section in sections)
+    assert len(rows(tables["slices"])) == sum(len(section.slices) for section in sections)
+    assert len(rows(tables["verdicts"])) == sum(len(section.verdicts) for section in sections)
 
 
-def test_csv_has_every_second(result: RunResult, tmp_path: Path) -> None:
-    """samples.csv adds up to the steps' own totals."""
+def test_csv_has_every_second(tmp_path: Path) -> None:
+    """The seconds add up to the steps' own totals."""
     simulated = simulate(tmp_path, run_info())
     with RunFile(tmp_path / "run.tkperf") as opened:
-        record = opened.record()
-        steps = [(test.name, step) for test in record.tests for step in test.steps]
-        text = "".join(render_samples(simulated, steps, opened.samples))
+        steps = [step for test in opened.record().tests for step in test.steps]
     ios = sum(
         (float(row["read_iops"]) + float(row["write_iops"])) * float(row["duration_s"])
-        for row in rows(text)
+        for row in rows(tables_of(simulated, tmp_path / "run.tkperf")["samples"])
     )
     total = sum(
         step.measurement.read.ios + step.measurement.write.ios
-        for _, step in steps
+        for step in steps
         if step.kind.value != "fill"
     )
     assert ios == pytest.approx(total)
+
+
+def test_parquet_has_the_tables_with_their_types(tmp_path: Path) -> None:
+    """Every value of every table as it was computed; what was not measured is null."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    simulated = simulate(tmp_path, run_info(profile=quick()))
+    for name, table in tables_of(simulated, tmp_path / "run.tkperf").items():
+        read = parquet.read_table(io.BytesIO(render_parquet(table)))
+        assert tuple(read.column_names) == table.columns
+        assert table.rows, name
+        assert [tuple(row.values()) for row in read.to_pylist()] == [
+            tuple(row) for row in table.rows
+        ]
+
+
+def test_without_pyarrow_the_command_to_install_it_is_said(
+    result: RunResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"pip install 'tkperf\[parquet\]'"):
+        render_parquet(tables_of(result)["cells"])
 
 
 def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]]:
@@ -143,7 +175,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
     """Names and descriptions from drives and users: no formula, no markup, no control character."""
     info = run_info(device={"model": HOSTILE, "kind": HOSTILE}, device_description=HOSTILE)
     result = simulate(tmp_path, info)
-    for row in rows(render_tables(result)["cells.csv"]):
+    for row in rows(tables_of(result)["cells"]):
         assert row["target"].startswith("'=")
     root, _ = tkperf_xml(result)
     assert json.loads(root.findtext("devinfo") or "") == HOSTILE
@@ -169,6 +201,4 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
     result = simulate(tmp_path, info)
     assert notice in render_markdown(result)
     assert notice in render_tkperf_xml(result)
-    assert all(
-        row["target"] == "simulated drive" for row in rows(render_tables(result)["cells.csv"])
-    )
+    assert all(row["target"] == "simulated drive" for row in rows(tables_of(result)["cells"]))

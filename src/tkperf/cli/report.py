@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from tkperf.analysis.details import build_details
-from tkperf.analysis.export_csv import render_samples, render_tables
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import analyse
 from tkperf.cli.check import read_and_check
 from tkperf.cli.output import write_output
+from tkperf.cli.parquet import render_parquet
 from tkperf.cli.rendering import build_run_view, render_html, render_run_pdf, start_drawer
 from tkperf.runfile.reader import RunFile
 
@@ -48,6 +49,13 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="DIR",
     help="Tables as CSV: cells, rounds, slices, verdicts, histograms, every second.",
 )
+@click.option(
+    "--parquet",
+    "parquet_folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The same tables as Parquet.",
+)
 @click.option("--json", "json_file", type=_FILE, metavar="FILE", help="As tkperf show --json.")
 @click.option(
     "--xml", "xml_file", type=_FILE, metavar="FILE", help="TKperf's format, for tkperf-cmp."
@@ -61,6 +69,7 @@ def report(
     pdf_file: Path | None,
     claims_file: Path | None,
     csv_folder: Path | None,
+    parquet_folder: Path | None,
     json_file: Path | None,
     xml_file: Path | None,
     markdown_file: Path | None,
@@ -74,7 +83,8 @@ def report(
       tkperf report D3-S4510.tkperf --csv tables --xml D3-S4510.xml
       tkperf report D3-S4510.tkperf -o /srv/www/d3.html --json d3.json
     """
-    if html is None and not any((csv_folder, json_file, xml_file, markdown_file, pdf_file)):
+    others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file)
+    if html is None and not any(others):
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
         drawer = stack.enter_context(start_drawer()) if pdf_file else None
@@ -82,11 +92,13 @@ def report(
         record = opened.record()
         result = analyse(record)
         findings = () if claims_file is None else read_and_check(claims_file, result)
+        steps = [(test.name, step) for test in record.tests for step in test.steps]
         if csv_folder is not None:
-            for name, text in render_tables(result).items():
-                write_output(csv_folder / name, text)
-            steps = ((test.name, step) for test in record.tests for step in test.steps)
-            write_output(csv_folder / "samples.csv", render_samples(result, steps, opened.samples))
+            for table in build_tables(result, steps, opened.samples):
+                write_output(csv_folder / f"{table.name}.csv", render_csv(table))
+        if parquet_folder is not None:
+            for table in build_tables(result, steps, opened.samples):
+                write_output(parquet_folder / f"{table.name}.parquet", render_parquet(table))
         if json_file is not None:
             write_output(json_file, (render_json(result), "\n"))
         if xml_file is not None:

@@ -1,4 +1,4 @@
-"""Results as CSV tables for spreadsheets and statistics: one file a table, units in the headers.
+"""Results as flat tables for spreadsheets and statistics: units in the column names.
 
 An empty field is "not measured". ``docs/exports.md`` explains the columns.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.measurement import REPORTED_PERCENTILES, Sample
 from tkperf.record import StepRecord
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
+_PIECE_CHARACTERS = 1 << 20
 
 Row = Sequence[object]
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
@@ -25,49 +27,92 @@ _CELL = (
     "latency_min_us", "latency_max_us",
     *(f"p{percent:g}_us" for percent in REPORTED_PERCENTILES), "ios", "host_limited",
 )  # fmt: skip
+_SAMPLE = (
+    "kind", "number", "position", "access", "read_percent", "block_size_bytes",
+    "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
+    "read_megabytes_per_s", "write_megabytes_per_s", "latency_mean_us",
+    *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
+)  # fmt: skip
+_VERDICT = (
+    "last_round",
+    "tracking",
+    "unit",
+    "average",
+    "data_excursion",
+    "allowed_data_excursion",
+    "slope_excursion",
+    "allowed_slope_excursion",
+    "slope",
+    "intercept",
+    "correlation",
+    "reached",
+    "reason",
+)
+
+# Every column that is not a real number, whichever table it is in.
+TEXTS = frozenset((*_PLACE, "kind", "access", "tracking", "unit", "reason"))
+FLAGS = frozenset(("host_limited", "complete", "reached"))
+COUNTS = frozenset((
+    "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
+    "total_written_bytes", "last_round", "number", "position",
+))  # fmt: skip
 
 
-def render_tables(result: RunResult) -> dict[str, str]:
-    """File name -> CSV text: ``cells``, ``rounds``, ``slices``, ``verdicts``, ``histograms``."""
-    return {
-        "cells.csv": _render((*_PLACE, *_CELL, "rounds"), _cells(result)),
-        "rounds.csv": _render((*_PLACE, "round_or_area", "complete", *_CELL), _rounds(result)),
-        "slices.csv": _render(
-            (*_PLACE, "slice", "start_s", "duration_s", "total_written_bytes", *_CELL),
-            _slices(result),
-        ),
-        "verdicts.csv": _render(
-            (
-                *_PLACE, "last_round", "tracking", "unit", "average", "data_excursion",
-                "allowed_data_excursion", "slope_excursion", "allowed_slope_excursion", "slope",
-                "intercept", "correlation", "reached", "reason",
-            ),
-            _verdicts(result),
-        ),
-        "histograms.csv": _render(
-            (*_PLACE, "latency_from_us", "latency_to_us", "ios"), _histograms(result)
-        ),
-    }  # fmt: skip
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """One table; ``rows`` may be given once only, as a long run's seconds do not fit in memory."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: Iterable[Row]
 
 
-def render_samples(
+def build_tables(
     result: RunResult, steps: Iterable[tuple[str, StepRecord]], samples: Samples
-) -> Iterator[str]:
-    """Every second of every step, as pieces of one CSV text: a long run does not fit in memory."""
-    header = (
-        *_PLACE, "kind", "number", "position", "access", "read_percent", "block_size_bytes",
-        "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
-        "read_megabytes_per_s", "write_megabytes_per_s", "latency_mean_us",
-        *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
-    )  # fmt: skip
-    yield _render(header, ())
+) -> Iterator[Table]:
+    """Every table of a run: the results', then every second of every step.
+
+    Args:
+        result: the run's results.
+        steps: each step with the name of its test.
+        samples: the seconds of such a step.
+    """
+    for name, columns, rows in (
+        ("cells", (*_CELL, "rounds"), _cells(result)),
+        ("rounds", ("round_or_area", "complete", *_CELL), _rounds(result)),
+        ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
+        ("verdicts", _VERDICT, _verdicts(result)),
+        ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
+        ("samples", _SAMPLE, _seconds(result, steps, samples)),
+    ):  # fmt: skip
+        yield Table(name=name, columns=(*_PLACE, *columns), rows=rows)
+
+
+def render_csv(table: Table) -> Iterator[str]:
+    """A table as pieces of one CSV text."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow([_field(value) for value in row])
+        if text.tell() > _PIECE_CHARACTERS:
+            yield text.getvalue()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue()
+
+
+def _seconds(
+    result: RunResult, steps: Iterable[tuple[str, StepRecord]], samples: Samples
+) -> Iterator[Row]:
     for test, step in steps:
         work = step.workload
         place = (
             *_target(result), test, step.section, step.kind.value, step.number, step.position, work.access.value,
             work.read_percent, work.block_size_bytes, step.started_s,
         )  # fmt: skip
-        yield _render((), ((*place, *_sample(sample)) for sample in samples(test, step)))
+        for sample in samples(test, step):
+            yield (*place, *_sample(sample))
 
 
 def _sample(sample: Sample) -> Row:
@@ -158,15 +203,6 @@ def _histograms(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for lower_us, upper_us, ios in section.histogram_us:
             yield (*_place(result, test), section.name, lower_us, upper_us, ios)
-
-
-def _render(header: Row, rows: Iterable[Row]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    if header:
-        writer.writerow(header)
-    writer.writerows([_field(value) for value in row] for row in rows)
-    return text.getvalue()
 
 
 def _field(value: object) -> object:
