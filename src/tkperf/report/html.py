@@ -56,16 +56,28 @@ def _vega_bundle() -> str:
     Putting them together takes a second, so the result is kept in the user's cache folder. Reports
     are as well made without one.
     """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tkperf"
-    kept = folder / f"vega-{version('vl-convert-python')}.js"
-    with suppress(OSError, UnicodeDecodeError):
-        bundle = kept.read_text("utf-8")
-        if bundle.endswith(_END_OF_BUNDLE):
-            return bundle
+    kept = _kept_bundle()
+    if kept is not None:
+        with suppress(OSError, UnicodeDecodeError):
+            bundle = kept.read_text("utf-8")
+            if bundle.endswith(_END_OF_BUNDLE):
+                return bundle
     bundle = vl_convert.javascript_bundle() + _END_OF_BUNDLE  # type: ignore[call-arg]  # the stub is too strict
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=folder, encoding="utf-8", delete=False) as file:
-            file.write(bundle)
-        Path(file.name).replace(kept)
+    if kept is not None:
+        with suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(
+                "w", dir=kept.parent, encoding="utf-8", delete=False
+            ) as file:
+                file.write(bundle)
+            Path(file.name).replace(kept)
     return bundle
+
+
+def _kept_bundle() -> Path | None:
+    """Where the bundle is kept; None without a home."""
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:
+        return None
+    return cache / "tkperf" / f"vega-{version('vl-convert-python')}.js"
