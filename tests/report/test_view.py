@@ -336,3 +336,19 @@ def test_the_report_reads_as_before(view: ReportView) -> None:
     if os.environ.get("TKPERF_UPDATE_GOLDEN"):
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result: RunResult) -> None:
+    """Slices of different speed: its mean is the stream's, in its table as behind its cells."""
+    (section,) = result.tests[3].sections
+    assert not section.window
+    (whole,) = section.cells
+    ios = sum(each.values.ios or 0 for each in section.slices)
+    total_us = sum(
+        (each.values.latency_mean_us or 0) * (each.values.ios or 0) for each in section.slices
+    )
+    assert whole.ios == ios
+    assert whole.iops == pytest.approx(ios / sum(each.duration_s for each in section.slices))
+    assert whole.latency_mean_us == pytest.approx(total_us / ios)
+    shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
+    assert dict(shown.facts)["Mean latency (us)"] == f"{whole.latency_mean_us:,.1f}"

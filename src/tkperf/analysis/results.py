@@ -2,15 +2,17 @@
 
 Rules (PTS section 2.2 and 3.3): a reported number is the mean over the rounds of the steady-state
 window; a mean latency is the mean of the rounds' means; a maximum is the greatest of the window;
-percentiles come from the merged histograms of the window. None is "not measured".
+percentiles come from the merged histograms of the window. A stream without a window is one single
+measurement. None is "not measured".
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from operator import add
 
 from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
 from tkperf.phases import SectionOutcome
@@ -260,20 +262,34 @@ def _slices(steps: Iterable[StepRecord]) -> tuple[SliceResult, ...]:
 
 
 def _window_cells(steps: Sequence[StepRecord], window: tuple[int, ...]) -> tuple[CellResult, ...]:
-    """Means over the window; a stream without one is summed up over its whole length."""
+    """Means over the window; a stream without one is taken as a single measurement."""
+    measured = [step for step in steps if step.kind is not StepKind.FILL]
+    if measured and measured[0].kind is StepKind.CONTINUOUS and not window:
+        whole = _join([step.measurement for step in measured])
+        result = summarise(measured[0].workload.cell, [whole])
+        return (replace(result, rounds=len(measured)),)
     in_window: dict[Cell, list[Measurement]] = {}
-    for step in steps:
-        if step.kind is StepKind.FILL:
-            continue
-        if step.number in window or (step.kind is StepKind.CONTINUOUS and not window):
+    for step in measured:
+        if step.number in window:
             in_window.setdefault(step.workload.cell, []).append(step.measurement)
-    return tuple(summarise(cell, measured) for cell, measured in in_window.items())
+    return tuple(summarise(cell, rounds) for cell, rounds in in_window.items())
+
+
+def _join(slices: Sequence[Measurement]) -> Measurement:
+    """Slices of a stream as if they had been one: each I/O counts the same."""
+    return Measurement(
+        duration_s=sum(each.duration_s for each in slices),
+        read=reduce(add, (each.read for each in slices)),
+        write=reduce(add, (each.write for each in slices)),
+        host_limited=any(each.host_limited for each in slices),
+        rates_known=all(each.rates_known for each in slices),
+    )
 
 
 def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
     """One cell from the rounds of its window."""
     counted = all(seen.rates_known for seen in rounds)
-    whole: IoStats = reduce(lambda a, b: a + b, (seen.both for seen in rounds))
+    whole: IoStats = reduce(add, (seen.both for seen in rounds))
     means = [seen.latency_mean_us for seen in rounds if seen.latency_mean_us is not None]
     return CellResult(
         read_percent=cell.read_percent,
@@ -297,7 +313,7 @@ def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
 def _histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:
     if not stream:
         return ()
-    whole = reduce(lambda a, b: a + b, (step.measurement.both.histogram for step in stream))
+    whole = reduce(add, (step.measurement.both.histogram for step in stream))
     return tuple(
         (lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.buckets()
     )

@@ -155,7 +155,11 @@ def _seconds(subject: Subject, detail: CellDetail, quantity: Quantity, name: str
         text=(
             f"{quantity.title} of every second: where a point stands for several, the shade reaches "
             "from the lowest to the highest."
-            + (" Shaded green: the window that was judged." if subject.section.verdict else "")
+            + (
+                " Shaded green: the window that was judged."
+                if any(part.judged for part in detail.parts)
+                else ""
+            )
         ),
         spec=over_seconds(
             seconds_rows(detail, quantity),
