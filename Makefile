@@ -31,3 +31,4 @@ bench: ## measure what the README states
 	@sh scripts/setup.sh test
 	@.venv/bin/python bench/handover_gap.py
 	@.venv/bin/python bench/run_file_size.py
+	@.venv/bin/python bench/report_time.py
