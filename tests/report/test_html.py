@@ -51,6 +51,18 @@ def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
     assert '<p class="banner">SIMULATED: a model</p>' in page
 
 
+def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
+    """A picture that somebody saves of a chart says it, too; also of what opens behind a cell."""
+    view = view_of(run_file)
+    parts = (part for test in view.tests for part in (test, *test.sections))
+    charts = [chart.spec for part in parts for chart in part.charts]
+    assert charts
+    for spec in (*charts, *(view.cell_charts or {}).values()):
+        title = spec["title"]
+        assert isinstance(title, dict)
+        assert title["subtitle"] == "SIMULATED"
+
+
 def test_hostile_text_is_inert(tmp_path: Path) -> None:
     """Model names, notes and command lines from outside are text, nothing else."""
     info = run_info(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tkperf.analysis.compare import ComparedRow, Comparison
 from tkperf.report.charts.comparison import compared_bars
 from tkperf.report.comparison_tests import build_test_charts
+from tkperf.report.marking import mark_charts
 from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
 from tkperf.report.wording import NOT_MEASURED, format_fact, format_known_capacity, format_number
 from tkperf.units import format_block_size_kib, format_mix
@@ -16,7 +17,7 @@ STATES = ("better", "worse", "within noise", "spread not known")
 def build_comparison_view(comparison: Comparison) -> ReportView:
     """Everything the report of a comparison says."""
     titles = {test.name: test.title for test in comparison.results[0].tests}
-    return ReportView(
+    view = ReportView(
         title=" / ".join(comparison.names),
         subtitle=f"comparison of {len(comparison.names)} runs with {comparison.names[0]}",
         banners=_banners(comparison),
@@ -35,6 +36,7 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
             for test in dict.fromkeys(row.test for row in comparison.rows)
         ),
     )
+    return mark_charts(view)
 
 
 def _banners(comparison: Comparison) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.disclosure import build_disclosure
+from tkperf.report.marking import mark_charts
 from tkperf.report.overview import build_card
 from tkperf.report.parts import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
@@ -40,7 +41,7 @@ def build_view(
             0, f"RUN {result.status.value.upper()}: {result.ended_because or 'going on'}"
         )
     subjects = {test.name: _subjects(test, details) for test in result.tests}
-    return ReportView(
+    view = ReportView(
         title=result.info.name,
         subtitle=_device_line(result),
         banners=tuple(banners),
@@ -61,6 +62,7 @@ def build_view(
         ),
         cell_charts=build_cell_charts() if details else None,
     )
+    return mark_charts(view)
 
 
 def _claims(findings: tuple[Finding, ...]) -> TableView:

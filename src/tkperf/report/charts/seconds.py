@@ -14,7 +14,8 @@ COLUMNS = 400
 MOST_MARKED_PARTS = 25
 
 # Hours may go beyond 24: a clock's format would begin again.
-_CLOCK = "floor({0} / 3600000) + utcFormat({0}, ':%M:%S')"
+# Milliseconds only where there are any, as on the axis of a few seconds.
+_CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
