@@ -54,10 +54,10 @@ def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
 def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
     """A picture that somebody saves of a chart says it, too; also of what opens behind a cell."""
     view = view_of(run_file)
-    parts = (part for test in view.tests for part in (test, *test.sections))
-    charts = [chart.spec for part in parts for chart in part.charts]
+    charts = [chart for test in view.tests for chart in test.charts]
+    charts += [chart for test in view.tests for each in test.sections for chart in each.charts]
     assert charts
-    for spec in (*charts, *(view.cell_charts or {}).values()):
+    for spec in (*(chart.spec for chart in charts), *(view.cell_charts or {}).values()):
         title = spec["title"]
         assert isinstance(title, dict)
         assert title["subtitle"] == "SIMULATED"
