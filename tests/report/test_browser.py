@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -16,6 +17,8 @@ from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.compare import compare
+from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
 from tkperf.seconds import reduce_to_columns
 
@@ -191,9 +194,22 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
         notices=(hostile,),
         command_line=("tkperf", hostile),
     )
-    simulate(tmp_path, info)
-    path = tmp_path / "report.html"
-    path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    result = simulate(tmp_path, info)
+    run_page = tmp_path / "report.html"
+    run_page.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    with open_hostile(browser, run_page) as visit:
+        visit.page.locator(f"button[data-cell='{CELL}']").click()
+        visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    compared_page = tmp_path / "compared.html"
+    comparison = build_comparison_view(compare([result, result]))
+    compared_page.write_text(render_view(comparison), encoding="utf-8")
+    with open_hostile(browser, compared_page):
+        pass
+
+
+@contextmanager
+def open_hostile(browser: Browser, path: Path) -> Iterator[Visit]:
+    """A page that must neither say, ask for nor break anything while it is used."""
     page = browser.new_page(viewport={"width": 1000, "height": 900})
     visit = Visit(page=page, path=path)
     alerts: list[str] = []
@@ -204,8 +220,7 @@ def test_hostile_names_do_nothing(browser: Browser, tmp_path: Path) -> None:
 
     page.on("dialog", refuse)
     visit.open()
-    page.locator(f"button[data-cell='{CELL}']").click()
-    page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    yield visit
     assert alerts == []
     assert visit.said == []
     assert visit.asked == [path.as_uri()]

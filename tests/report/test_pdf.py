@@ -10,8 +10,11 @@ import pytest
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
+from tkperf import process
 from tkperf.analysis.results import RunResult
+from tkperf.report import drawing
 from tkperf.report.drawing import Drawer
+from tkperf.report.parts import ChartView, ReportView
 from tkperf.report.pdf import render_run_pdf
 
 HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
@@ -45,12 +48,22 @@ def render_pdf(run_file: Path) -> bytes:
         return render_run_pdf(view_of(run_file), tkperf.load(run_file), drawer)
 
 
+def charts_of(view: ReportView) -> list[ChartView]:
+    sections = (section for test in view.tests for section in test.sections)
+    of_tests = [chart for test in view.tests for chart in test.charts]
+    return of_tests + [chart for section in sections for chart in section.charts]
+
+
 @pytest.fixture(scope="module")
 def pages(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return text_of(printed, tmp_path_factory.mktemp("pdf"))
+
+
+def text_of(printed: bytes, folder: Path) -> list[str]:
     """The text of each page."""
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils)")
-    path = tmp_path_factory.mktemp("pdf") / "report.pdf"
+    path = folder / "report.pdf"
     path.write_bytes(printed)
     done = subprocess.run(
         ["pdftotext", "-layout", path, "-"], capture_output=True, check=True, text=True
@@ -61,6 +74,22 @@ def pages(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> list[str]
 def test_the_same_run_gives_the_same_bytes(run_file: Path, printed: bytes) -> None:
     """No clock, no chance, no machine in it."""
     assert render_pdf(run_file) == printed
+
+
+def test_what_a_process_fails_to_draw_is_drawn_all_the_same(
+    run_file: Path, monkeypatch: pytest.MonkeyPatch, pages: list[str], tmp_path: Path
+) -> None:
+    """Processes that cannot start, or end at once, cost time and nothing else."""
+    dead = [None, process.start_module("tkperf.no_such_module")]
+    monkeypatch.setattr(drawing, "_start_helper", dead.pop)
+    found = text_of(render_pdf(run_file), tmp_path)
+    assert not dead
+    # Other fonts are known here, so labels may move.
+    titles = [chart.spec["title"] for chart in charts_of(view_of(run_file))]
+    assert len(found) == len(pages)
+    for title in titles:
+        assert isinstance(title, dict)
+        assert title["text"] in "".join(found)
 
 
 def test_every_page_says_what_it_is(pages: list[str]) -> None:

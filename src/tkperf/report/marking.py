@@ -8,11 +8,12 @@ from tkperf.report.charts.parts import PALETTE, Spec
 from tkperf.report.parts import ChartView, ReportView
 
 _WARM = PALETTE[1]  # seen on light and on dark pages
+_MOST_CHARACTERS = 40
 
 
 def mark_charts(view: ReportView) -> ReportView:
     """The view with the keywords of its banners below the title of each chart."""
-    keywords = " · ".join(banner.split(":")[0] for banner in view.banners)
+    keywords = " · ".join(banner.split(":")[0][:_MOST_CHARACTERS] for banner in view.banners)
     if not keywords:
         return view
 
