@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 
 from tkperf.cli.options import RunOptions
+from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import DeviceIdentity
@@ -37,21 +38,21 @@ def show_plan(options: RunOptions, preparation: Preparation, console: Console) -
     )
     demand = preparation.profile.demand
     lines = [
-        f"[bold]device[/bold]   {describe_device(preparation.facts.values)}",
-        f"[bold]profile[/bold]  {preparation.profile.title}, TC{demand.jobs}/QD{demand.io_depth}, "
+        f"[bold]device[/bold]   {plain(describe_device(preparation.facts.values))}",
+        f"[bold]profile[/bold]  {plain(preparation.profile.title)}, TC{demand.jobs}/QD{demand.io_depth}, "
         f"active range {format_capacity(length_bytes)}",
         f"[bold]tests[/bold]    {', '.join(test.title for test in preparation.tests)}: "
         f"{format_duration(shortest_s)} to {format_duration(longest_s)}, without purging",
     ]
     if preparation.purge is not None:
-        lines.append(f"[bold]purge[/bold]    {preparation.purge.title}")
+        lines.append(f"[bold]purge[/bold]    {plain(preparation.purge.title)}")
     elif options.no_purge:
         lines.append("[bold]purge[/bold]    none (--no-purge)")
     if preparation.write_cache != "keep":
         lines.append(
             f"[bold]cache[/bold]    volatile write cache {preparation.write_cache} during the run"
         )
-    lines += [f"[yellow]warning[/yellow]  {warning}" for warning in preparation.warnings]
+    lines += [f"[yellow]warning[/yellow]  {plain(warning)}" for warning in preparation.warnings]
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
 

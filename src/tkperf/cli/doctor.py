@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tkperf.cli.output import plain
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.purge import PurgePlan, plan_purge
@@ -107,34 +108,34 @@ def _diagnose(device: str) -> _Diagnosis:
 
 def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
     facts = diagnosis.facts
-    table = Table(title=diagnosis.identity.path, title_justify="left")
+    table = Table(title=plain(diagnosis.identity.path), title_justify="left")
     for column in ("fact", "value", "source"):
         table.add_column(column, overflow="fold")
     for name, value in facts.values.items():
         if name not in HIDDEN or value is not None:
             table.add_row(
                 LABELS.get(name, name.replace("_", " ")),
-                _say(name, value),
-                facts.sources.get(name, ""),
+                plain(_say(name, value)),
+                plain(facts.sources.get(name, "")),
             )
     console.print(table)
     for gap in facts.gaps:
-        console.print(f"not known because: {gap}", style="yellow", highlight=False)
+        console.print(f"not known because: {plain(gap)}", style="yellow", highlight=False)
     if facts.values.get("link_downgraded"):
         console.print("the link runs below what the drive could do", style="bold yellow")
     _show_purge(diagnosis.purge, console)
     if diagnosis.data:
         console.print(
-            f"it holds: {', '.join(diagnosis.data)}", style="bold yellow", highlight=False
+            f"it holds: {plain(', '.join(diagnosis.data))}", style="bold yellow", highlight=False
         )
     if diagnosis.objections:
         console.print("could NOT be tested:", style="bold red")
         for objection in diagnosis.objections:
-            console.print(f"  {objection.reason.value}: {objection.text}", highlight=False)
+            console.print(f"  {objection.reason.value}: {plain(objection.text)}", highlight=False)
     else:
         console.print(
             f"could be tested; to confirm its erasure: --yes-destroy "
-            f"{diagnosis.identity.confirm_id}",
+            f"{plain(diagnosis.identity.confirm_id)}",
             style="green",
             highlight=False,
             soft_wrap=True,
@@ -147,9 +148,9 @@ def _show_purge(plan: PurgePlan, console: Console) -> None:
     table.add_column("", overflow="fold")
     for method in plan.methods:
         only = "" if method.automatic else " (only when asked for)"
-        table.add_row(method.name, method.title + only)
+        table.add_row(method.name, plain(method.title) + only)
     for refusal in plan.refusals:
-        table.add_row(refusal.name, f"not possible: {refusal.because}", style="dim")
+        table.add_row(refusal.name, f"not possible: {plain(refusal.because)}", style="dim")
     console.print(table)
 
 
@@ -197,7 +198,7 @@ def _show_host(console: Console, *, as_json: bool) -> None:
     for column in ("program", "for", "state"):
         table.add_column(column)
     for name, purpose in TOOLS.items():
-        state = "MISSING" if name in missing else (fio if name == "fio" else "there")
+        state = "MISSING" if name in missing else (plain(fio) if name == "fio" else "there")
         table.add_row(name, purpose, state, style="red" if name in missing else "")
     console.print(table)
     for remark in remarks:
@@ -234,6 +235,6 @@ def _unlock(device: str, console: Console) -> None:
     if objections:
         raise RefusedError(f"{device} is not touched: {objections[0].text}")
     if clear_password(identity.path):
-        console.print(f"{device}: the password is cleared", highlight=False)
+        console.print(f"{plain(device)}: the password is cleared", highlight=False)
     else:
-        console.print(f"{device}: no password is set, nothing to do", highlight=False)
+        console.print(f"{plain(device)}: no password is set, nothing to do", highlight=False)

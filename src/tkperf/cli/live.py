@@ -16,6 +16,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from tkperf.cli.output import plain
 from tkperf.events import (
     Event,
     Judged,
@@ -127,7 +128,9 @@ def render(state: _State) -> RenderableType:
     parts.append(_totals(state))
     parts += [Text(warning, style="yellow") for warning in state.warnings[-2:]]
     parts += [Text(notice, style="yellow") for notice in state.notices]
-    return Panel(Group(*parts), title=f"tkperf: {state.name}", title_align="left", expand=True)
+    return Panel(
+        Group(*parts), title=f"tkperf: {plain(state.name)}", title_align="left", expand=True
+    )
 
 
 def _where(state: _State) -> Text:

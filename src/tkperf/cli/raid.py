@@ -24,6 +24,7 @@ from tkperf.cli.options import (
     suite_command,
     tests_option,
 )
+from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation, fit, prepare_profile
 from tkperf.cli.session import require_free_name, run_and_keep, show_results
 from tkperf.cli.tables import describe_device
@@ -271,9 +272,9 @@ def _show_plan(
 ) -> None:
     if options.quiet or options.progress == "json":
         return
-    lines = [f"[bold]set[/bold]      {options.device}: {title}"]
-    lines += [f"[bold]member[/bold]   {member}" for member in members]
-    lines.append(f"[bold]profile[/bold]  {profile.title}")
+    lines = [f"[bold]set[/bold]      {plain(options.device)}: {plain(title)}"]
+    lines += [f"[bold]member[/bold]   {plain(member)}" for member in members]
+    lines.append(f"[bold]profile[/bold]  {plain(profile.title)}")
     purge = "none (--no-purge)" if options.no_purge else "by the controller"
     lines.append(f"[bold]purge[/bold]    {', '.join(sorted(set(methods))) or purge}")
     for line in lines:

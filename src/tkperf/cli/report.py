@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import click
@@ -86,6 +87,7 @@ def report(
     others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file)
     if html is None and not any(others):
         html = run_file.with_suffix(".html")
+    write = partial(write_output, inputs=(run_file, claims_file))
     with ExitStack() as stack:
         drawer = stack.enter_context(start_drawer()) if pdf_file else None
         opened = stack.enter_context(RunFile(run_file))
@@ -95,20 +97,20 @@ def report(
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         if csv_folder is not None:
             for table in build_tables(result, steps, opened.samples):
-                write_output(csv_folder / f"{table.name}.csv", render_csv(table))
+                write(csv_folder / f"{table.name}.csv", render_csv(table))
         if parquet_folder is not None:
             for table in build_tables(result, steps, opened.samples):
-                write_output(parquet_folder / f"{table.name}.parquet", render_parquet(table))
+                write(parquet_folder / f"{table.name}.parquet", render_parquet(table))
         if json_file is not None:
-            write_output(json_file, (render_json(result), "\n"))
+            write(json_file, (render_json(result), "\n"))
         if xml_file is not None:
-            write_output(xml_file, (render_tkperf_xml(result),))
+            write(xml_file, (render_tkperf_xml(result),))
         if markdown_file is not None:
-            write_output(markdown_file, (render_markdown(result),))
+            write(markdown_file, (render_markdown(result),))
         if html is not None or pdf_file is not None:
             seconds = {test.name: opened.seconds(test.name) for test in record.tests}
             view = build_run_view(result, findings, build_details(result, record, seconds))
             if pdf_file is not None and drawer is not None:
-                write_output(pdf_file, render_run_pdf(view, result, drawer))
+                write(pdf_file, render_run_pdf(view, result, drawer))
             if html is not None:
-                write_output(html, render_html(view))
+                write(html, render_html(view))

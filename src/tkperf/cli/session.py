@@ -15,6 +15,7 @@ from tkperf.cli.consent import show_plan
 from tkperf.cli.equipment import Equipment, open_equipment
 from tkperf.cli.notify import notify
 from tkperf.cli.options import RunOptions
+from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation, prepare
 from tkperf.cli.progress import open_observers
 from tkperf.cli.run_info import build_run_info
@@ -93,7 +94,7 @@ def show_results(options: RunOptions) -> None:
         return
     print_results(analyse(read_run(options.run_path)), Console())
     Console(stderr=True).print(
-        f"\nrun file: {options.run_path}\nreport:   tkperf report {options.run_path}",
+        f"\nrun file: {plain(options.run_path)}\nreport:   tkperf report {plain(options.run_path)}",
         highlight=False,
         soft_wrap=True,
     )

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.cli.output import plain
 from tkperf.units import format_block_size_kib, format_capacity, format_duration, format_mix
 from tkperf.workload import Cell
 
@@ -17,24 +18,26 @@ NOT_MEASURED = "-"
 def print_results(result: RunResult, console: Console) -> None:
     """Everything a terminal can show of a run."""
     info = result.info
-    console.print(f"[bold]{info.name}[/bold]  {describe_device(info.device)}", highlight=False)
+    console.print(
+        f"[bold]{plain(info.name)}[/bold]  {plain(describe_device(info.device))}", highlight=False
+    )
     length_bytes = info.active_range_length_bytes
     console.print(
-        f"profile {info.profile_name}, {info.fio_version or info.engine}, "
+        f"profile {plain(info.profile_name)}, {plain(info.fio_version or info.engine)}, "
         f"active range {'not known' if length_bytes is None else format_capacity(length_bytes)}, "
-        f"started {info.started_utc}",
+        f"started {plain(info.started_utc)}",
         highlight=False,
     )
     for notice in info.notices:
-        console.print(notice, style="yellow", highlight=False)
+        console.print(plain(notice), style="yellow", highlight=False)
     if result.status != "complete":
         console.print(
-            f"run {result.status.value}: {result.ended_because or 'still going on'}",
+            f"run {result.status.value}: {plain(result.ended_because or 'still going on')}",
             style="bold red",
             highlight=False,
         )
     for warning in result.warnings:
-        console.print(f"warning: {warning.text}", style="yellow", highlight=False)
+        console.print(f"warning: {plain(warning.text)}", style="yellow", highlight=False)
     for test in result.tests:
         _print_test(test, console)
 
@@ -62,7 +65,7 @@ def _print_test(test: TestResult, console: Console) -> None:
 
 
 def _print_section(section: SectionResult, console: Console) -> None:
-    console.print(f"[bold]{section.name}[/bold]: {_verdict_line(section)}", highlight=False)
+    console.print(f"[bold]{plain(section.name)}[/bold]: {_verdict_line(section)}", highlight=False)
     if section.slices:
         _print_stream(section, console)
     elif not section.cells:
@@ -135,11 +138,11 @@ def _percentile(name: str) -> Callable[[CellResult], float | None]:
 def _verdict_line(section: SectionResult) -> str:
     verdict = section.verdict
     if verdict is None:
-        return section.ended_because
+        return plain(section.ended_because)
     state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
     slope = "-" if verdict.slope_excursion is None else f"{verdict.slope_excursion:.4g}"
     return (
-        f"{state}, {section.ended_because}; {verdict.tracking}: average {verdict.average:.6g} "
+        f"{state}, {plain(section.ended_because)}; {plain(verdict.tracking)}: average {verdict.average:.6g} "
         f"{verdict.unit}, range {verdict.data_excursion:.4g} (allowed "
         f"{verdict.allowed_data_excursion:.4g}), slope {slope} (allowed "
         f"{verdict.allowed_slope_excursion:.4g})"
@@ -182,7 +185,7 @@ def _print_stream(section: SectionResult, console: Console) -> None:
         columns.append((f"slice {last.number}", last.values))
     if section.cells and last is not first:
         columns.append(("window" if section.window else "whole stream", section.cells[0]))
-    table = Table(title=section.workload, title_justify="left", title_style="")
+    table = Table(title=plain(section.workload), title_justify="left", title_style="")
     table.add_column("")
     for name, _ in columns:
         table.add_column(name, justify="right")

@@ -1,0 +1,85 @@
+"""What leaves the command line: no run file is ever overwritten, no text from outside is obeyed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.builders import run_info, simulate
+from tkperf.cli.main import cli
+from tkperf.cli.output import plain, write_output
+from tkperf.errors import UsageError
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    simulate(tmp_path, run_info())
+    return tmp_path / "run.tkperf"
+
+
+@pytest.mark.parametrize("option", ["-o", "--pdf", "--json", "--xml", "--markdown"])
+@pytest.mark.parametrize("through", ["itself", "a link", "another run"])
+def test_a_run_file_is_never_overwritten(
+    run_file: Path, tmp_path: Path, option: str, through: str
+) -> None:
+    """Neither the one that is reported nor any other, by whatever name."""
+    victim = run_file
+    if through == "a link":
+        victim = tmp_path / "link.html"
+        victim.symlink_to(run_file)
+    elif through == "another run":
+        victim = tmp_path / "other.tkperf"
+        victim.write_bytes(run_file.read_bytes())
+    before = victim.read_bytes()
+    done = CliRunner().invoke(cli, ["report", str(run_file), option, str(victim)])
+    assert isinstance(done.exception, UsageError)
+    assert "is not overwritten" in str(done.exception)
+    assert victim.read_bytes() == before
+
+
+def test_what_was_written_before_stays_until_the_new_one_is_complete(tmp_path: Path) -> None:
+    """An error in the middle leaves the old file, and no piece of the new one."""
+    path = tmp_path / "report.csv"
+    write_output(path, "old", say=False)
+
+    def breaks() -> object:
+        yield "new"
+        raise UsageError("the run file is damaged")
+
+    with pytest.raises(UsageError, match="damaged"):
+        write_output(path, breaks(), say=False)  # type: ignore[arg-type]
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_new_file_can_be_read_by_those_who_may(tmp_path: Path) -> None:
+    """As the user's umask has it, also when it replaces another."""
+    before = os.umask(0o022)
+    try:
+        for _ in range(2):
+            write_output(tmp_path / "report.html", "text", say=False)
+    finally:
+        os.umask(before)
+    assert (tmp_path / "report.html").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    "text", ["see [/b]", "[bold]", "a\x1b[2Jb", "a\x1b]0;title\x07b", "a\u202eb"]
+)
+def test_text_from_outside_is_shown_and_not_obeyed(tmp_path: Path, text: str) -> None:
+    """Brackets stay, control characters go; in the tables of a run as in single lines."""
+    device = {"model": text, "serial": text, "kind": "simulated drive"}
+    info = run_info(name=text, device=device, notices=(text,), fio_version=text)
+    simulate(tmp_path, info)
+    shown = CliRunner().invoke(cli, ["show", str(tmp_path / "run.tkperf")])
+    assert shown.exit_code == 0
+    assert not set(shown.output) & {"\x1b", "\x07", "\u202e"}
+    if "[" in text and "\x1b" not in text:
+        assert text in shown.output
+
+
+def test_plain_keeps_lines_apart() -> None:
+    assert plain("a\nb\x00[c]") == "a\nb\\[c]"
