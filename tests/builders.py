@@ -114,5 +114,5 @@ def view_of(path: Path) -> ReportView:
     with RunFile(path) as run_file:
         record = run_file.record()
         result = analyse(record)
-        seconds = {test.name: run_file.seconds(test.name) for test in record.tests}
+        seconds = {test.name: run_file.seconds(test) for test in record.tests}
     return build_view(result, details=build_details(result, record, seconds))

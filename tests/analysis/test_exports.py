@@ -21,8 +21,10 @@ from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import RunResult
 from tkperf.cli.parquet import render_parquet
 from tkperf.errors import UsageError
+from tkperf.profiles import load_profile
 from tkperf.runfile.reader import RunFile
 from tkperf.units import KIB
+from tkperf.workload import Cell
 
 HOSTILE = '=HYPERLINK("x")</root><script>alert(1)</script>|`\u202e' + "A" * 10_000 + "\0\x1b[31m"
 
@@ -115,7 +117,7 @@ def test_without_pyarrow_the_command_to_install_it_is_said(
 
 def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]]:
     """The document and, for each test, its elements decoded from JSON."""
-    root = ET.fromstring(render_tkperf_xml(result))
+    root = ET.fromstring(render_tkperf_xml(result).text)
     tests = {
         test.tag: {element.tag: json.loads(element.text or "null") for element in test}
         for test in root
@@ -124,8 +126,10 @@ def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]
     return root, tests
 
 
-def test_xml_is_tkperfs(result: RunResult) -> None:
+def test_xml_is_tkperfs(tmp_path: Path) -> None:
     """Structure, units and counting from 0 as in files that TKperf 2.2 wrote."""
+    profile = load_profile("tkperf-2.2").as_plain_data()
+    result = simulate(tmp_path, run_info(profile=profile), profile="tkperf-2.2")
     root, tests = tkperf_xml(result)
     assert root.tag == "test"
     header = [element.tag for element in root if not len(element)]
@@ -137,8 +141,10 @@ def test_xml_is_tkperfs(result: RunResult) -> None:
     iops = by_name["iops"].sections[0]
     matrix = tests["iops"]["roundmat"]
     assert len(matrix) == len(iops.rounds)
-    assert [len(workload) for workload in matrix[0]] == [4, 4, 4]
-    assert matrix[-1][2][2] == iops.rounds[-1].cells[10].iops
+    assert [len(workload) for workload in matrix[0]] == [8] * 7
+    last = {cell.cell: cell for cell in iops.rounds[-1].cells}
+    assert matrix[-1][6][6] == last[Cell(0, 4 * KIB)].iops
+    assert matrix[-1][1][7] == last[Cell(95, 512)].iops
     assert tests["iops"]["stdyrounds"] == [number - 1 for number in iops.window]
     slope, intercept = tests["iops"]["stdyslope"]
     assert iops.verdict is not None
@@ -163,6 +169,25 @@ def test_xml_of_names_that_are_no_elements(tmp_path: Path, name: str) -> None:
     """The document stays well-formed."""
     root, _ = tkperf_xml(simulate(tmp_path, run_info(name=name)))
     assert root.tag == {"1st": "_1st", "a+b": "a_b", "x.y-z": "x.y-z"}[name]
+
+
+def test_xml_says_what_it_leaves_out(tmp_path: Path) -> None:
+    """TKperf knows block sizes by their place: those it does not measure are never put into one."""
+    (tmp_path / "pts").mkdir()
+    profile = load_profile("pts-e-1.1").as_plain_data()
+    pts = render_tkperf_xml(
+        simulate(tmp_path / "pts", run_info(profile=profile), profile="pts-e-1.1")
+    )
+    assert pts.left_out == (
+        "lat: Response time histogram has no place there",
+        "tp: Throughput 128k has no place there",
+    )
+    throughput = json.loads(ET.fromstring(pts.text).findtext("tp/roundmat") or "")
+    assert len(throughput) == 1
+    (tmp_path / "quick").mkdir()
+    quick_xml = render_tkperf_xml(simulate(tmp_path / "quick", run_info(profile=quick())))
+    assert quick_xml.left_out[0] == "iops: its cells are not those that TKperf measures"
+    assert "<iops>" not in quick_xml.text
 
 
 def test_xml_of_hard_disks_is_refused(tmp_path: Path) -> None:
@@ -200,5 +225,7 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
     info = run_info(notices=(notice,), device={"kind": "simulated drive"})
     result = simulate(tmp_path, info)
     assert notice in render_markdown(result)
-    assert notice in render_tkperf_xml(result)
+    assert notice in json.loads(
+        ET.fromstring(render_tkperf_xml(result).text).findtext("devinfo") or ""
+    )
     assert all(row["target"] == "simulated drive" for row in rows(tables_of(result)["cells"]))

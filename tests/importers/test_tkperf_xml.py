@@ -88,11 +88,12 @@ def test_our_own_xml_comes_back_the_same(tmp_path: Path) -> None:
     profile = load_profile("tkperf-2.2").as_plain_data()
     own = simulate(tmp_path / "own", run_info(profile=profile), profile="tkperf-2.2")
     file = tmp_path / "own.xml"
-    file.write_text(render_tkperf_xml(own), encoding="utf-8")
+    file.write_text(render_tkperf_xml(own).text, encoding="utf-8")
     back = imported(tmp_path, file)
     assert [test.name for test in back.tests] == ["iops", "lat", "tp", "writesat"]
     for test, other in zip(own.tests, back.tests, strict=True):
-        for section, again in zip(test.sections, other.sections, strict=False):
+        for section, again in zip(test.sections, other.sections, strict=True):
+            assert again.name == section.name
             cells = cells_of(section)
             assert len(cells) == len(cells_of(again))
             for cell, copy in zip(cells, cells_of(again), strict=True):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,8 +14,11 @@ import pytest
 import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.export_json import render_json
+from tkperf.analysis.export_markdown import render_markdown
 from tkperf.record import RunInfo
 from tkperf.report.html import render_view
+from tkperf.report.view import build_view
+from tkperf.steady_state import judge
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202eRTL"
 
@@ -61,6 +67,29 @@ def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
         title = spec["title"]
         assert isinstance(title, dict)
         assert title["subtitle"] == "SIMULATED"
+
+
+def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None:
+    """A verdict over such rounds holds NaN: no form of the report fails on it or prints it."""
+    result = tkperf.load(run_file)
+    test = result.tests[1]
+    (section, *others) = test.sections
+    assert section.verdict is not None
+    verdict = judge([1, 2, 3, 4, 5], [1.0, math.nan, 1.0, 1.0, 1.0], tracking="t", unit="us")
+    section = replace(section, verdict=verdict, verdicts=(verdict,))
+    test = replace(test, sections=(section, *others))
+    result = replace(result, tests=(result.tests[0], test, *result.tests[2:]))
+    view = build_view(result)
+    determination = view.tests[1].sections[0].determination
+    assert determination is not None
+    facts = {row[0]: row[1] for row in determination.rows}
+    assert facts["Values"] == "1.0, -, 1.0, 1.0, 1.0"
+    assert facts["Average"] == "-"
+    for each in view.tests[1].sections[0].charts:
+        json.dumps(each.spec, allow_nan=False)
+    assert ">nan<" not in render_view(view)
+    json.loads(render_json(result), parse_constant=pytest.fail)
+    assert "nan" not in render_markdown(result)
 
 
 def test_hostile_text_is_inert(tmp_path: Path) -> None:

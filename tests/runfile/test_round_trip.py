@@ -239,11 +239,12 @@ def test_samples_and_output_of_a_step_are_read_back(
     writer(StepEnded(test="iops", record=step))
     writer.close()
     with RunFile(path) as run_file:
-        (found,) = run_file.record().tests[0].steps
+        (test,) = run_file.record().tests
+        (found,) = test.steps
         assert run_file.engine_output("iops", found) == step.engine_output
         kept = tuple(coarse(sample) for sample in step.measurement.samples)
         assert run_file.samples("iops", found) == kept
-        (columns,) = run_file.seconds("iops")
+        (columns,) = run_file.seconds(test)
     assert_same(columns, kept)
 
 

@@ -12,15 +12,15 @@ from tkperf.analysis.results import RunResult
 
 def render_json(result: RunResult) -> str:
     """The whole result. "Not measured" is null; keys and units are stable within a schema."""
-    return json.dumps(_finite(msgspec.to_builtins(result)), indent=2, allow_nan=False)
+    return json.dumps(finite(msgspec.to_builtins(result)), indent=2, allow_nan=False)
 
 
-def _finite(value: object) -> object:
-    """The same data with NaN, which JSON lacks, as null."""
+def finite(value: object) -> object:
+    """The same data with NaN, which JSON lacks, as None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: finite(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
+        return [finite(each) for each in value]
     return value

@@ -2,26 +2,44 @@
 
 The root element is named after the run; every text is JSON; rounds count from 0; throughput is in
 KiB/s, latencies in us (PTS.md, section 9, and files written by TKperf 2.2). What TKperf has no
-place for (percentiles, samples, more than one verdict) is left out.
+place for (percentiles, samples, more than one verdict, other block sizes) is left out.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
+from tkperf.analysis.export_json import finite
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.errors import UsageError
 from tkperf.steady_state import SteadyStateVerdict
+from tkperf.tkperf_loops import (
+    IOPS_MIXES,
+    IOPS_SIZES_KIB,
+    LATENCY_MIXES,
+    LATENCY_SIZES_KIB,
+    THROUGHPUT_SIZES_KIB,
+)
 from tkperf.units import KIB
+from tkperf.workload import Cell
 
 TESTS = ("iops", "lat", "tp", "writesat")
 
 
-def render_tkperf_xml(result: RunResult) -> str:
-    """The XML document.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TkperfXml:
+    """The document; ``left_out`` says what of the run is not in it."""
+
+    text: str
+    left_out: tuple[str, ...]
+
+
+def render_tkperf_xml(result: RunResult) -> TkperfXml:
+    """The run in TKperf's format, which knows values by their place in TKperf's loops.
 
     Raises:
         UsageError: TKperf's format has no place for the run.
@@ -42,14 +60,46 @@ def render_tkperf_xml(result: RunResult) -> str:
     _add(root, "lsb", host.get("operating_system"))
     _add(root, "ioperfversion", f"tkperf {info.tkperf_version}")
     _add(root, "cmdline", " ".join(info.command_line))
+    left_out, written = [], 0
     for test in result.tests:
-        if test.name in TESTS and any(section.cells for section in test.sections):
-            _add_test(ET.SubElement(root, test.name), test, result)
+        rounds, missing = _rounds(test)
+        left_out += [f"{test.name}: {each}" for each in missing]
+        if rounds is not None:
+            _add_test(ET.SubElement(root, test.name), test, rounds, result)
+            written += 1
+    if not written:
+        raise UsageError(f"nothing for TKperf's XML: {'; '.join(left_out) or 'no test was run'}")
     ET.indent(root)
-    return ET.tostring(root, encoding="unicode") + "\n"
+    text = ET.tostring(root, encoding="unicode") + "\n"
+    return TkperfXml(text=text, left_out=tuple(left_out))
 
 
-def _add_test(element: ET.Element, test: TestResult, result: RunResult) -> None:
+def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
+    """``roundmat`` of a test, None if it cannot be had; and what is left out."""
+    if test.name not in TESTS:
+        return None, ("no test of TKperf",)
+    if not any(section.cells for section in test.sections):
+        return None, ("no round was finished",)
+    first = test.sections[0]
+    more = tuple(f"{section.name} has no place there" for section in test.sections[1:])
+    match test.name:
+        case "iops":
+            rounds = _by_round(first, IOPS_MIXES, IOPS_SIZES_KIB, lambda cell: cell.iops)
+        case "lat":
+            rounds = _by_round(first, LATENCY_MIXES, LATENCY_SIZES_KIB, _latencies)
+        case "tp":
+            return _throughput_rounds(test.sections)
+        case _:
+            return [
+                [each.values.iops for each in first.slices],
+                [_latencies(each.values) for each in first.slices],
+            ], more
+    if rounds is None:
+        return None, ("its cells are not those that TKperf measures",)
+    return rounds, more
+
+
+def _add_test(element: ET.Element, test: TestResult, rounds: object, result: RunResult) -> None:
     demand = result.info.profile.get("latency" if test.name == "lat" else "demand")
     demand = demand if isinstance(demand, dict) else {}
     _add(element, "fioversion", result.info.fio_version)
@@ -58,19 +108,6 @@ def _add_test(element: ET.Element, test: TestResult, result: RunResult) -> None:
     _add(element, "runtime", _step_s(test.name, result))
     _add(element, "xargs", ["refill_buffers"])
     first = test.sections[0]
-    rounds: object
-    match test.name:
-        case "iops":
-            rounds = _by_round(first, lambda cell: cell.iops)
-        case "lat":
-            rounds = _by_round(first, _latencies)
-        case "tp":
-            rounds = [_throughput(section) for section in test.sections]
-        case _:
-            rounds = [
-                [each.values.iops for each in first.slices],
-                [_latencies(each.values) for each in first.slices],
-            ]
     _add(element, "roundmat", rounds)
     _add_steady_state(element, first.verdict, test.name, len(first.rounds or first.slices))
 
@@ -94,16 +131,41 @@ def _add_steady_state(
     _add(element, "rndnr", rounds - 1)
 
 
-def _by_round(section: SectionResult, value: Callable[[CellResult], object]) -> list[object]:
-    """[round][mix][block size] in the order of the test."""
-    return [
-        [
-            [value(cell) for cell in each.cells if cell.read_percent == mix]
-            for mix in dict.fromkeys(cell.read_percent for cell in each.cells)
-        ]
-        for each in section.rounds
-        if each.complete
-    ]
+def _by_round(
+    section: SectionResult,
+    mixes: Sequence[int],
+    sizes_kib: Sequence[float],
+    value: Callable[[CellResult], object],
+) -> list[object] | None:
+    """[round][mix][block size] in the order of TKperf's loops; None if a cell of them is missing."""
+    rounds: list[object] = []
+    measured = {cell.block_size_bytes for cell in section.cells}
+    sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
+    if sizes_bytes[-1] not in measured:  # sectors of 4 KiB
+        sizes_bytes.pop()
+    for each in section.rounds:
+        cells = {cell.cell: cell for cell in each.cells}
+        if not each.complete:
+            continue
+        if any(Cell(mix, size) not in cells for mix in mixes for size in sizes_bytes):
+            return None
+        rounds.append([[value(cells[Cell(mix, size)]) for size in sizes_bytes] for mix in mixes])
+    return rounds
+
+
+def _throughput_rounds(
+    sections: Sequence[SectionResult],
+) -> tuple[list[object] | None, tuple[str, ...]]:
+    """[block size][reads, writes] of TKperf's block sizes, as far as none of them is missing."""
+    by_size = {cell.block_size_bytes: section for section in sections for cell in section.cells}
+    rounds: list[object] = []
+    for size_kib in THROUGHPUT_SIZES_KIB:
+        section = by_size.pop(round(size_kib * KIB), None)
+        if section is None:
+            break
+        rounds.append(_throughput(section))
+    left_out = tuple(f"{section.name} has no place there" for section in by_size.values())
+    return rounds or None, left_out
 
 
 def _throughput(section: SectionResult) -> list[list[float | None]]:
@@ -133,4 +195,4 @@ def _step_s(test: str, result: RunResult) -> object:
 
 
 def _add(parent: ET.Element, name: str, value: object) -> None:
-    ET.SubElement(parent, name).text = json.dumps(value)
+    ET.SubElement(parent, name).text = json.dumps(finite(value), allow_nan=False)

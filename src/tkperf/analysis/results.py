@@ -154,11 +154,11 @@ def analyse(record: RunRecord) -> RunResult:
         ended_utc=record.ended_utc,
         ended_because=record.ended_because,
         warnings=record.warnings,
-        tests=tuple(_test(test) for test in record.tests),
+        tests=tuple(_test(test, record.info.profile) for test in record.tests),
     )
 
 
-def _test(test: TestRecord) -> TestResult:
+def _test(test: TestRecord, profile: dict[str, object]) -> TestResult:
     sections = list(dict.fromkeys(step.section for step in test.steps))
     # Between the steps of rounds; before the first step of a section nothing is promised.
     gaps = [
@@ -173,23 +173,28 @@ def _test(test: TestRecord) -> TestResult:
         duration_s=None if test.ended_s is None else test.ended_s - test.started_s,
         written_bytes=sum(step.measurement.write.bytes for step in test.steps),
         longest_gap_s=max(gaps, default=None),
-        sections=tuple(_section(test, name) for name in sections),
+        sections=tuple(_section(test, name, profile) for name in sections),
     )
 
 
-def _section(test: TestRecord, name: str) -> SectionResult:
+def _section(test: TestRecord, name: str, profile: dict[str, object]) -> SectionResult:
     steps = [step for step in test.steps if step.section == name]
     given = [each for each in test.verdicts if each.section == name]
     ended = None
     if test.outcome is not None:
         ended = next((each for each in test.outcome.sections if each.section == name), None)
-    areas = _complete_areas([step for step in steps if step.kind is StepKind.AREA])
-    window, because = _window(ended, [each.verdict for each in given], areas, test)
+    stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
+    disk = profile.get("hard_disk")
+    disk = disk if isinstance(disk, dict) else {}
+    in_areas = [step for step in steps if step.kind is StepKind.AREA]
+    areas = _complete_areas(in_areas, _steps_an_area(test.name, disk))
+    # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.
+    verdicts = () if stream else tuple(each.verdict for each in given)
+    window, because = _window(ended, verdicts, areas, test)
     judged = {each.number for each in given} | set(areas)
     rounds = _rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
-    slices = _slices([step for step in steps if step.kind is StepKind.CONTINUOUS])
+    slices = _slices(stream)
     fill = next((step for step in steps if step.kind is StepKind.FILL), None)
-    stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     return SectionResult(
         name=name,
@@ -200,7 +205,7 @@ def _section(test: TestRecord, name: str) -> SectionResult:
         verdicts=tuple(each.verdict for each in given),
         cells=_window_cells(steps, window),
         rounds=rounds,
-        areas=len(areas) if areas else None,
+        areas=disk.get("areas", len(areas)) if in_areas else None,
         slices=slices,
         workload=str(stream[0].workload) if stream else None,
         purge=next((purge for purge in test.purges if purge.section == name), None),
@@ -224,10 +229,21 @@ def _window(
     return window, f"the test did not end: {test.status.value}"
 
 
-def _complete_areas(steps: Sequence[StepRecord]) -> tuple[int, ...]:
-    """Numbers of the areas in which every step that the first one has was run."""
+def _steps_an_area(test: str, disk: dict[str, object]) -> int | None:
+    """How many steps each area of a hard disk gets; None is not known."""
+    if test == "tp":
+        return 2
+    mixes, sizes = disk.get("iops_read_percents"), disk.get("iops_block_sizes_kib")
+    if not (isinstance(mixes, Sequence) and isinstance(sizes, Sequence)):
+        return None
+    return len(mixes) * len(sizes)
+
+
+def _complete_areas(steps: Sequence[StepRecord], expected: int | None) -> tuple[int, ...]:
+    """Numbers of the areas in which every step was run."""
     ran = Counter(step.number for step in steps)
-    return tuple(number for number, count in ran.items() if count == ran[steps[0].number])
+    whole = expected or max(ran.values(), default=0)
+    return tuple(number for number, count in ran.items() if count == whole)
 
 
 def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:

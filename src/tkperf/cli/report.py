@@ -95,6 +95,8 @@ def report(
         result = analyse(record)
         findings = () if claims_file is None else read_and_check(claims_file, result)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
+        # First, as TKperf's format has no place for some runs: then nothing is written.
+        xml = render_tkperf_xml(result) if xml_file is not None else None
         if csv_folder is not None:
             for table in build_tables(result, steps, opened.samples):
                 write(csv_folder / f"{table.name}.csv", render_csv(table))
@@ -103,12 +105,14 @@ def report(
                 write(parquet_folder / f"{table.name}.parquet", render_parquet(table))
         if json_file is not None:
             write(json_file, (render_json(result), "\n"))
-        if xml_file is not None:
-            write(xml_file, (render_tkperf_xml(result),))
+        if xml is not None and xml_file is not None:
+            write(xml_file, xml.text)
+            for missing in xml.left_out:
+                click.echo(f"left out of {xml_file}: {missing}", err=True)
         if markdown_file is not None:
             write(markdown_file, (render_markdown(result),))
         if html is not None or pdf_file is not None:
-            seconds = {test.name: opened.seconds(test.name) for test in record.tests}
+            seconds = {test.name: opened.seconds(test) for test in record.tests}
             view = build_run_view(result, findings, build_details(result, record, seconds))
             if pdf_file is not None and drawer is not None:
                 write(pdf_file, render_run_pdf(view, result, drawer))

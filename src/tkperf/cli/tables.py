@@ -97,7 +97,7 @@ def _print_areas(section: SectionResult, console: Console) -> None:
     if section.name.startswith("Throughput"):
         quantity, value = ("MB/s", _megabytes_per_s)
     table = Table(
-        title=f"{quantity} over {section.areas} areas of the disk",
+        title=f"{quantity} over {len(section.window)} of {section.areas} areas of the disk",
         title_justify="left", title_style="",
     )  # fmt: skip
     for name in ("KiB", "R/W %", "first area", "last area", "mean", "slowest", "fastest"):

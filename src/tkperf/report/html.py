@@ -15,6 +15,7 @@ import msgspec
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from tkperf.analysis.export_json import finite
 from tkperf.report.parts import ReportView
 
 # A cached file that lacks it was cut short.
@@ -40,7 +41,9 @@ def render_view(view: ReportView) -> str:
 
 def _script_json(value: object) -> str:
     """JSON that cannot end the script element it stands in."""
-    return json.dumps(value, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
+    return (
+        json.dumps(finite(value), allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
+    )
 
 
 @cache

@@ -83,7 +83,7 @@ def matrix(subject: Subject, title: str, value: Value, *, over: str = "mean") ->
         f"{over} of {what} {section.window[0]} to {section.window[-1]}" if section.window else ""
     )
     return TableView(
-        title=f"{title}, {window}",
+        title=", ".join(part for part in (title, window) if part),
         columns=("Block size (KiB)", *(format_mix(mix) for mix in mixes)),
         rows=tuple(rows),
         notes=("* limited by the host's CPUs",) if limited else (),

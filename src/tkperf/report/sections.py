@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from tkperf.analysis.results import TestResult
 from tkperf.report.charts import rounds
 from tkperf.report.charts.hard_disk import box_plot, over_areas
@@ -9,6 +11,7 @@ from tkperf.report.parts import ChartView, SectionView, TableView
 from tkperf.report.section_parts import (
     Parts,
     Subject,
+    Value,
     bars_chart,
     convergence_chart,
     iops,
@@ -21,7 +24,7 @@ from tkperf.report.section_parts import (
     window_chart,
 )
 from tkperf.report.sections_stream import PERCENTILES, build_stream
-from tkperf.report.wording import NOT_MEASURED, describe_state
+from tkperf.report.wording import NOT_MEASURED, describe_state, format_number
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_mix
 
@@ -181,7 +184,10 @@ def _areas(subject: Subject) -> Parts:
     if section.name.startswith("Throughput"):
         quantity, value = ("MB/s", throughput)
     return (
-        (matrix(subject, f"Average {quantity} over {section.areas} areas", value),),
+        (
+            matrix(subject, f"Average {quantity}", value),
+            _extremes(subject, quantity, value),
+        ),
         (
             ChartView(
                 key=f"{subject.key}area",
@@ -204,6 +210,28 @@ def _areas(subject: Subject) -> Parts:
     )
 
 
+def _extremes(subject: Subject, quantity: str, value: Value) -> TableView:
+    """Each cell's first and last area, its slowest and its fastest."""
+    section = subject.section
+    rows = []
+    for cell in section.cells:
+        values = [
+            seen
+            for area in section.rounds
+            if area.complete
+            for each in area.cells
+            if each.cell == cell.cell and (seen := value(each)) is not None
+        ]
+        if values:
+            figures = (values[0], values[-1], min(values), max(values))
+            rows.append((str(cell.cell), *(format_number(each, 1) for each in figures)))
+    return TableView(
+        title=f"{quantity} of single areas; {len(section.window)} of {section.areas} areas measured",
+        columns=("Cell", "First", "Last", "Slowest", "Fastest"),
+        rows=tuple(rows),
+    )
+
+
 def _determination(verdict: SteadyStateVerdict) -> TableView:
     """The PTS's steady-state determination block."""
     average, fit = verdict.average, verdict.fit
@@ -212,8 +240,8 @@ def _determination(verdict: SteadyStateVerdict) -> TableView:
         ("Reason", verdict.reason),
         ("Tracking variable", f"{verdict.tracking} ({verdict.unit})"),
         ("Window", ", ".join(str(number) for number in verdict.rounds)),
-        ("Values", ", ".join(f"{value:,.1f}" for value in verdict.values)),
-        ("Average", f"{average:,.1f}"),
+        ("Values", ", ".join(format_number(value, 1) for value in verdict.values)),
+        ("Average", format_number(average, 1)),
         (
             "Data excursion (max - min)",
             _excursion(verdict.data_excursion, verdict.allowed_data_excursion, average),
@@ -223,7 +251,7 @@ def _determination(verdict: SteadyStateVerdict) -> TableView:
             _excursion(verdict.slope_excursion, verdict.allowed_slope_excursion, average),
         ),
     ]
-    if fit is not None:
+    if fit is not None and isfinite(fit.slope):
         rows.append(("Best linear fit", f"{fit.slope:,.4g} x round + {fit.intercept:,.6g}"))
         correlation = "undefined" if fit.correlation is None else f"{fit.correlation:.3f}"
         rows.append(("Correlation", correlation))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from tkperf.analysis.results import SectionResult
 from tkperf.units import format_capacity
 
@@ -33,7 +35,7 @@ def format_known_capacity(value: object) -> str:
 
 
 def format_number(value: float | None, digits: int) -> str:
-    return NOT_MEASURED if value is None else f"{value:,.{digits}f}"
+    return NOT_MEASURED if value is None or isnan(value) else f"{value:,.{digits}f}"
 
 
 def describe_state(section: SectionResult) -> str:

@@ -121,13 +121,16 @@ class RunFile:
             row = self._step_row(test, step)
             return decode_samples(self._sample_rows(row["sequence"]), row["sample_details"])
 
-    def seconds(self, test: str) -> tuple[Seconds, ...]:
-        """The samples of every step of a test as columns, in the order of the record's steps."""
+    def seconds(self, test: TestRecord) -> tuple[Seconds, ...]:
+        """The samples of every step of a test as columns, in the order of the record's steps.
+
+        Steps that a run under way has finished since the record was read are left out.
+        """
         with self._guard(), self._snapshot():
             steps = self._db.execute(
                 "SELECT sequence, sample_details FROM step JOIN test ON test.id = test_id "
-                "WHERE test.name = ? ORDER BY sequence",
-                (test,),
+                "WHERE test.name = ? ORDER BY sequence LIMIT ?",
+                (test.name, len(test.steps)),
             ).fetchall()
             return tuple(
                 decode_seconds(self._sample_rows(row["sequence"]), row["sample_details"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
 
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.report.charts.parts import (
@@ -61,6 +62,8 @@ def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = 
     lines: list[Row] = []
 
     def line(name: str, y_first: float, y_last: float) -> None:
+        if not isfinite(y_first):  # a round in which nothing was measured
+            return
         lines.append({"round": first, "value": y_first, "line": name})
         lines.append({"round": last, "value": y_last, "line": name})
 
@@ -72,6 +75,7 @@ def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = 
     points = [
         {"round": number, "value": value, "line": "measured"}
         for number, value in zip(verdict.rounds, verdict.values, strict=True)
+        if isfinite(value)
     ]
     names = ["measured", "average", "110 % of average", "90 % of average", "best linear fit"]
     encoding = {
