@@ -27,7 +27,7 @@ def test_the_documented_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (tmp_path / "run.tkperf").rename(tmp_path / "D3-S4510.tkperf")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(DOCUMENT), "exec"), names)

@@ -48,7 +48,8 @@ class SteadyStateVerdict:
 
     ``rounds`` and ``values`` are the window: the last ``window_rounds`` rounds, or fewer while
     fewer have been measured. Excursions are absolute, in ``unit``; ``fit`` is None with fewer
-    than two values. ``reached`` and ``reason`` say the verdict and why.
+    than two values. ``reached`` and ``reason`` say the verdict and why; nothing was ``judged``
+    as long as there were fewer than ``needed_rounds``.
     """
 
     tracking: str
@@ -63,6 +64,11 @@ class SteadyStateVerdict:
     fit: Fit | None
     reached: bool
     reason: str
+    needed_rounds: int = 5
+
+    @property
+    def judged(self) -> bool:
+        return len(self.rounds) >= self.needed_rounds
 
 
 def fit_line(xs: Sequence[float], ys: Sequence[float]) -> Fit | None:
@@ -128,6 +134,7 @@ def judge(
         fit=fit,
         reached=reason is None,
         reason=reason or "data and slope excursion are within their limits",
+        needed_rounds=criteria.window_rounds,
     )
 
 

@@ -93,7 +93,7 @@ def _details(
                     number=step.number,
                     start_s=start_s,
                     end_s=start_s + step.measurement.duration_s,
-                    judged=verdict is not None and step.number in verdict.rounds,
+                    judged=verdict is not None and verdict.judged and step.number in verdict.rounds,
                 )
                 for (step, _), start_s in zip(members, starts_s, strict=True)
             ),

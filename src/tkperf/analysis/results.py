@@ -198,7 +198,7 @@ def _section(test: TestRecord, name: str, profile: dict[str, object]) -> Section
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     return SectionResult(
         name=name,
-        steady=None if verdict is None else verdict.reached,
+        steady=verdict.reached if verdict is not None and verdict.judged else None,
         window=window,
         ended_because=because,
         verdict=verdict,

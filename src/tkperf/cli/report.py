@@ -85,13 +85,13 @@ def report(
       tkperf report D3-S4510.tkperf -o /srv/www/d3.html --json d3.json
     """
     others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file)
-    if html is None and not any(others):
-        html = run_file.with_suffix(".html")
     write = partial(write_output, inputs=(run_file, claims_file))
     with ExitStack() as stack:
         drawer = stack.enter_context(start_drawer()) if pdf_file else None
         opened = stack.enter_context(RunFile(run_file))
         record = opened.record()
+        if html is None and not any(others):
+            html = run_file.with_suffix(".html")
         result = analyse(record)
         findings = () if claims_file is None else read_and_check(claims_file, result)
         steps = [(test.name, step) for test in record.tests for step in test.steps]

@@ -19,7 +19,7 @@ from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation, prepare
 from tkperf.cli.progress import open_observers
 from tkperf.cli.run_info import build_run_info
-from tkperf.cli.tables import print_results
+from tkperf.cli.tables import open_console, print_results
 from tkperf.errors import RunFileError, TkperfError
 from tkperf.record import RunWarning
 from tkperf.runfile.reader import read_run
@@ -92,7 +92,7 @@ def show_results(options: RunOptions) -> None:
     """The tables on stdout, and how to see them again on stderr."""
     if options.progress == "json":
         return
-    print_results(analyse(read_run(options.run_path)), Console())
+    print_results(analyse(read_run(options.run_path)), open_console())
     Console(stderr=True).print(
         f"\nrun file: {plain(options.run_path)}\nreport:   tkperf report {plain(options.run_path)}",
         highlight=False,

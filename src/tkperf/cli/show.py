@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.results import analyse
-from tkperf.cli.tables import print_results
+from tkperf.cli.tables import open_console, print_results
 from tkperf.runfile.reader import read_run
 
 
@@ -28,4 +27,4 @@ def show(run_file: Path, as_json: bool) -> None:
     if as_json:
         click.echo(render_json(result))
     else:
-        print_results(result, Console())
+        print_results(result, open_console())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import replace
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -13,6 +16,13 @@ from tkperf.units import format_block_size_kib, format_capacity, format_duration
 from tkperf.workload import Cell
 
 NOT_MEASURED = "-"
+_LARGE = 1e5
+_WIDE = 160
+
+
+def open_console() -> Console:
+    """stdout; wide enough for every table where it is no terminal, which says how wide it is."""
+    return Console() if sys.stdout.isatty() else Console(width=_WIDE)
 
 
 def print_results(result: RunResult, console: Console) -> None:
@@ -69,10 +79,17 @@ def _print_section(section: SectionResult, console: Console) -> None:
     if section.slices:
         _print_stream(section, console)
     elif not section.cells:
-        console.print("no round was finished")
+        console.print("no round was finished" + ("; what there is of it:" * bool(section.rounds)))
+        for each in section.rounds[-1:]:
+            _print_cells(replace(section, cells=each.cells), console)
     elif section.areas:
         _print_areas(section, console)
-    elif section.name.startswith("fio"):
+    else:
+        _print_cells(section, console)
+
+
+def _print_cells(section: SectionResult, console: Console) -> None:
+    if section.name.startswith("fio"):
         console.print(_matrix(section, "IOPS", _iops, 1))
         console.print(_matrix(section, "MB/s", _megabytes_per_s, 1))
         console.print(_matrix(section, "mean latency in us", lambda cell: cell.latency_mean_us, 1))
@@ -101,7 +118,7 @@ def _print_areas(section: SectionResult, console: Console) -> None:
         title_justify="left", title_style="",
     )  # fmt: skip
     for name in ("KiB", "R/W %", "first area", "last area", "mean", "slowest", "fastest"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for cell in section.cells:
         values = [
             seen
@@ -116,7 +133,7 @@ def _print_areas(section: SectionResult, console: Console) -> None:
             format_block_size_kib(cell.block_size_bytes),
             format_mix(cell.read_percent),
             *(
-                _number(each, 0 if max(values) >= 1e5 else 1)
+                _number(each, 0 if max(values) >= _LARGE else 1)
                 for each in (values[0], values[-1], value(cell), min(values), max(values))
             ),
         )
@@ -139,6 +156,8 @@ def _verdict_line(section: SectionResult) -> str:
     verdict = section.verdict
     if verdict is None:
         return plain(section.ended_because)
+    if not verdict.judged:
+        return f"not judged, {plain(section.ended_because)}; {plain(verdict.reason)}"
     state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
     slope = "-" if verdict.slope_excursion is None else f"{verdict.slope_excursion:.4g}"
     return (
@@ -156,17 +175,23 @@ def _matrix(
     mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
     sizes = sorted({cell.block_size_bytes for cell in section.cells})
     window = f"rounds {section.window[0]}-{section.window[-1]}" if section.window else "no window"
-    table = Table(title=f"{quantity}, {window}", title_justify="left", title_style="")
-    table.add_column("KiB \\ R/W %", justify="right")
+    title = f"{quantity}, {window}; KiB down, R/W % across"
+    table = Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD)
+    table.add_column("KiB", justify="right", overflow="fold")
     for mix in mixes:
-        table.add_column(format_mix(mix), justify="right")
+        table.add_column(format_mix(mix), justify="right", overflow="fold")
     limited = False
+    seen = [each for cell in section.cells if (each := value(cell)) is not None]
+    # Seven columns of large figures fit a terminal of 80 without the digits that tell least.
+    narrow = max(seen, default=0) >= _LARGE
     for size in sizes:
         row = [format_block_size_kib(size)]
         for mix in mixes:
             cell = section.cell(Cell(mix, size))
             limited = limited or (cell is not None and cell.host_limited)
-            row.append(_number(None if cell is None else value(cell), digits) + _mark(cell))
+            seen_here = None if cell is None else value(cell)
+            short = narrow and seen_here is not None and seen_here >= _LARGE / 10
+            row.append(_number(seen_here, 0 if short else digits) + _mark(cell))
         table.add_row(*row)
     if limited:
         table.caption = "* limited by the host's CPUs"
@@ -188,7 +213,7 @@ def _print_stream(section: SectionResult, console: Console) -> None:
     table = Table(title=plain(section.workload), title_justify="left", title_style="")
     table.add_column("")
     for name, _ in columns:
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     rows: list[tuple[str, Callable[[CellResult], float | None]]] = [
         ("IOPS", lambda cell: cell.iops),
         ("MB/s", lambda cell: cell.megabytes_per_s),

@@ -5,12 +5,17 @@ from __future__ import annotations
 from tkperf.analysis.compare import ComparedRow, Comparison
 from tkperf.report.charts.comparison import compared_bars
 from tkperf.report.comparison_tests import build_test_charts
+from tkperf.report.explanation import UNITS
 from tkperf.report.marking import mark_charts
 from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
 from tkperf.report.wording import NOT_MEASURED, format_fact, format_known_capacity, format_number
 from tkperf.units import format_block_size_kib, format_mix
 
 FEWEST_CHARTED_CELLS = 2
+_WORDS = (
+    "Every ratio is to the first run. Values are those of each run's own report: means over its "
+    "steady-state window, over the areas of a hard disk, or of a whole stream."
+)
 STATES = ("better", "worse", "within noise", "spread not known")
 
 
@@ -24,6 +29,7 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
         warnings=comparison.warnings,
         disclosure=(("Runs", _runs(comparison)),),
         cards=(),
+        words=(_WORDS, UNITS),
         overview=_overview(comparison),
         tests=tuple(
             TestView(

@@ -142,7 +142,7 @@ def _no_purge(suite: str) -> str:
 def _preconditioning(suite: str, wipc: dict[str, object]) -> str:
     amount = (
         f"{format_fact(wipc.get('passes'))} x {{}}, SEQ "
-        f"{format_fact(wipc.get('block_size_kib'))} KiB writes"
+        f"{_plain_number(wipc.get('block_size_kib'))} KiB writes"
     )
     match suite:
         case "hdd":
@@ -224,3 +224,8 @@ def _table(profile: dict[str, object], name: str) -> dict[str, object]:
 def _latency_is_single(profile: dict[str, object]) -> bool:
     table = _table(profile, "latency")
     return (table.get("jobs"), table.get("io_depth")) == (1, 1)
+
+
+def _plain_number(value: object) -> str:
+    """128 for 128.0."""
+    return f"{value:g}" if isinstance(value, int | float) else NOT_KNOWN

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.report.parts import CardView, Facts
 from tkperf.report.section_parts import Value, iops, latency_mean, percentile, throughput
-from tkperf.report.wording import describe_state, format_number
+from tkperf.report.wording import describe_end, describe_state, format_number
 from tkperf.units import KIB, format_block_size, format_capacity, format_mix
 from tkperf.workload import Cell
 
@@ -21,8 +21,8 @@ def build_card(test: TestResult, section: SectionResult, key: str) -> CardView:
     return CardView(
         key=key,
         title=section.name,
-        state=describe_state(section),
-        summary=section.ended_because,
+        state=describe_state(section.steady),
+        summary=describe_end(section),
         figures=_figures(test, section),
     )
 

@@ -96,7 +96,7 @@ class CardView:
 class ReportView:
     """The whole report. ``banners`` stand on top of every page; ``claims`` is None without any.
 
-    ``cell_charts`` are the charts that a ``CellView`` is drawn with, by name, without data.
+    ``words`` explain what the figures are. ``cell_charts`` are the charts that a ``CellView`` is drawn with, by name, without data.
     """
 
     title: str
@@ -106,6 +106,7 @@ class ReportView:
     disclosure: tuple[tuple[str, Facts], ...]
     cards: tuple[CardView, ...]
     tests: tuple[TestView, ...]
+    words: tuple[str, ...]
     overview: TableView | None = None
     claims: TableView | None = None
     cells: tuple[CellView, ...] = ()

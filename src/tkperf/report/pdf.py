@@ -7,9 +7,11 @@ prints.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from importlib import resources
+from typing import Any
 
 import msgspec
 import typst
@@ -22,6 +24,7 @@ from tkperf.report.parts import ReportView
 
 # In pixels of Vega; scaled to the width of the page, so they set the size of the text, too.
 CHART_WIDTH = 600
+_TOO_LONG = re.compile(r"(\S{40})(?=\S)")
 CHART_SCALE = 190 / 300  # what a chart is lower in print than on the screen: three fill a page
 
 
@@ -42,25 +45,24 @@ def render_view_pdf(view: ReportView, drawer: Drawer, *, header: Facts, footer: 
         header: what stands on top of every page.
         footer: what stands at the bottom of every page.
     """
-    report = msgspec.to_builtins(replace(view, cells=(), cell_charts=None))
-    report["header"], report["footer"] = header, footer
+    report: Any = _clean(msgspec.to_builtins(replace(view, tests=(), cells=(), cell_charts=None)))
+    report["header"], report["footer"] = _clean(header), _clean(footer)
     report["disclosure"] = [
         {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
     ]
-    charts = [
-        chart
-        for test in report["tests"]
-        for part in (test, *test["sections"])
-        for chart in part["charts"]
-    ]
-    drawn = drawer.draw([_for_print(chart.pop("spec")) for chart in charts])
-    for chart, svg in zip(charts, drawn, strict=True):
-        chart["svg"] = svg
+    tests: Any = msgspec.to_builtins(view.tests)
+    drawn = drawer.draw([_for_print(chart.pop("spec")) for chart in _charts(tests)])
+    report["tests"] = _clean(tests)
+    for chart, svg in zip(_charts(report["tests"]), drawn, strict=True):
+        chart["svg"] = _visible(svg)
     template = resources.files("tkperf.report") / "templates/report.typ"
-    page: bytes = typst.compile(
-        template.read_bytes(), sys_inputs={"report": json.dumps(_clean(report))}
-    )
+    page: bytes = typst.compile(template.read_bytes(), sys_inputs={"report": json.dumps(report)})
     return page
+
+
+def _charts(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    parts = (part for test in tests for part in (test, *test["sections"]))
+    return [chart for part in parts for chart in part["charts"]]
 
 
 def _for_print(spec: Spec) -> Spec:
@@ -70,11 +72,16 @@ def _for_print(spec: Spec) -> Spec:
 
 
 def _clean(value: object) -> object:
-    """Text from outside without control and direction characters, which print could not show."""
+    """Text from outside as it can be printed; words may break where they are too long."""
     if isinstance(value, str):
-        return "".join(each for each in value if each.isprintable() or each == "\n")
+        return _TOO_LONG.sub("\\1\u200b", _visible(value))
     if isinstance(value, dict):
         return {key: _clean(each) for key, each in value.items()}
     if isinstance(value, Iterable):
         return [_clean(each) for each in value]
     return value
+
+
+def _visible(text: str) -> str:
+    """Without control and direction characters."""
+    return "".join(each for each in text if each.isprintable() or each == "\n")

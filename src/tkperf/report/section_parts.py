@@ -117,9 +117,9 @@ def convergence_chart(
 
 
 def window_chart(subject: Subject) -> tuple[ChartView, ...]:
-    """The steady-state window; none where nothing was judged, or a single round."""
+    """The window that was judged, if one was."""
     verdict = subject.section.verdict
-    if verdict is None or len(verdict.rounds) < 2:
+    if verdict is None or not verdict.judged:
         return ()
     x_title = "Slice" if subject.section.slices else "Round"
     spec = rounds.steady_state_window(verdict, "Steady state verification: the window", x_title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isfinite
 
 from tkperf.analysis.results import TestResult
@@ -24,7 +25,7 @@ from tkperf.report.section_parts import (
     window_chart,
 )
 from tkperf.report.sections_stream import PERCENTILES, build_stream
-from tkperf.report.wording import NOT_MEASURED, describe_state, format_number
+from tkperf.report.wording import NOT_MEASURED, describe_end, describe_state, format_number
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_mix
 
@@ -39,7 +40,7 @@ def build_section(subject: Subject, capacity_bytes: float | None) -> SectionView
     if section.slices:
         tables, figures = build_stream(subject, capacity_bytes)
     elif not section.cells:
-        tables, figures = (), ()
+        tables, figures = _cut_off(subject)
     elif section.areas:
         tables, figures = _areas(subject)
     elif subject.test == "lat":
@@ -53,8 +54,8 @@ def build_section(subject: Subject, capacity_bytes: float | None) -> SectionView
     return SectionView(
         key=subject.key,
         title=section.name,
-        state=describe_state(section),
-        summary=section.ended_because,
+        state=describe_state(section.steady),
+        summary=describe_end(section),
         determination=_determination(section.verdict) if section.verdict else None,
         tables=tables,
         charts=figures,
@@ -232,11 +233,24 @@ def _extremes(subject: Subject, quantity: str, value: Value) -> TableView:
     )
 
 
+def _cut_off(subject: Subject) -> Parts:
+    """What there is of a first round that was never finished."""
+    if not subject.section.rounds:
+        return (), ()
+    last = subject.section.rounds[-1]
+    quantity, value = {
+        "lat": ("mean latency in us", latency_mean),
+        "tp": ("MB/s", throughput),
+    }.get(subject.test, ("IOPS", iops))
+    part = replace(subject, section=replace(subject.section, cells=last.cells))
+    return (matrix(part, f"Round {last.number}, cut off before its end: {quantity}", value),), ()
+
+
 def _determination(verdict: SteadyStateVerdict) -> TableView:
     """The PTS's steady-state determination block."""
     average, fit = verdict.average, verdict.fit
     rows = [
-        ("Steady state", "reached" if verdict.reached else "NOT reached"),
+        ("Steady state", describe_state(verdict.reached if verdict.judged else None)),
         ("Reason", verdict.reason),
         ("Tracking variable", f"{verdict.tracking} ({verdict.unit})"),
         ("Window", ", ".join(str(number) for number in verdict.rounds)),

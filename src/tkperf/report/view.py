@@ -9,6 +9,7 @@ from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.disclosure import build_disclosure
+from tkperf.report.explanation import explain
 from tkperf.report.marking import mark_charts
 from tkperf.report.overview import build_card
 from tkperf.report.parts import ReportView, TableView, TestView
@@ -53,6 +54,7 @@ def build_view(
             for subject in subjects[test.name]
         ),
         tests=tuple(_test(result, test, subjects[test.name]) for test in result.tests),
+        words=explain(result),
         claims=_claims(findings) if findings else None,
         cells=tuple(
             build_cell(subject, detail)

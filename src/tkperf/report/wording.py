@@ -38,7 +38,16 @@ def format_number(value: float | None, digits: int) -> str:
     return NOT_MEASURED if value is None or isnan(value) else f"{value:,.{digits}f}"
 
 
-def describe_state(section: SectionResult) -> str:
-    if section.verdict is None:
+def describe_state(steady: bool | None) -> str:
+    """Whether steady state was reached, as ``SectionResult.steady`` has it."""
+    if steady is None:
         return "not judged"
-    return "reached" if section.verdict.reached else "NOT reached"
+    return "reached" if steady else "NOT reached"
+
+
+def describe_end(section: SectionResult) -> str:
+    """Why a section ended, and why nothing was judged although there is a rule."""
+    verdict = section.verdict
+    if verdict is None or verdict.judged:
+        return section.ended_because
+    return f"{section.ended_because}; {verdict.reason}"

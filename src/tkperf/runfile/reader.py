@@ -55,7 +55,11 @@ class RunFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         if not path.is_file():
-            raise RunFileError(f"there is no run file {path}")
+            raise RunFileError(
+                f"{path} is a folder: name a run file in it"
+                if path.is_dir()
+                else f"there is no run file {path}"
+            )
         with self._guard():
             self._db = _open(path)
             (application_id,) = self._db.execute("PRAGMA application_id").fetchone()

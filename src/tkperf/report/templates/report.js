@@ -18,12 +18,14 @@ const read = (id) => {
 };
 const cells = read("cells"), cellCharts = read("cell-charts");
 
-function draw(element, spec) {
+async function draw(element, spec) {
   const config = { ...spec.config, ...(scheme.matches && !matchMedia("print").matches ? dark : {}) };
-  return vegaEmbed(element, { ...spec, config }, {
+  const drawn = await vegaEmbed(element, { ...spec, config }, {
     actions: { export: true, source: false, compiled: false, editor: false },
     renderer: "svg",
   });
+  element.querySelector("summary")?.setAttribute("aria-label", "Save this chart");
+  return drawn;
 }
 
 // ---- every second of a cell, reduced to what the width can show

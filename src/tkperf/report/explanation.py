@@ -1,0 +1,37 @@
+"""How to read a report: what its figures are, in a few sentences, and only those that apply."""
+
+from __future__ import annotations
+
+from tkperf.analysis.results import RunResult
+
+UNITS = (
+    "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
+    "rates decimal (1 MB = 10^6 bytes). A dash means not measured, or too few I/Os for that percentile."
+)
+
+
+def explain(result: RunResult) -> tuple[str, ...]:
+    """Sentences for the sections that the run has."""
+    sections = [section for test in result.tests for section in test.sections]
+    words = []
+    if any(section.verdict for section in sections):
+        words.append(
+            "Steady state is judged on a window of consecutive rounds of the tracking variable. It is "
+            "reached when the range of its values is at most 20 % of their average, and when the best "
+            "linear fit through them rises or falls by at most 10 % of the average over the window "
+            "(limits of the profile, where it sets others). Every figure in a table of cells is the mean "
+            "over the rounds of that window; a maximum is the greatest of the window."
+        )
+    if any(section.areas for section in sections):
+        words.append(
+            "A hard disk is measured area by area from its start to its end, each area once; figures "
+            "of a cell are means over the areas, and their spread is that of the disk. There is no "
+            "steady state to wait for."
+        )
+    if any(section.slices for section in sections):
+        words.append(
+            "A stream is one unbroken load, recorded in slices. Figures of its whole count each I/O "
+            "once; those of a window, where steady state was reached, are means over its slices."
+        )
+    words.append("Percentiles come from merged histograms and are exact to within 1/64.")
+    return (*words, UNITS)
