@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,11 @@ from tkperf.runfile.reader import RunFile
 from tkperf.units import KIB
 from tkperf.workload import Cell
 
-HOSTILE = '=HYPERLINK("x")</root><script>alert(1)</script>|`\u202e' + "A" * 10_000 + "\0\x1b[31m"
+HOSTILE = (
+    '=HYPERLINK("x") http://a.example www.a.example @b</root><script>alert(1)</script>|`\u202e'
+    + "A" * 10_000
+    + "\0\x1b[31m"
+)
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +213,7 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
     assert "<script" not in markdown
     assert "\0" not in markdown
     assert "\x1b" not in markdown
+    assert not re.search(r"://[^\u2060]|@\w|www\.\w", markdown)
     assert "\u202e" not in markdown
 
 

@@ -60,7 +60,7 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
-    simulate(folder, run_info())
+    simulate(folder, run_info(notices=("SIMULATED: a model",)))
     path = folder / "report.html"
     path.write_text(render_view(view_of(folder / "run.tkperf")), encoding="utf-8")
     return path
@@ -115,6 +115,7 @@ def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
     for figure in (cell.iops, cell.latency_mean_us, cell.percentiles_us["p99.9"]):
         assert f"{figure:,.1f}" in said
     assert f"{cell.ios:,}" in said
+    assert visit.page.locator("dialog .banner").inner_text() == "SIMULATED: a model"
     assert visit.count("dialog .chart svg.marks") == 4
     assert visit.page.locator("#cell-rounds tbody tr").count() == len(
         run.tests[0].sections[0].rounds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tkperf.report import drawing
 from tkperf.report.drawing import Drawer
 from tkperf.report.parts import ChartView, ReportView
 from tkperf.report.pdf import render_run_pdf
+from tkperf.report.view import build_view
 
 HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
 DEVICE = {
@@ -90,6 +92,15 @@ def test_what_a_process_fails_to_draw_is_drawn_all_the_same(
     for title in titles:
         assert isinstance(title, dict)
         assert title["text"] in "".join(found)
+
+
+def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:
+    """A run that was cut off says of each test that was begun how far it came."""
+    cut = replace(result, tests=(replace(result.tests[1], sections=()),))
+    with Drawer() as drawer:
+        found = text_of(render_run_pdf(build_view(cut), cut, drawer), tmp_path)
+    assert "No step was finished." in found[-1]
+    assert "Latency" in found[-1]
 
 
 def test_every_page_says_what_it_is(pages: list[str]) -> None:

@@ -7,6 +7,7 @@ import itertools
 import os
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.procedures import HDD_TESTS
 from tkperf.profiles import load_profile
 from tkperf.report.parts import CellView, ChartView, ReportView, SectionView, TableView
+from tkperf.report.view import build_view
+from tkperf.steady_state import judge
 from tkperf.units import KIB, format_block_size_kib, format_mix
 from tkperf.workload import Cell
 
@@ -353,3 +356,33 @@ def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result:
     assert whole.latency_mean_us == pytest.approx(total_us / ios)
     shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
     assert dict(shown.facts)["Mean latency (us)"] == f"{whole.latency_mean_us:,.1f}"
+
+
+def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
+    """What was measured of it is in a table that says so; nothing is called a mean of a window."""
+    test = result.tests[0]
+    (section,) = test.sections
+    cut = replace(section.rounds[0], complete=False, cells=section.rounds[0].cells[:5])
+    section = replace(
+        section, rounds=(cut,), cells=(), window=(), verdict=None, verdicts=(), steady=None
+    )
+    result = replace(result, tests=(replace(test, sections=(section,)),))
+    (shown,) = build_view(result).tests[0].sections
+    (table,) = shown.tables
+    assert table.title == "Round 1, cut off before its end: IOPS"
+    told = [text for row in table.rows for text in row[1:] if text != "-"]
+    assert sorted(told) == sorted(f"{cell.iops:,.1f}" for cell in cut.cells)
+
+
+def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
+    """One of five rounds is no steady state missed: state, reason and no chart of a window."""
+    test = result.tests[3]
+    (section,) = test.sections
+    verdict = judge([1], [100.0], tracking="RND 4k IOPS", unit="IOPS")
+    section = replace(section, verdict=verdict, verdicts=(verdict,), steady=None)
+    result = replace(result, tests=(replace(test, sections=(section,)),))
+    view = build_view(result)
+    (shown,) = view.tests[0].sections
+    assert shown.state == view.cards[0].state == "not judged"
+    assert shown.summary.endswith("1 of the 5 rounds a window needs")
+    assert not any(chart.key.endswith("window") for chart in shown.charts)

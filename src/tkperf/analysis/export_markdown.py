@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from math import isnan
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.units import format_block_size_kib, format_capacity, format_duration, format_mix
@@ -30,6 +31,15 @@ def render_markdown(result: RunResult) -> str:
         "Write cache": device.get("write_cache_in_run"),
         "Profile": f"{info.profile_name}: {info.profile.get('title')}",
         "Load": ", ".join(word for word in (info.fio_version, info.engine) if word),
+        "Active range": None
+        if info.active_range_length_bytes is None
+        else format_capacity(info.active_range_length_bytes),
+        "Host": ", ".join(
+            str(info.host[name])
+            for name in ("cpu_model", "operating_system", "kernel")
+            if info.host.get(name)
+        )
+        or None,
         "Started": info.started_utc,
     }
     lines += ["| | |", "|---|---|"]
@@ -38,9 +48,28 @@ def render_markdown(result: RunResult) -> str:
     for test in result.tests:
         lines += ["", f"## {_text(test.title)}"]
         for section in test.sections:
-            lines += ["", f"### {_text(section.name)}", "", _text(section.ended_because), ""]
+            lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
             lines += _tables(section)
+            if any(cell.host_limited for cell in section.cells):
+                lines += ["\\* limited by the host's CPUs", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _verdict(section: SectionResult) -> list[str]:
+    ended, verdict = _text(section.ended_because), section.verdict
+    if verdict is None:
+        return [ended]
+    if not verdict.judged:
+        return [f"{ended}; steady state not judged: {_text(verdict.reason)}"]
+    state = "reached" if verdict.reached else "NOT reached"
+    slope = "-" if verdict.slope_excursion is None else _number(verdict.slope_excursion)
+    rounds = ", ".join(str(number) for number in verdict.rounds)
+    return [
+        f"{ended}; steady state {state}: {_text(verdict.tracking)}, window {rounds}, average "
+        f"{_number(verdict.average)} {_text(verdict.unit)}, range {_number(verdict.data_excursion)} "
+        f"(allowed {_number(verdict.allowed_data_excursion)}), slope {slope} "
+        f"(allowed {_number(verdict.allowed_slope_excursion)})"
+    ]
 
 
 def _tables(section: SectionResult) -> list[str]:
@@ -75,7 +104,7 @@ def _matrix(section: SectionResult, quantity: str, value: Value) -> list[str]:
     ]
     for size in sizes:
         cells = (section.cell(Cell(mix, size)) for mix in mixes)
-        fields = (_number(None if cell is None else value(cell)) for cell in cells)
+        fields = ("-" if cell is None else _number(value(cell)) + _mark(cell) for cell in cells)
         lines.append(f"| {format_block_size_kib(size)} | " + " | ".join(fields) + " |")
     return [*lines, ""]
 
@@ -96,21 +125,27 @@ def _cells_table(cells: tuple[CellResult, ...]) -> list[str]:
         )
         lines.append(
             f"| {format_mix(cell.read_percent)} | {format_block_size_kib(cell.block_size_bytes)} | "
-            + " | ".join(_number(value) for value in values)
+            + " | ".join(_number(value) + _mark(cell) for value in values)
             + " |"
         )
     return lines
 
 
+def _mark(cell: CellResult) -> str:
+    return "\\*" if cell.host_limited else ""
+
+
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.1f}"
+    return "-" if value is None or isnan(value) else f"{value:,.1f}"
 
 
 def _text(value: object) -> str:
-    """Text from outside, on one line and inert: no markup, no HTML, no control characters."""
+    """Text from outside, on one line and inert: no markup, HTML, link, mention, control character."""
     if value is None:
         return "not known"
     line = " ".join(str(value).split())
     visible = "".join(each for each in line if each.isprintable())
-    inert = visible.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # A word joiner, which nobody sees, keeps wikis from making links and mentions.
+    unlinked = re.sub(r"(://|www\.|@)", "\\1\u2060", visible)
+    inert = unlinked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_{}\[\]|#!~])", r"\\\1", inert)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from tkperf.analysis.results import RunResult
 from tkperf.record import RunInfo
+from tkperf.report.parts import Facts
 from tkperf.report.wording import (
     NOT_KNOWN,
     format_fact,
     format_known_capacity,
     format_moment,
 )
-
-Facts = tuple[tuple[str, str], ...]
 
 
 def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:

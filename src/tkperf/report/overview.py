@@ -68,7 +68,9 @@ def _stream(section: SectionResult) -> Facts:
     steady = bool(section.window) and bool(section.cells)
     values = section.cells[0] if steady else last.values
     where = "" if len(section.slices) == 1 else (", window" if steady else ", last slice")
+    whole = section.cells and not steady and len(section.slices) > 1
     return (
+        *((("IOPS, whole stream", format_number(section.cells[0].iops, 1)),) if whole else ()),
         (f"IOPS{where}", format_number(values.iops, 1)),
         (f"Mean latency{where}", f"{format_number(values.latency_mean_us, 1)} us"),
         (f"99.9 %{where}", f"{format_number(values.percentiles_us['p99.9'], 1)} us"),

@@ -18,9 +18,9 @@ import typst
 
 from tkperf.analysis.results import RunResult
 from tkperf.report.charts.parts import Spec
-from tkperf.report.disclosure import Facts, build_page_header
+from tkperf.report.disclosure import build_page_header
 from tkperf.report.drawing import Drawer
-from tkperf.report.parts import ReportView
+from tkperf.report.parts import Facts, ReportView
 
 # In pixels of Vega; scaled to the width of the page, so they set the size of the text, too.
 CHART_WIDTH = 600
