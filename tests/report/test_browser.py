@@ -141,6 +141,19 @@ def test_every_kind_of_cell_opens(visit: Visit) -> None:
         visit.page.locator("dialog form button").click()
 
 
+def test_the_way_back_closes_a_cell(visit: Visit) -> None:
+    """As on a phone: the report stays, and the way forward opens the cell again."""
+    visit.open()
+    visit.page.locator(f"button[data-cell='{CELL}']").click()
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    visit.page.go_back()
+    visit.page.wait_for_selector("dialog:not([open])", state="attached")
+    assert visit.page.url == visit.path.as_uri()
+    visit.page.go_forward()
+    visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
+    assert visit.said == []
+
+
 def test_a_link_opens_a_cell(visit: Visit) -> None:
     """A reviewer can point at one."""
     visit.open(f"#{CELL}")

@@ -101,22 +101,28 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
 def _facts(subject: Subject, detail: CellDetail) -> Facts:
     section = subject.section
     if section.slices:
+        duration_s = sum(part.end_s - part.start_s for part in detail.parts)
+        values = [each.values for each in section.slices]
+        counted = all(each.ios is not None for each in values)
+        amount_bytes = detail.whole.bytes
         return (
-            ("Slices", f"{len(section.slices)}, all of them"),
+            ("Slices", f"{len(values)}, all of them"),
+            ("IOPS", format_number(detail.whole.ios / duration_s if counted else None, 1)),
+            ("MB/s", format_number(amount_bytes / 1e6 / duration_s if counted else None, 2)),
             *_latencies(
                 detail.whole.latency_mean_ns,
                 {f"{name:g} %": detail.whole.percentile_ns(name) for name in _PERCENTILES},
                 detail.whole.latency_max_ns,
             ),
-            ("I/Os", f"{detail.whole.ios:,}"),
+            ("I/Os", f"{detail.whole.ios:,}" if counted else NOT_MEASURED),
         )
     cell = section.cell(detail.cell)
     if cell is None:
         return ()
     what = "areas" if section.areas else "rounds"
-    window = ", ".join(str(number) for number in section.window)
+    window = _list(section.window)
     return (
-        (f"Mean of {what}", f"{window[:60]}..." if len(window) > 60 else window or "none"),
+        (f"Mean of {what}", window),
         ("IOPS", format_number(cell.iops, 1)),
         ("MB/s", format_number(cell.megabytes_per_s, 2)),
         *_latencies(
@@ -127,6 +133,12 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
         ("I/Os", NOT_MEASURED if cell.ios is None else f"{cell.ios:,}"),
         ("Limited by the host's CPUs", "yes" if cell.host_limited else "no"),
     )
+
+
+def _list(numbers: tuple[int, ...]) -> str:
+    if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]} to {numbers[-1]}"
+    return ", ".join(str(number) for number in numbers) or "none"
 
 
 _PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)

@@ -168,6 +168,7 @@ const format = (value) =>
 // ---- a cell's dialog
 
 const dialog = document.getElementById("cell");
+let pushed = false;
 
 async function showCell(key) {
   const cell = await open(key);
@@ -185,7 +186,11 @@ async function showCell(key) {
   plots.replaceChildren();
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
-  history.replaceState(null, "", `#${key}`);
+  // The browser's way back closes the dialog, also a phone's button.
+  if (location.hash.slice(1) !== key) {
+    history.pushState(null, "", `#${key}`);
+    pushed = true;
+  }
   const seconds = { window: cell.window, parts: cell.parts };
   if (cell.columns.start_s?.length) {
     // Both places first: a chart takes the width that it finds.
@@ -253,8 +258,21 @@ document.addEventListener("click", ({ target }) => {
 dialog?.addEventListener("close", () => {
   const key = dialog.dataset.shown;
   delete dialog.dataset.shown;
-  history.replaceState(null, "", location.pathname + location.search);
+  if (pushed) {
+    pushed = false;
+    history.back();
+  } else {
+    history.replaceState(null, "", location.pathname + location.search);
+  }
   document.querySelector(`button[data-cell="${CSS.escape(key ?? "")}"]`)?.focus();
+});
+addEventListener("popstate", () => {
+  const key = location.hash.slice(1);
+  if (cells[key]) showCell(key);
+  else if (dialog?.open) {
+    pushed = false;
+    dialog.close();
+  }
 });
 // A click beside the dialog closes it.
 dialog?.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });
