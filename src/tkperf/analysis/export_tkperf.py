@@ -33,7 +33,7 @@ def render_tkperf_xml(result: RunResult) -> str:
         re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name))
     )
     info, host = result.info, result.info.host
-    _add(root, "testdate", info.started_utc[:10])
+    _add(root, "testdate", (info.started_utc or "")[:10])
     described = info.device_description or str(info.device.get("model") or "not known")
     _add(root, "devinfo", "\n".join((*info.notices, described)))
     if info.feature_matrix:

@@ -22,7 +22,7 @@ def print_results(result: RunResult, console: Console) -> None:
     console.print(
         f"profile {info.profile_name}, {info.fio_version or info.engine}, "
         f"active range {'not known' if length_bytes is None else format_capacity(length_bytes)}, "
-        f"started {info.started_utc}",
+        f"started {info.started_utc or 'not known'}",
         highlight=False,
     )
     for notice in info.notices:
@@ -162,7 +162,7 @@ def _matrix(
         row = [format_block_size_kib(size)]
         for mix in mixes:
             cell = section.cell(Cell(mix, size))
-            limited = limited or (cell is not None and cell.host_limited)
+            limited = limited or bool(cell is not None and cell.host_limited)
             row.append(_number(None if cell is None else value(cell), digits) + _mark(cell))
         table.add_row(*row)
     if limited:

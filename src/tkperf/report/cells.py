@@ -29,7 +29,7 @@ from tkperf.report.charts.seconds import (
 )
 from tkperf.report.parts import CellView, Facts, TableView
 from tkperf.report.section_parts import Subject
-from tkperf.report.wording import NOT_MEASURED, format_number
+from tkperf.report.wording import NOT_MEASURED, format_fact, format_number
 
 # The page draws five digits; what single precision has beyond them would only make it larger.
 _FORGOTTEN_BITS = 6
@@ -101,6 +101,7 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
 def _facts(subject: Subject, detail: CellDetail) -> Facts:
     section = subject.section
     if section.slices:
+        uncounted = all(each.values.ios is None for each in section.slices)
         return (
             ("Slices", f"{len(section.slices)}, all of them"),
             *_latencies(
@@ -108,7 +109,7 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
                 {f"{name:g} %": detail.whole.percentile_ns(name) for name in _PERCENTILES},
                 detail.whole.latency_max_ns,
             ),
-            ("I/Os", f"{detail.whole.ios:,}"),
+            ("I/Os", NOT_MEASURED if uncounted else f"{detail.whole.ios:,}"),
         )
     cell = section.cell(detail.cell)
     if cell is None:
@@ -125,7 +126,7 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
             _ns(cell.latency_max_us),
         ),
         ("I/Os", NOT_MEASURED if cell.ios is None else f"{cell.ios:,}"),
-        ("Limited by the host's CPUs", "yes" if cell.host_limited else "no"),
+        ("Limited by the host's CPUs", format_fact(cell.host_limited)),
     )
 
 
