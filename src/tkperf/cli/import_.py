@@ -20,7 +20,7 @@ from tkperf.events import (
     Warned,
 )
 from tkperf.importers.fio_json import parse_fio_json
-from tkperf.importers.imported import ImportedRun, readable
+from tkperf.importers.imported import ImportedRun, one_line
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.record import IMPORTED, RunInfo, RunStatus
 from tkperf.runfile.writer import write_whole
@@ -60,11 +60,11 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     if fio:
         first = Path(fio[0][0])
         source = first.name if len(fio) == 1 else f"{len(fio)} files of fio"
-        runs.append((parse_fio_json(fio, name=readable(name or first.stem)), source))
+        runs.append((parse_fio_json(fio, name=one_line(name or first.stem)), source))
     # Nothing is written before everything was understood.
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}.tkperf"
-        _write(run, readable(source), path)
+        _write(run, one_line(source), path)
         click.echo(path)
 
 

@@ -19,6 +19,7 @@ from tkperf.importers.imported import (
     LARGEST_DEMAND,
     ImportedRun,
     imported_test,
+    one_line,
     readable,
     require_room,
 )
@@ -68,7 +69,7 @@ def parse_fio_json(files: Sequence[tuple[str, str]], *, name: str) -> ImportedRu
         if not documents:
             raise UsageError(f"{file}: holds no JSON result of fio (--output-format=json or json+)")
         for document in documents:
-            versions.append(readable(str(document.get("fio version", "fio"))))
+            versions.append(one_line(str(document.get("fio version", "fio"))) or "fio")
             results += _results(document, file, warnings)
     if not results:
         raise UsageError(f"{files[0][0]}: fio ran, but no job of it moved data")

@@ -93,3 +93,8 @@ def readable(text: str) -> str:
         else each
         for each in text.replace("\r\n", "\n")
     )
+
+
+def one_line(text: str) -> str:
+    """Readable text for a name, a version or a date, which stand within sentences."""
+    return " ".join(readable(text).split())

@@ -23,6 +23,7 @@ from tkperf.importers.imported import (
     LARGEST_DEMAND,
     ImportedRun,
     imported_test,
+    one_line,
     readable,
     require_room,
 )
@@ -79,12 +80,12 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         tests.append(test)
         warnings += [*_missing(found[name]), *_disagreements(found[name], test)]
     header = _Source(file, root)
-    tool = _tool(header.text("ioperfversion"))
-    versions = (_stripped(source.text("fioversion")) for source in found.values())
+    tool = _tool(_line(header.text("ioperfversion")))
+    versions = (_line(source.text("fioversion")) for source in found.values())
     notices, description = _notices(header.text("devinfo"))
     return ImportedRun(
         name=root.tag,
-        date=header.text("testdate"),
+        date=_line(header.text("testdate")),
         tool=tool,
         profile_name="TKperf XML",
         profile=_profile(tool, found),
@@ -93,8 +94,8 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         description=description,
         feature_matrix=header.text("featmatrix"),
         host={
-            "kernel": _stripped(header.text("kernel")),
-            "operating_system": _stripped((header.text("lsb") or "").removeprefix("Description:")),
+            "kernel": _line(header.text("kernel")),
+            "operating_system": _line((header.text("lsb") or "").removeprefix("Description:")),
         },
         notices=notices,
         tests=tuple(tests),
@@ -485,5 +486,5 @@ def _disagreements(source: _Source, test: TestRecord) -> Iterator[RunWarning]:
         )
 
 
-def _stripped(text: str | None) -> str | None:
-    return text.strip() or None if text else None
+def _line(text: str | None) -> str | None:
+    return one_line(text) or None if text else None
