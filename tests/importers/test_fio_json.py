@@ -255,6 +255,8 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
     assert view.tests[0].procedure == ""
     (cell,) = tkperf.load(path).tests[0].sections[0].cells
     assert (cell.ios, cell.host_limited) == (1000, None)
+    exported = CliRunner().invoke(cli, ["report", str(path), "--xml", str(tmp_path / "a.xml")])
+    assert isinstance(exported.exception, UsageError)
     shown = CliRunner().invoke(cli, ["show", str(path)])
     assert "started not known" in shown.stdout
 

@@ -31,6 +31,7 @@ from tkperf.profiles import load_profile
 from tkperf.report.disclosure import build_page_header
 from tkperf.report.html import render_view
 from tkperf.report.parts import ReportView
+from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.units import KIB
 from tkperf.workload import Cell
@@ -305,6 +306,8 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
     assert test.procedure == ""
     assert dict(test.facts) == {"Status": "complete", "Duration": "-", "Written": "-"}
     assert {dict(cell.facts)["Limited by the host's CPUs"] for cell in view.cells} == {"not known"}
+    record = read_run(tmp_path / f"test{name}.tkperf")
+    assert (record.ended_utc, record.tests[0].ended_s) == (None, None)
     data = json.loads(render_json(run))
     assert data["ended_utc"] is None
     (test_data,) = data["tests"]

@@ -28,6 +28,8 @@ def render_tkperf_xml(result: RunResult) -> str:
     """
     if result.info.suite == "hdd":
         raise UsageError("TKperf's XML of hard disk runs is not documented: use --csv or --json")
+    if result.tests and not any(test.name in TESTS for test in result.tests):
+        raise UsageError("TKperf's XML has no place for results of fio: use --csv or --json")
     # Names of elements are narrower than names of runs.
     root = ET.Element(
         re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name))

@@ -97,8 +97,8 @@ def _write(run: ImportedRun, source: str, path: Path) -> None:
                         verdict=record.verdict,
                     )
                 )
-            writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=0.0))
-        writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=""))
+            writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=None))
+        writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
 
 
 def _info(run: ImportedRun, source: str) -> RunInfo:
