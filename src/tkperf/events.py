@@ -116,21 +116,21 @@ class Warned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestEnded:
-    """``outcome`` is None when the test was cut short."""
+    """``outcome`` is None when the test was cut short, ``at_s`` where another tool ran it."""
 
     __test__ = False
 
     test: str
     status: RunStatus
     outcome: Outcome | None
-    at_s: float
+    at_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
     status: RunStatus
     because: str | None
-    ended_utc: str
+    ended_utc: str | None
 
 
 Event = (

@@ -13,6 +13,9 @@ from tkperf.phases import Outcome
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Workload
 
+# The kind of device of a run that another tool made.
+IMPORTED = "imported result"
+
 
 class StepKind(StrEnum):
     FILL = "fill"
@@ -35,8 +38,8 @@ class RunInfo:
     """Everything fixed before the first I/O, disclosed in every result.
 
     ``device`` and ``host`` are facts as plain data (name -> value, None = not known);
-    ``profile`` is the whole profile as plain data, user options applied; ``options`` what the
-    user set. ``notices`` are shown on every page of a result (quick profile, file target,
+    ``profile`` is the whole profile as plain data, user options applied, or of an imported run
+    what is known of it; ``options`` what the user set. ``notices`` are shown on every page of a result (quick profile, file target,
     SIMULATED).
     """
 
@@ -46,7 +49,7 @@ class RunInfo:
     fio_version: str | None
     engine: str
     command_line: tuple[str, ...]
-    started_utc: str
+    started_utc: str | None
     profile_name: str
     profile: dict[str, object]
     options: dict[str, object]
@@ -57,6 +60,11 @@ class RunInfo:
     device_description: str | None = None
     feature_matrix: str | None = None
     notices: tuple[str, ...] = ()
+
+    @property
+    def imported(self) -> bool:
+        """Whether another tool measured it: what nobody recorded is then not known."""
+        return self.device.get("kind") == IMPORTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

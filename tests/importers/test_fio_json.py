@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import lzma
+import math
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -13,9 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tkperf
+from tests.builders import view_of
+from tkperf.analysis.export_json import render_json
+from tkperf.analysis.export_markdown import render_markdown
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.importers.fio_json import parse_fio_json
+from tkperf.report.html import render_view
 
 GOLDEN = Path(__file__).parents[1] / "golden/fio-3.33-randrw-2jobs.txt.xz"
 
@@ -113,6 +119,230 @@ def test_clones_of_a_job_count_together() -> None:
     (step,) = run.tests[0].steps
     assert step.measurement.iops == 200
     assert step.workload.jobs == 2
+
+
+def status(at_s: float, *jobs: tuple[str, int, int], options: bool = True) -> str:
+    """A status report: of each job its name, how many ms it has run and its I/Os."""
+    return json.dumps({
+        "fio version": "fio-3.36",
+        **({"timestamp_ms": round(1.7e12 + at_s * 1000)} if options else {}),
+        "jobs": [
+            {
+                "jobname": name, "groupid": group,
+                "job options": {"rw": "write" if "seq" in name else "randwrite", "bs": "4k"},
+                "write": {
+                    "total_ios": ios, "io_bytes": ios * 4096, "runtime": runtime_ms,
+                    "lat_ns": {"min": 10, "max": 900, "mean": 50},
+                },
+            }
+            for group, (name, runtime_ms, ios) in enumerate(jobs)
+        ],
+    })  # fmt: skip
+
+
+def rounds_of(*documents: str) -> list[tuple[str, int, int]]:
+    """Section, number and I/Os of every step of documents in one file."""
+    run = parse_fio_json([("x.json", "\n".join(documents))], name="x")
+    return [(step.section[:7], step.number, step.measurement.ios) for step in run.tests[0].steps]
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_jobs_that_wait_for_each_other_count_once(timed: bool) -> None:
+    """Stonewalled jobs, reported on every 5 s: the longest runtime is not the time that passed."""
+    reports = [
+        status(5, ("rnd", 5000, 500), ("seq", 0, 0), options=timed),
+        status(10, ("rnd", 10_000, 1000), ("seq", 0, 0), options=timed),
+        status(15, ("rnd", 10_000, 1000), ("seq", 4900, 70), options=timed),
+        status(20, ("rnd", 10_000, 1000), ("seq", 9900, 150), options=timed),
+        status(20.2, ("rnd", 10_000, 1000), ("seq", 10_000, 151), options=timed),
+    ]
+    assert rounds_of(*reports) == [("fio RND", 1, 1000), ("fio SEQ", 1, 151)]
+
+
+def test_a_report_after_a_long_time_is_of_the_same_fio() -> None:
+    """A job that began and ended between two reports does not make a second round of the first."""
+    reports = [
+        status(20, ("rnd", 10_000, 1000), ("seq", 9900, 150), ("rnd2", 0, 0)),
+        status(80, ("rnd", 10_000, 1000), ("seq", 30_000, 500), ("rnd2", 39_800, 4000)),
+    ]
+    assert rounds_of(*reports) == [("fio RND", 1, 1000), ("fio SEQ", 1, 500), ("fio RND", 2, 4000)]
+
+
+@pytest.mark.parametrize("runtime_ms", [60_000, 60_001, 60_900])
+def test_a_second_run_is_a_round_though_it_counted_more(runtime_ms: int) -> None:
+    """The same jobs again in the same file, all counters a little higher: two rounds."""
+    first = status(60, ("rnd", 60_000, 1000))
+    second = status(121, ("rnd", runtime_ms, 1001))
+    assert rounds_of(first, second) == [("fio RND", 1, 1000), ("fio RND", 2, 1001)]
+
+
+def test_short_runs_are_rounds() -> None:
+    """Of one second each, one after the other."""
+    documents = [status(1.2 * each, ("rnd", 1000, 100 + each)) for each in range(5)]
+    assert [number for _, number, _ in rounds_of(*documents)] == [1, 2, 3, 4, 5]
+
+
+def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
+    """Ten rounds of writes and one read: the read is a result as the writes are."""
+    for number in range(10):
+        (tmp_path / f"w{number}.json").write_text(result(1000 + number))
+    read = json.loads(result(2000, rw="randread"))
+    job = read["jobs"][0]
+    job["read"], job["write"] = job["write"], job["read"]
+    (tmp_path / "r.json").write_text(json.dumps(read))
+    files = [str(tmp_path / name) for name in ("r.json", *(f"w{each}.json" for each in range(10)))]
+    ran = CliRunner().invoke(cli, ["import", *files, "--name", "x", "--output", str(tmp_path)])
+    assert ran.exit_code == 0, ran.exception
+    (section,) = tkperf.load(tmp_path / "x.tkperf").tests[0].sections
+    assert section.window == (6, 7, 8, 9, 10)
+    assert [each.number for each in section.rounds] == list(range(1, 11))
+    cells = {cell.read_percent: (cell.iops, cell.rounds) for cell in section.cells}
+    assert cells == {0: (1007, 5), 100: (2000, 1)}
+    path = str(tmp_path / "x.tkperf")
+    assert CliRunner().invoke(cli, ["report", path, "--csv", str(tmp_path)]).exit_code == 0
+    assert "2000.0" in (tmp_path / "cells.csv").read_text(encoding="utf-8")
+
+
+def test_the_cell_that_fills_the_window_is_tracked() -> None:
+    """One write among six reads is shown, but says nothing about steady state."""
+    reads = []
+    for number in range(6):
+        document = json.loads(result(100 + number, rw="randread"))
+        job = document["jobs"][0]
+        job["read"], job["write"] = job["write"], job["read"]
+        reads.append(("r.json", json.dumps(document)))
+    run = parse_fio_json([("w.json", result(7)), *reads], name="x")
+    outcome = run.tests[0].outcome
+    assert outcome is not None
+    (section,) = outcome.sections
+    assert section.window == (2, 3, 4, 5, 6)
+    assert section.verdict is not None
+    assert section.verdict.reached
+    assert "100/0" in section.verdict.tracking
+
+
+def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
+    """Sequential reads are not titled random writes; each mix has its convergence chart."""
+    files = []
+    for number in range(2):
+        document = json.loads(result(100 + number, rw="read"))
+        job = document["jobs"][0]
+        job["read"], job["write"] = job["write"], job["read"]
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps(document))
+    words = [str(file) for file in files]
+    assert CliRunner().invoke(cli, ["import", *words, "--output", str(tmp_path)]).exit_code == 0
+    (test,) = view_of(tmp_path / "0.tkperf").tests
+    titles = [str(chart.spec["title"]) for chart in test.sections[0].charts]
+    assert any("Steady state convergence: SEQ reads" in title for title in titles)
+    assert not [title for title in titles if "RND" in title or "writes" in title]
+
+
+def test_only_what_is_known_is_told(tmp_path: Path) -> None:
+    """fio's results know threads and depth, I/Os and latencies, and nothing of a suite."""
+    (tmp_path / "a.json").write_text(result(100))
+    words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
+    assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
+    path = tmp_path / "a.tkperf"
+    info = tkperf.load(path).info
+    assert info.profile == {"title": "fio results", "demand": {"jobs": 1, "io_depth": 8}}
+    assert info.started_utc is None
+    view = view_of(path)
+    facts = dict(pair for _, block in view.disclosure for pair in block)
+    assert facts["Profile"] == "fio: fio results"
+    for fact in ("Purge method", "Data pattern", "Preconditioning (WIPC)", "Latency test"):
+        assert facts[fact] == "not known"
+    assert view.tests[0].procedure == ""
+    (cell,) = tkperf.load(path).tests[0].sections[0].cells
+    assert (cell.ios, cell.host_limited) == (1000, None)
+    exported = CliRunner().invoke(cli, ["report", str(path), "--xml", str(tmp_path / "a.xml")])
+    assert isinstance(exported.exception, UsageError)
+    shown = CliRunner().invoke(cli, ["show", str(path)])
+    assert "started not known" in shown.stdout
+
+
+def test_demand_that_differs_is_told_by_the_sections() -> None:
+    """No thread count and queue depth of the whole run then."""
+    files = [("a", result(100)), ("b", result(100, iodepth="4"))]
+    assert "demand" not in parse_fio_json(files, name="x").profile
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"8"', "Infinity", "job w: iodepth=inf is not a number from 1 to 65,536"),
+        ('"8"', "1" + "0" * 30, "iodepth"),
+        ('"8"', "null", "iodepth"),
+        ('"4k"', '"' + "9" * 400 + '"', "job w"),
+        ('"4k"', '"2097152g"', "more than any block"),
+        ('"runtime": 10000', '"runtime": Infinity', "write/runtime: inf is not a number"),
+        ('"runtime": 10000', '"runtime": -1', "write/runtime"),
+        ('"total_ios": 1000', '"total_ios": NaN', "write/total_ios: nan"),
+        ('"total_ios": 1000', '"total_ios": 1e15', "write/total_ios"),
+        ('"total_ios": 1000', '"total_ios": "many"', "write/total_ios"),
+        ('"io_bytes": 4096000', '"io_bytes": 1e30', "write/io_bytes"),
+        ('"mean": 50500', '"mean": 1e15', "more than a run file can hold"),
+        ('"mean": 50500', '"mean": 1e300', "write/lat_ns/mean"),
+        ('"max": 900000', '"max": Infinity', "write/lat_ns/max"),
+        ('"mean": 50500', '"mean": 50500, "bins": {"1": Infinity}', "write/lat_ns/bins"),
+        ('"mean": 50500', '"mean": 50500, "bins": {"1": 1e15}', "write/lat_ns/bins"),
+    ],
+)
+def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: str) -> None:
+    """Infinite, huge or odd ones are our error with file, job and key, and leave no run file."""
+    file, text = tmp_path / "a.json", result(100)
+    assert old in text
+    file.write_text(text.replace(old, new).replace('"total_ios": 1000,', '"total_ios": 100000000,')
+                    if "hold" in says else text.replace(old, new))  # fmt: skip
+    ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
+    assert isinstance(ran.exception, UsageError)
+    assert str(ran.exception).startswith(str(file))
+    assert says in str(ran.exception)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+odd_values: st.SearchStrategy[Any] = st.sampled_from([
+    math.inf, -math.inf, math.nan, 1e308, 1e14, 1e15, 10**30, -1, 0, 1, 2.5, 65536, None, True, "x", "4k",
+    [], {}, "9" * 400, "\ud800\0",
+])  # fmt: skip
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["total_ios", "io_bytes", "runtime", "min", "max", "mean", "bin", "bs", "rw",
+                         "numjobs", "iodepth", "jobname", "fio version", "timestamp_ms"]),
+        odd_values,
+        max_size=2,
+    ),
+)  # fmt: skip
+def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> None:
+    """Odd values: refused, or a run file whose results can be exported and drawn."""
+    document = json.loads(result(100))
+    job = document["jobs"][0]
+    job["write"]["lat_ns"]["bins"] = {"50000": 1000}
+    homes = {"jobname": job, "fio version": document, "timestamp_ms": document}
+    homes |= dict.fromkeys(("total_ios", "io_bytes", "runtime"), job["write"])
+    homes |= dict.fromkeys(("min", "max", "mean"), job["write"]["lat_ns"])
+    for name, value in odd.items():
+        if name == "bin":
+            job["write"]["lat_ns"]["bins"]["50000"] = value
+        else:
+            homes.get(name, job["job options"])[name] = value
+    with TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{number}.json" for number in range(3)]
+        for file in files:
+            file.write_text(json.dumps(document))
+        words = [*(str(file) for file in files), "--name", "x", "--output", folder]
+        ran = CliRunner().invoke(cli, ["import", *words])
+        if ran.exit_code:
+            assert isinstance(ran.exception, UsageError)
+            assert sorted(Path(folder).iterdir()) == files
+            return
+        path = Path(folder) / "x.tkperf"
+        run = tkperf.load(path)
+        render_json(run).encode()
+        render_markdown(run).encode()
+        render_view(view_of(path)).encode()
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
+import sqlite3
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -14,13 +17,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tkperf
-from tests.builders import run_info, simulate
+from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.export_json import render_json
+from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.cli.main import cli
+from tkperf.cli.run_info import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
 from tkperf.errors import RunFileError, UsageError
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
+from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
+from tkperf.report.disclosure import build_page_header
+from tkperf.report.html import render_view
+from tkperf.report.parts import ReportView
+from tkperf.runfile.reader import read_run
+from tkperf.runfile.writer import RunFileWriter
 from tkperf.units import KIB
 from tkperf.workload import Cell
 
@@ -126,6 +138,9 @@ EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
         (b"<x><tp><roundmat>[[[1],[1,2]]]</roundmat></tp></x>", "equal length"),
         (b"<x><writesat><roundmat>[[1],[]]</roundmat></writesat></x>", "equal length"),
         (b"<x><writesat><roundmat>[[1],[[3,2,1]]]</roundmat></writesat></x>", "not minimum"),
+        (b"<x><lat><roundmat>[]</roundmat></lat><lat/></x>", "in it twice"),
+        (b"<x><writesat><roundmat>[[],[]]</roundmat></writesat></x>", "no rounds"),
+        (b'<?xml version="1.0" encoding="utf-32"?><x/>', "not XML"),
         (b"<x><writesat><numjobs>0</numjobs><iodepth>-3</iodepth><roundmat>[[1],[[1,3,2]]]"
          b"</roundmat></writesat></x>", "must be 1 or more"),
     ],
@@ -150,7 +165,229 @@ def test_any_json_is_a_run_or_our_error(matrix: object, test: str) -> None:
         run = parse_tkperf_xml(text, file="x")
     except UsageError:
         return
-    assert run.tests[0].steps or test == "writesat"
+    assert run.tests[0].steps
+
+
+STREAM = "[[1000, 1000], [[1, 3, 2], [1, 3, 2]]]"
+
+
+def document(matrix: str = STREAM, test: str = "writesat", head: str = "", **of_test: str) -> bytes:
+    """A result of one test, its elements given as JSON."""
+    elements = {"numjobs": "2", "iodepth": "16", "runtime": "60", **of_test, "roundmat": matrix}
+    inner = "".join(f"<{name}>{text}</{name}>" for name, text in elements.items())
+    return f"<x>{head}<{test}>{inner}</{test}></x>".encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (document(numjobs="Infinity"), "writesat/numjobs"),
+        (document(numjobs="NaN"), "writesat/numjobs"),
+        (document(numjobs="1.5"), "writesat/numjobs"),
+        (document(numjobs="true"), "writesat/numjobs"),
+        (document(numjobs="1" + "0" * 30), "writesat/numjobs"),
+        (document(iodepth="65537"), "writesat/iodepth"),
+        (document(iodepth='"16"'), "writesat/iodepth"),
+        (document(runtime="Infinity"), "writesat/runtime"),
+        (document(runtime="0"), "writesat/runtime"),
+        (document(runtime="1e300"), "writesat/runtime"),
+        (document("[[1e15], [[1, 3, 2]]]"), "writesat/roundmat"),
+        (document("[[1" + "0" * 400 + "], [[1, 3, 2]]]"), "writesat/roundmat"),
+        (document("[[1], [[1, 1e15, 2]]]"), "writesat/roundmat"),
+        (document("[[1e10], [[1, 3, 2]]]", runtime="1e7"), "writesat/roundmat"),
+        (document("[[[1e300],[1]]]", test="tp"), "tp/roundmat"),
+    ],
+)  # fmt: skip
+def test_numbers_that_nothing_can_be(text: bytes, place: str, tmp_path: Path) -> None:
+    """Infinite, huge or odd ones are our error with file and element, and leave no run file."""
+    file = tmp_path / "old.xml"
+    file.write_bytes(text)
+    ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path / "out")])
+    assert isinstance(ran.exception, UsageError)
+    assert f"{file}, {place}" in str(ran.exception)
+    assert not list(tmp_path.glob("out/*"))
+
+
+numbers = st.sampled_from([
+    "Infinity", "-Infinity", "NaN", "1e308", "1e15", "9" * 30, "-1", "0", "1", "2.5", "65536", "5e-324",
+    "null", "true", '"x"', "[]", "1e10", "3.6e9",
+])  # fmt: skip
+texts = st.text(st.characters(exclude_categories=()), max_size=20)
+
+
+@given(st.integers(0, 5), numbers, texts)
+def test_whatever_is_taken_is_a_run_file_that_reports(place: int, odd: str, text: str) -> None:
+    """An odd number and odd text: refused, or a run file that can be exported and drawn."""
+    values = ["65536", "16", "60", "1e10", "1e6", "2.5"]
+    values[place] = odd
+    jobs, depth, runtime, iops, longest, mean = values
+    head = "".join(
+        f"<{name}>{json.dumps(text).replace('<', ' ').replace('&', ' ')}</{name}>"
+        for name in ("devinfo", "testdate", "ioperfversion", "cmdline", "kernel")
+    )
+    content = document(
+        f"[[{iops}, 7], [[0, {longest}, {mean}], [1, 3, 2]]]",
+        head=head, numjobs=jobs, iodepth=depth, runtime=runtime,
+    )  # fmt: skip
+    with TemporaryDirectory() as name:
+        file, path = Path(name) / "x.xml", Path(name) / "x.tkperf"
+        file.write_bytes(content)
+        ran = CliRunner().invoke(cli, ["import", str(file), "--output", name])
+        if ran.exit_code:
+            assert isinstance(ran.exception, UsageError)
+            assert list(Path(name).iterdir()) == [file]
+            return
+        result = tkperf.load(path)
+        render_json(result).encode()
+        render_markdown(result).encode()
+        render_view(view_of(path)).encode()
+        again = parse_tkperf_xml(render_tkperf_xml(result).text.encode(), file="again.xml")
+        assert again.notices == result.info.notices
+
+
+def test_text_that_is_no_text_is_replaced(tmp_path: Path) -> None:
+    """A lone surrogate and control characters: the report is written, lines stay lines."""
+    file = tmp_path / "odd.xml"
+    file.write_bytes(document(head='<devinfo>"a\\ud800b\\u0000c\\r\\nd"</devinfo>'))
+    run = imported(tmp_path, file)
+    assert run.info.device_description == "a\ufffdb\ufffdc\nd"
+    assert CliRunner().invoke(cli, ["report", str(tmp_path / "x.tkperf")]).exit_code == 0
+
+
+def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk fills up in the middle: no file stands in the way of the next import."""
+    file = GOLDEN / "tkperf-2.2-lat.xml"
+
+    def full(*_: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFileWriter, "_judged", full)
+        ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
+    assert isinstance(ran.exception, RunFileError)
+    assert not list(tmp_path.iterdir())
+    imported(tmp_path, file)
+    assert [path.name for path in tmp_path.iterdir()] == ["testlat.tkperf"]
+
+
+def test_one_bad_file_of_several_writes_none(tmp_path: Path) -> None:
+    """So that the corrected files can be imported together."""
+    bad = tmp_path / "bad.xml"
+    bad.write_text("<x/>")
+    files = [str(GOLDEN / "tkperf-2.2-lat.xml"), str(bad)]
+    ran = CliRunner().invoke(cli, ["import", *files, "--output", str(tmp_path / "out")])
+    assert isinstance(ran.exception, UsageError)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    """A file in its place is our error."""
+    (tmp_path / "file").write_text("")
+    file = str(GOLDEN / "tkperf-2.2-lat.xml")
+    ran = CliRunner().invoke(cli, ["import", file, "--output", str(tmp_path / "file/below")])
+    assert isinstance(ran.exception, RunFileError)
+
+
+def facts_of(view: ReportView) -> dict[str, str]:
+    return dict(pair for _, facts in view.disclosure for pair in facts)
+
+
+@pytest.mark.parametrize("name", ["lat", "tp"])
+def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
+    """No purge, preconditioning, pattern, duration, amount or host's part is made up."""
+    run = imported(tmp_path, GOLDEN / f"tkperf-2.2-{name}.xml")
+    view = view_of(tmp_path / f"test{name}.tkperf")
+    facts = facts_of(view)
+    for fact in ("Purge method", "Data pattern", "Preconditioning (WIPC)", "Ended"):
+        assert facts[fact] == "not known"
+    assert facts["Profile"] == "TKperf XML: TKperf 2.2 result XML"
+    header = dict(build_page_header(run))
+    assert header["Purge method"] == header["Data pattern"] == "not known"
+    (test,) = view.tests
+    assert test.procedure == ""
+    assert dict(test.facts) == {"Status": "complete", "Duration": "-", "Written": "-"}
+    assert {dict(cell.facts)["Limited by the host's CPUs"] for cell in view.cells} == {"not known"}
+    record = read_run(tmp_path / f"test{name}.tkperf")
+    assert (record.ended_utc, record.tests[0].ended_s) == (None, None)
+    data = json.loads(render_json(run))
+    assert data["ended_utc"] is None
+    (test_data,) = data["tests"]
+    assert (test_data["duration_s"], test_data["written_bytes"]) == (None, None)
+    for section in test_data["sections"]:
+        for cell in section["cells"] + section["rounds"][0]["cells"]:
+            assert (cell["host_limited"], cell["ios"]) == (None, None)
+    assert set(data["info"]["profile"]) <= {"title", "demand", "latency", "throughput"}
+
+
+def test_what_the_file_says_is_known(tmp_path: Path) -> None:
+    """Threads, depth and the length of a step, where they are in the file."""
+    run = imported(tmp_path, GOLDEN / "tkperf-2.2-tp.xml")
+    assert run.info.profile == {
+        "title": "TKperf 2.2 result XML",
+        "demand": {"jobs": 2, "io_depth": 16},
+        "throughput": {"step_s": 1.0},
+    }
+    facts = facts_of(view_of(tmp_path / "testtp.tkperf"))
+    assert facts["Threads / queue depth"] == "TC 2 / QD 16"
+    assert facts["Latency test"] == "not known"
+    (tmp_path / "lat").mkdir()
+    imported(tmp_path / "lat", GOLDEN / "tkperf-2.2-lat.xml")
+    facts = facts_of(view_of(tmp_path / "lat/testlat.tkperf"))
+    assert facts["Threads / queue depth"] == "not known"
+    assert facts["Latency test"] == "TC 1 / QD 1"
+
+
+def test_what_the_file_lacks_is_a_warning() -> None:
+    """A file without length of step, threads and depth: the reader is told what was taken."""
+    text = f"<x><writesat><roundmat>{STREAM}</roundmat></writesat></x>".encode()
+    run = parse_tkperf_xml(text, file="x")
+    assert run.profile == {"title": "TKperf result XML"}
+    assert [warning.code for warning in run.warnings] == ["demand-missing", "runtime-missing"]
+
+
+def test_every_command_takes_a_run_of_which_little_is_known(tmp_path: Path) -> None:
+    """Stream and rounds; terminal, JSON, CSV, Parquet, Markdown, XML, HTML, and comparison."""
+    text = document().replace(b"<x>", b"<y>").replace(b"</x>", b"</y>")
+    (tmp_path / "y.xml").write_bytes(text)
+    for file in (tmp_path / "y.xml", GOLDEN / "tkperf-2.2-tp.xml", GOLDEN / "tkperf-2.2-lat.xml"):
+        imported(tmp_path, file)
+    for name in ("y", "testtp", "testlat"):
+        path, out = str(tmp_path / f"{name}.tkperf"), tmp_path / name
+        outputs = ["--csv", f"{out}", "--parquet", f"{out}", "--json", f"{out}.json"]
+        texts = ["--markdown", f"{out}.md", "--xml", f"{out}.out.xml", "-o", f"{out}.html"]
+        commands = (["show", path], ["report", path, *outputs, *texts], ["compare", path, path])
+        for command in commands:
+            done = CliRunner().invoke(cli, command)
+            assert done.exit_code == 0, done.exception
+            assert "None" not in done.stdout
+        assert "None" not in Path(f"{out}.md").read_text(encoding="utf-8")
+        with (out / "cells.csv").open(encoding="utf-8") as table:
+            for row in csv.DictReader(table):
+                assert (row["host_limited"], row["ios"]) == ("", "")
+
+
+@pytest.mark.parametrize("described", ["Intel S4510\nserial 1", None])
+def test_notices_of_an_export_come_back(tmp_path: Path, described: str | None) -> None:
+    """A simulated run, exported and imported, says SIMULATED again, besides IMPORTED."""
+    (tmp_path / "own").mkdir()
+    notices = (SIMULATED_NOTICE, FILE_NOTICE, load_profile("quick").notice, NO_PURGE_NOTICE)
+    info = run_info(notices=notices, device_description=described)
+    own = simulate(tmp_path / "own", info, suite={"writesat": SSD_TESTS["writesat"]})
+    file = tmp_path / "own.xml"
+    file.write_text(render_tkperf_xml(own).text, encoding="utf-8")
+    back = imported(tmp_path, file)
+    assert back.info.notices[0].startswith("IMPORTED from own.xml")
+    assert back.info.notices[1:] == notices
+    assert back.info.device_description == (described or "M")
+    banners = view_of(tmp_path / "test.tkperf").banners
+    assert SIMULATED_NOTICE in banners
+    # And once more: what is said already is not lost or doubled.
+    file.write_text(
+        render_tkperf_xml(back).text.replace("<test>", "<t2>").replace("</test>", "</t2>")
+    )
+    twice = imported(tmp_path, file).info
+    assert twice.notices[1:] == back.info.notices
+    assert twice.device_description == back.info.device_description
 
 
 def test_a_verdict_that_differs_is_a_warning(tmp_path: Path) -> None:

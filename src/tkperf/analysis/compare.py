@@ -142,9 +142,10 @@ def _differences(results: Sequence[RunResult]) -> Iterator[str]:
                     yield f"{name}: {section.name} did not reach steady state"
 
 
-def _demand(result: RunResult) -> str:
+def _demand(result: RunResult) -> str | None:
     demand = result.info.profile.get("demand")
-    demand = demand if isinstance(demand, dict) else {}
+    if not isinstance(demand, dict):
+        return None
     return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}"
 
 

@@ -46,12 +46,14 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
     """
     if result.info.suite == "hdd":
         raise UsageError("TKperf's XML of hard disk runs is not documented: use --csv or --json")
+    if result.tests and not any(test.name in TESTS for test in result.tests):
+        raise UsageError("TKperf's XML has no place for results of fio: use --csv or --json")
     # Names of elements are narrower than names of runs.
     root = ET.Element(
         re.sub(r"^(?![A-Za-z_])", "_", re.sub(r"[^A-Za-z0-9._-]", "_", result.info.name))
     )
     info, host = result.info, result.info.host
-    _add(root, "testdate", info.started_utc[:10])
+    _add(root, "testdate", (info.started_utc or "")[:10])
     described = info.device_description or str(info.device.get("model") or "not known")
     _add(root, "devinfo", "\n".join((*info.notices, described)))
     if info.feature_matrix:

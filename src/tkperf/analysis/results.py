@@ -46,7 +46,8 @@ class CellResult:
     """One cell of a table. Rates per second, latencies in us, all I/Os of the cell together.
 
     ``percentiles_us`` maps ``p50`` ... ``p99.999`` to a latency, or to None where there were too
-    few I/Os. ``rounds`` says how many rounds the values are averaged over.
+    few I/Os. ``rounds`` says how many rounds the values are averaged over. ``host_limited`` is
+    None where nobody watched the host's CPUs, as in an imported run.
     """
 
     read_percent: int
@@ -59,7 +60,7 @@ class CellResult:
     percentiles_us: dict[str, float | None]
     ios: int | None
     rounds: int
-    host_limited: bool
+    host_limited: bool | None
 
     @property
     def cell(self) -> Cell:
@@ -124,7 +125,7 @@ class TestResult:
     title: str
     status: RunStatus
     duration_s: float | None
-    written_bytes: int
+    written_bytes: int | None
     longest_gap_s: float | None
     sections: tuple[SectionResult, ...]
 
@@ -147,14 +148,43 @@ SCHEMA = "tkperf-results/1"
 
 def analyse(record: RunRecord) -> RunResult:
     """All results of a run, as far as it got."""
+    tests = tuple(_test(test, record.info.profile) for test in record.tests)
     return RunResult(
         schema=SCHEMA,
         info=record.info,
         status=record.status,
-        ended_utc=record.ended_utc,
+        ended_utc=record.ended_utc or None,
         ended_because=record.ended_because,
         warnings=record.warnings,
-        tests=tuple(_test(test, record.info.profile) for test in record.tests),
+        tests=tuple(_without_guesses(test) for test in tests) if record.info.imported else tests,
+    )
+
+
+def _without_guesses(test: TestResult) -> TestResult:
+    """An imported test: what its tool did not record is not known, whatever the steps add up to."""
+    # TKperf's XML has rates; counts were made of them so that rates are what they were.
+    counted = test.name == "fio"
+
+    def cells(of: Iterable[CellResult]) -> tuple[CellResult, ...]:
+        return tuple(
+            replace(cell, host_limited=None, ios=cell.ios if counted else None) for cell in of
+        )
+
+    return replace(
+        test,
+        duration_s=None,
+        written_bytes=None,
+        sections=tuple(
+            replace(
+                section,
+                cells=cells(section.cells),
+                rounds=tuple(replace(each, cells=cells(each.cells)) for each in section.rounds),
+                slices=tuple(
+                    replace(each, values=cells([each.values])[0]) for each in section.slices
+                ),
+            )
+            for section in test.sections
+        ),
     )
 
 

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-import msgspec
 
 from tkperf import __version__
 from tkperf.errors import UsageError
@@ -21,11 +20,10 @@ from tkperf.events import (
     Warned,
 )
 from tkperf.importers.fio_json import parse_fio_json
-from tkperf.importers.imported import ImportedRun
+from tkperf.importers.imported import ImportedRun, one_line
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.profiles import apply_options, load_profile
-from tkperf.record import RunInfo, RunStatus
-from tkperf.runfile.writer import RunFileWriter
+from tkperf.record import IMPORTED, RunInfo, RunStatus
+from tkperf.runfile.writer import write_whole
 
 
 @click.command("import", short_help="Results of TKperf (XML) or fio (JSON) as run files.")
@@ -56,14 +54,18 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     fio = [
         (str(file), text.decode(errors="replace"))
         for file, text in texts
-        if (file, text) not in xml
+        if text.lstrip()[:1] != b"<"
     ]
-    for file, text in xml:
-        _keep(parse_tkperf_xml(text, file=str(file)), file.name, folder)
+    runs = [(parse_tkperf_xml(text, file=str(file)), file.name) for file, text in xml]
     if fio:
         first = Path(fio[0][0])
-        run = parse_fio_json(fio, name=name or first.stem)
-        _keep(run, first.name if len(fio) == 1 else f"{len(fio)} files of fio", folder)
+        source = first.name if len(fio) == 1 else f"{len(fio)} files of fio"
+        runs.append((parse_fio_json(fio, name=one_line(name or first.stem)), source))
+    # Nothing is written before everything was understood.
+    for run, source in runs:
+        path = folder / f"{_file_name(run.name)}.tkperf"
+        _write(run, one_line(source), path)
+        click.echo(path)
 
 
 def _read(file: Path) -> bytes:
@@ -73,20 +75,12 @@ def _read(file: Path) -> bytes:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
 
 
-def _keep(run: ImportedRun, source: str, folder: Path) -> None:
-    path = folder / f"{_file_name(run.name)}.tkperf"
-    _write(run, source, path)
-    click.echo(path)
-
-
 def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip("._+-") or "imported"
 
 
 def _write(run: ImportedRun, source: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    writer = RunFileWriter(path)
-    try:
+    with write_whole(path) as writer:
         writer(RunStarted(info=_info(run, source), tests=tuple(test.name for test in run.tests)))
         for warning in run.warnings:
             writer(Warned(warning=warning))
@@ -103,18 +97,12 @@ def _write(run: ImportedRun, source: str, path: Path) -> None:
                         verdict=record.verdict,
                     )
                 )
-            writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=0.0))
-        writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=""))
-    finally:
-        writer.close()
+            writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=None))
+        writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
 
 
 def _info(run: ImportedRun, source: str) -> RunInfo:
-    """What TKperf kept; everything else is not known."""
-    profile = apply_options(load_profile("tkperf-2.2"), step_s=run.step_s).as_plain_data()
-    demand = profile["demand"]
-    assert isinstance(demand, dict)
-    profile = {**profile, "demand": {**demand, **run.demand}}
+    """What the other tool kept; everything else is not known."""
     imported = datetime.now(UTC).isoformat(timespec="seconds")
     return RunInfo(
         name=run.name,
@@ -123,11 +111,11 @@ def _info(run: ImportedRun, source: str) -> RunInfo:
         fio_version=run.fio_version,
         engine="not known",
         command_line=(run.command_line,) if run.command_line else (),
-        started_utc=run.date or "",
+        started_utc=run.date,
         profile_name=run.profile_name,
-        profile=msgspec.to_builtins(profile),
+        profile=run.profile,
         options={},
-        device={"model": None, "kind": "imported result", "write_cache_in_run": None},
+        device={"model": None, "kind": IMPORTED, "write_cache_in_run": None},
         host={**run.host, "hostname": None},
         active_range_offset_bytes=None,
         active_range_length_bytes=None,
@@ -136,5 +124,6 @@ def _info(run: ImportedRun, source: str) -> RunInfo:
         notices=(
             f"IMPORTED from {source}, written by {run.tool}, on {imported[:10]}: numbers are "
             "that tool's, purge and preconditioning are not known",
+            *run.notices,
         ),
     )

@@ -35,7 +35,7 @@ def print_results(result: RunResult, console: Console) -> None:
     console.print(
         f"profile {plain(info.profile_name)}, {plain(info.fio_version or info.engine)}, "
         f"active range {'not known' if length_bytes is None else format_capacity(length_bytes)}, "
-        f"started {plain(info.started_utc)}",
+        f"started {plain(info.started_utc or 'not known')}",
         highlight=False,
     )
     for notice in info.notices:
@@ -188,7 +188,7 @@ def _matrix(
         row = [format_block_size_kib(size)]
         for mix in mixes:
             cell = section.cell(Cell(mix, size))
-            limited = limited or (cell is not None and cell.host_limited)
+            limited = limited or bool(cell is not None and cell.host_limited)
             seen_here = None if cell is None else value(cell)
             short = narrow and seen_here is not None and seen_here >= _LARGE / 10
             row.append(_number(seen_here, 0 if short else digits) + _mark(cell))

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tkperf.errors import UsageError
+from tkperf.measurement import IoStats
 from tkperf.phases import Outcome, SectionOutcome
 from tkperf.record import RunStatus, RunWarning, StepRecord, TestRecord, VerdictRecord
+
+# Threads and queue depth: beyond it a file is damaged or made up.
+LARGEST_DEMAND = 65_536
+# What the integers of a run file hold.
+LARGEST_COUNT = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedRun:
-    """Facts that the other tool did not keep are None. ``step_s`` is the length of a step."""
+    """Facts that the other tool did not keep are None.
+
+    ``profile`` has the tables of a profile as far as the file has their numbers. ``notices`` are
+    those that the file itself carries.
+    """
 
     name: str
     date: str | None
     tool: str
     profile_name: str
+    profile: dict[str, object]
     fio_version: str | None
     command_line: str | None
     description: str | None
     feature_matrix: str | None
     host: dict[str, object]
-    demand: dict[str, object]
-    step_s: float
+    notices: tuple[str, ...]
     tests: tuple[TestRecord, ...]
     warnings: tuple[RunWarning, ...]
 
@@ -45,3 +57,44 @@ def imported_test(
         steps=tuple(steps),
         verdicts=tuple(verdicts),
     )
+
+
+def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
+    """Refuse amounts that a run file, or a sum over its rounds, cannot hold.
+
+    Raises:
+        UsageError: names ``place``, the file and what it is of it.
+    """
+    for quantity, largest in (
+        ("I/Os", sum(step.measurement.ios for step in steps)),
+        ("bytes", sum(step.measurement.bytes for step in steps)),
+        (
+            "I/Os in latency bins",
+            sum(each.histogram.total for step in steps for each in _sides(step)),
+        ),
+        (
+            "ns of latency",
+            max((each.latency_sum_ns for step in steps for each in _sides(step)), default=0),
+        ),
+    ):
+        if largest > LARGEST_COUNT:
+            raise UsageError(f"{place}: {largest:.3g} {quantity} are more than a run file can hold")
+
+
+def _sides(step: StepRecord) -> tuple[IoStats, IoStats]:
+    return step.measurement.read, step.measurement.write
+
+
+def readable(text: str) -> str:
+    """Text from a file as it can be kept and shown: what is no character becomes U+FFFD."""
+    return "".join(
+        "\N{REPLACEMENT CHARACTER}"
+        if unicodedata.category(each) in ("Cc", "Cs") and each not in "\n\t"
+        else each
+        for each in text.replace("\r\n", "\n")
+    )
+
+
+def one_line(text: str) -> str:
+    """Readable text for a name, a version or a date, which stand within sentences."""
+    return " ".join(readable(text).split())

@@ -8,35 +8,53 @@ judged anew by the rule; where TKperf came to another verdict, a warning says so
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from tkperf.errors import UsageError
-from tkperf.importers.imported import ImportedRun, imported_test
+from tkperf.importers.imported import (
+    LARGEST_DEMAND,
+    ImportedRun,
+    imported_test,
+    one_line,
+    readable,
+    require_room,
+)
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import SectionOutcome
 from tkperf.procedures.parts import mean_latency_us
 from tkperf.profiles import load_profile
 from tkperf.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import SteadyStateVerdict, judge
+from tkperf.tkperf_loops import (
+    IOPS_MIXES,
+    IOPS_SIZES_KIB,
+    LATENCY_MIXES,
+    LATENCY_SIZES_KIB,
+    THROUGHPUT_SIZES_KIB,
+)
 from tkperf.units import KIB, format_block_size
 from tkperf.workload import Access, Cell, Workload
 
 TESTS = ("iops", "lat", "tp", "writesat")
-# In the order of TKperf's loops; a 4Kn device has no last one.
-IOPS_MIXES, IOPS_SIZES_KIB = (100, 95, 65, 50, 35, 5, 0), (1024, 128, 64, 32, 16, 8, 4, 0.5)
-LATENCY_MIXES, LATENCY_SIZES_KIB = (100, 65, 0), (8, 4, 0.5)
-THROUGHPUT_SIZES_KIB = (1024, 64, 8, 4, 0.5)
 TRACKED = Cell(0, 4 * KIB)
 # Stands for a number of I/Os that nobody knows, so that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
-# No rate or time is larger; NaN and infinity are none.
-LARGEST = 1e15
+# No drive is faster, no step or response slower.
+LARGEST_IOPS, LARGEST_KIB_PER_S = 1e10, 1e12
+LONGEST_US, LONGEST_STEP_S = 3.6e9, 1e7
+# TKperf's default, of a file that lacks the length of a step.
+DEFAULT_STEP_S = 60.0
+# How tkperf's own notices begin: its export puts them above the device's description.
+NOTICE = re.compile(r"(SIMULATED|FILE TARGET|NOT PURGED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*")
+NOTICE_LINES = 8
 
 
 def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
@@ -51,38 +69,75 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         raise UsageError(
             f"{file}: refused, it declares document types or entities: {error}"
         ) from None
-    except ParseError as error:
+    except (ParseError, ValueError, LookupError) as error:
         raise UsageError(f"{file}: not XML: {error}") from None
-    found = [element for element in root if element.tag in TESTS]
+    found = {element.tag: _Source(file, element) for element in root if element.tag in TESTS}
     if not found:
         raise UsageError(f"{file}: no result of TKperf: it has none of {', '.join(TESTS)}")
+    if len(found) < sum(element.tag in TESTS for element in root):
+        raise UsageError(f"{file}: a test is in it twice")
     tests, warnings = [], []
-    for element in sorted(found, key=lambda each: TESTS.index(each.tag)):
-        source = _Source(file, element)
-        test = _PARSERS[element.tag](source)
+    for name in (each for each in TESTS if each in found):
+        test = _PARSERS[name](found[name])
+        require_room(test.steps, place=f"{file}, {name}/roundmat")
         tests.append(test)
-        warnings += list(_disagreements(source, test))
+        warnings += [*_missing(found[name]), *_disagreements(found[name], test)]
     header = _Source(file, root)
-    first = _Source(file, found[0])
-    version = header.text("ioperfversion")
+    tool = _tool(_line(header.text("ioperfversion")))
+    versions = (_line(source.text("fioversion")) for source in found.values())
+    notices, description = _notices(header.text("devinfo"))
     return ImportedRun(
         name=root.tag,
-        date=header.text("testdate"),
-        tool=f"TKperf {version}" if version else "TKperf",
-        profile_name="tkperf-2.2",
-        fio_version=(first.text("fioversion") or "").strip() or None,
+        date=_line(header.text("testdate")),
+        tool=tool,
+        profile_name="TKperf XML",
+        profile=_profile(tool, found),
+        fio_version=next((version for version in versions if version), None),
         command_line=header.text("cmdline"),
-        description=header.text("devinfo"),
+        description=description,
         feature_matrix=header.text("featmatrix"),
         host={
-            "kernel": _stripped(header.text("kernel")),
-            "operating_system": _stripped((header.text("lsb") or "").removeprefix("Description:")),
+            "kernel": _line(header.text("kernel")),
+            "operating_system": _line((header.text("lsb") or "").removeprefix("Description:")),
         },
-        demand={"jobs": first.number("numjobs"), "io_depth": first.number("iodepth")},
-        step_s=first.step_s,
+        notices=notices,
         tests=tuple(tests),
         warnings=tuple(warnings),
     )
+
+
+def _tool(version: str | None) -> str:
+    """Which program wrote the file; tkperf names itself in its exports."""
+    if version is None:
+        return "TKperf"
+    return version if version.startswith("tkperf ") else f"TKperf {version}"
+
+
+def _profile(tool: str, found: Mapping[str, _Source]) -> dict[str, object]:
+    """The numbers of a profile that the file has, in the tables that hold them in a run of ours."""
+    profile: dict[str, object] = {"title": f"{tool} result XML"}
+    tables = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
+    for name, source in found.items():
+        demand = {"jobs": source.count("numjobs"), "io_depth": source.count("iodepth")}
+        known = None not in demand.values()
+        table: dict[str, object] = {}
+        if source.runtime_s is not None:
+            table["slice_s" if name == "writesat" else "step_s"] = source.runtime_s
+        if known and name == "lat":
+            table |= demand
+        elif known:
+            profile.setdefault("demand", demand)
+        if table:
+            profile[tables[name]] = table
+    return profile
+
+
+def _notices(devinfo: str | None) -> tuple[tuple[str, ...], str | None]:
+    """Notices of a run that tkperf exported, and the description that was below them."""
+    lines = (devinfo or "").split("\n")
+    notices = [line for line in lines[:NOTICE_LINES] if NOTICE.fullmatch(line)]
+    rest = [line for line in lines[:NOTICE_LINES] if not NOTICE.fullmatch(line)]
+    return tuple(notices), "\n".join([*rest, *lines[NOTICE_LINES:]]) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,26 +158,56 @@ class _Source:
 
     def text(self, name: str) -> str | None:
         value = self.value(name)
-        return value if isinstance(value, str) and value else None
+        return readable(value) if isinstance(value, str) and value else None
 
-    def number(self, name: str) -> float | None:
+    def count(self, name: str) -> int | None:
+        """Threads or queue depth; None where the file has none."""
         value = self.value(name)
-        return value if isinstance(value, int | float) else None
+        if value is None:
+            return None
+        if not _is_number(value) or value != int(value) or not 1 <= value <= LARGEST_DEMAND:
+            raise UsageError(
+                f"{self.file}, {self.element.tag}/{name}: {_shown(value)} is not a number; it must "
+                f"be 1 or more, up to {LARGEST_DEMAND:,}"
+            )
+        return int(value)
 
-    def matrix(self, depth: int) -> Any:
-        """``roundmat``: lists nested ``depth`` times, finite numbers in them."""
-        matrix = self.value("roundmat")
+    @property
+    def runtime_s(self) -> float | None:
+        """The length of a step; None where the file has none."""
+        value = self.value("runtime")
+        if value is None:
+            return None
+        if not _is_number(value) or not 0 < value <= LONGEST_STEP_S:
+            raise UsageError(
+                f"{self.file}, {self.element.tag}/runtime: {_shown(value)} is not a length of time "
+                f"in seconds, up to {LONGEST_STEP_S:,.0f}"
+            )
+        return float(value)
+
+    def matrix(self, depth: int, largest: float) -> Any:
+        """``roundmat``: lists nested ``depth`` times, numbers up to ``largest`` in them."""
+        return self.checked(self.value("roundmat"), depth, largest)
+
+    def checked(self, matrix: object, depth: int, largest: float) -> Any:
+        """Such lists, or a part of them."""
         if not _is_matrix(matrix, depth):
             raise UsageError(
                 f"{self.file}, {self.element.tag}/roundmat: not the lists of numbers that TKperf "
                 "writes"
             )
+        too_large = _find_larger(matrix, largest)
+        if too_large is not None:
+            raise UsageError(
+                f"{self.file}, {self.element.tag}/roundmat: {_shown(too_large)} is more than any "
+                f"drive does (up to {largest:g})"
+            )
         return matrix
 
     @property
     def step_s(self) -> float:
-        runtime = self.number("runtime")
-        return float(runtime) if runtime and runtime > 0 else 60.0
+        runtime_s = self.runtime_s
+        return DEFAULT_STEP_S if runtime_s is None else runtime_s
 
     def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
         try:
@@ -130,8 +215,8 @@ class _Source:
                 access=access,
                 read_percent=read_percent,
                 block_size_bytes=round(block_size_kib * KIB),
-                jobs=int(self.number("numjobs") or 1),
-                io_depth=int(self.number("iodepth") or 1),
+                jobs=self.count("numjobs") or 1,
+                io_depth=self.count("iodepth") or 1,
             )
         except ValueError as error:
             raise UsageError(f"{self.file}, {self.element.tag}: {error}") from None
@@ -139,14 +224,32 @@ class _Source:
 
 def _is_matrix(value: object, depth: int) -> bool:
     if depth == 0:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and 0 <= value <= LARGEST  # type: ignore[operator]
+        return _is_number(value) and value >= 0
     return isinstance(value, list) and all(_is_matrix(each, depth - 1) for each in value)
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    """NaN and infinity, which JSON in Python may hold, are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return isinstance(value, int) or math.isfinite(value)
+
+
+def _find_larger(value: Any, largest: float) -> float | None:
+    """The first number in nested lists that is more than ``largest``."""
+    if not isinstance(value, list):
+        return value if value > largest else None
+    return next((seen for each in value if (seen := _find_larger(each, largest)) is not None), None)
+
+
+def _shown(value: object) -> str:
+    """A value of the file's within an error, however long it is."""
+    return readable(json.dumps(value))[:40]
 
 
 def _iops(source: _Source) -> TestRecord:
     steps = []
-    for number, mixes in enumerate(source.matrix(3), start=1):
+    for number, mixes in enumerate(source.matrix(3, LARGEST_IOPS), start=1):
         cells = _named(source, mixes, IOPS_MIXES, IOPS_SIZES_KIB)
         for position, (mix, size_kib, iops) in enumerate(cells):
             workload = source.workload(Access.RANDOM, mix, size_kib)
@@ -157,7 +260,7 @@ def _iops(source: _Source) -> TestRecord:
 
 def _latency(source: _Source) -> TestRecord:
     steps = []
-    for number, mixes in enumerate(source.matrix(4), start=1):
+    for number, mixes in enumerate(source.matrix(4, LONGEST_US), start=1):
         cells = _named(source, mixes, LATENCY_MIXES, LATENCY_SIZES_KIB)
         for position, (mix, size_kib, triple) in enumerate(cells):
             workload = source.workload(Access.RANDOM, mix, size_kib)
@@ -168,7 +271,7 @@ def _latency(source: _Source) -> TestRecord:
 
 def _throughput(source: _Source) -> TestRecord:
     tests = []
-    matrix = source.matrix(3)
+    matrix = source.matrix(3, LARGEST_KIB_PER_S)
     if not 1 <= len(matrix) <= len(THROUGHPUT_SIZES_KIB):
         raise UsageError(
             f"{source.file}, tp/roundmat: {len(matrix)} block sizes, TKperf has up to "
@@ -192,19 +295,19 @@ def _throughput(source: _Source) -> TestRecord:
 
 def _write_saturation(source: _Source) -> TestRecord:
     matrix = source.value("roundmat")
-    if (
-        not isinstance(matrix, list)
-        or len(matrix) != 2
-        or not _is_matrix(matrix[0], 1)
-        or not _is_matrix(matrix[1], 2)
-        or len(matrix[0]) != len(matrix[1])
-    ):
+    if not isinstance(matrix, list) or len(matrix) != 2:
+        raise UsageError(f"{source.file}, writesat/roundmat: not IOPS and latencies")
+    rates = source.checked(matrix[0], 1, LARGEST_IOPS)
+    latencies = source.checked(matrix[1], 2, LONGEST_US)
+    if len(rates) != len(latencies):
         raise UsageError(
             f"{source.file}, writesat/roundmat: not IOPS and latencies of equal length"
         )
+    if not rates:
+        raise UsageError(f"{source.file}, writesat: no rounds")
     workload = source.workload(Access.RANDOM, 0, 4)
     steps = []
-    for number, (iops, triple) in enumerate(zip(*matrix, strict=True), start=1):
+    for number, (iops, triple) in enumerate(zip(rates, latencies, strict=True), start=1):
         rate, times = _rate(workload, iops, source.step_s), _times(source, workload, triple)
         both = IoStats(
             ios=rate.write.ios,
@@ -293,7 +396,7 @@ def _step(
         started_s=0.0,
         gap_s=None,
         measurement=seen,
-        job_file=f"; imported from {source.file.rpartition('/')[2]}, no fio job was kept\n",
+        job_file=f"; imported from {readable(source.file.rpartition('/')[2])}, no fio job was kept\n",
     )
 
 
@@ -345,6 +448,27 @@ def _merged(tests: Sequence[TestRecord]) -> TestRecord:
     )
 
 
+def _missing(source: _Source) -> Iterator[RunWarning]:
+    """What the file lacks and the records of a run must have."""
+    test = source.element.tag
+    lacks = [name for name in ("numjobs", "iodepth") if source.count(name) is None]
+    if lacks:
+        yield RunWarning(
+            code="demand-missing",
+            test=test,
+            text=f"{test}: the file has no {' and no '.join(lacks)}: 1 is taken",
+        )
+    if source.runtime_s is None and test != "lat":
+        yield RunWarning(
+            code="runtime-missing",
+            test=test,
+            text=(
+                f"{test}: the file does not say how long a step took: TKperf's {DEFAULT_STEP_S:g} s "
+                "are taken; times and amounts written follow from that"
+            ),
+        )
+
+
 def _disagreements(source: _Source, test: TestRecord) -> Iterator[RunWarning]:
     """Where TKperf's own verdict, window or average is another than ours."""
     ours = test.verdicts[-1].verdict if test.name in ("iops", "lat") and test.verdicts else None
@@ -365,5 +489,5 @@ def _disagreements(source: _Source, test: TestRecord) -> Iterator[RunWarning]:
         )
 
 
-def _stripped(text: str | None) -> str | None:
-    return text.strip() or None if text else None
+def _line(text: str | None) -> str | None:
+    return one_line(text) or None if text else None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.results import CellResult, RoundResult
+from tkperf.analysis.results import CellResult, RoundResult, SliceResult
 from tkperf.report.charts.latency import (
     exceedance,
     histogram_rows,
@@ -28,8 +28,8 @@ from tkperf.report.charts.seconds import (
     window_rows,
 )
 from tkperf.report.parts import CellView, Facts, TableView
-from tkperf.report.section_parts import Subject
-from tkperf.report.wording import NOT_MEASURED, format_number
+from tkperf.report.section_parts import Subject, Value, iops, throughput
+from tkperf.report.wording import NOT_MEASURED, format_fact, format_number
 
 # The page draws five digits; what single precision has beyond them would only make it larger.
 _FORGOTTEN_BITS = 6
@@ -101,14 +101,11 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
 def _facts(subject: Subject, detail: CellDetail) -> Facts:
     section = subject.section
     if section.slices:
-        duration_s = sum(part.end_s - part.start_s for part in detail.parts)
-        values = [each.values for each in section.slices]
-        counted = all(each.ios is not None for each in values)
-        amount_bytes = detail.whole.bytes
+        counted = all(each.values.ios is not None for each in section.slices)
         return (
-            ("Slices", f"{len(values)}, all of them"),
-            ("IOPS", format_number(detail.whole.ios / duration_s if counted else None, 1)),
-            ("MB/s", format_number(amount_bytes / 1e6 / duration_s if counted else None, 2)),
+            ("Slices", f"{len(section.slices)}, all of them"),
+            ("IOPS", format_number(_mean_rate(section.slices, iops), 1)),
+            ("MB/s", format_number(_mean_rate(section.slices, throughput), 2)),
             *_latencies(
                 detail.whole.latency_mean_ns,
                 {f"{name:g} %": detail.whole.percentile_ns(name) for name in _PERCENTILES},
@@ -131,8 +128,17 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
             _ns(cell.latency_max_us),
         ),
         ("I/Os", NOT_MEASURED if cell.ios is None else f"{cell.ios:,}"),
-        ("Limited by the host's CPUs", "yes" if cell.host_limited else "no"),
+        ("Limited by the host's CPUs", format_fact(cell.host_limited)),
     )
+
+
+def _mean_rate(slices: Sequence[SliceResult], value: Value) -> float | None:
+    """Over the whole stream; None if the rate of a slice is not known."""
+    rates = [(value(each.values), each.duration_s) for each in slices]
+    known = [(rate, duration_s) for rate, duration_s in rates if rate is not None]
+    if len(known) < len(rates):
+        return None
+    return sum(rate * duration_s for rate, duration_s in known) / sum(each for _, each in known)
 
 
 def _list(numbers: tuple[int, ...]) -> str:

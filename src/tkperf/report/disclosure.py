@@ -63,21 +63,24 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Volatile write cache during the run", _write_cache(device)),
                 ("Write cache (kernel)", format_fact(device.get("write_cache"))),
                 ("I/O scheduler", format_fact(device.get("scheduler"))),
-                ("Purge method", ", ".join(sorted(purges)) or _no_purge(info.suite)),
+                ("Purge method", ", ".join(sorted(purges)) or _no_purge(info)),
             ),
         ),
         (
             "Set-up",
             (
-                ("Data pattern", "random, new for every write"),
+                (
+                    "Data pattern",
+                    NOT_KNOWN if info.imported else "random, new for every write",
+                ),
                 (
                     "Active range",
                     f"{format_known_capacity(info.active_range_length_bytes)} from byte "
                     f"{format_fact(info.active_range_offset_bytes)}",
                 ),
-                ("Preconditioning (WIPC)", _preconditioning(info.suite, wipc)),
-                ("Threads / queue depth", f"TC {demand.get('jobs')} / QD {demand.get('io_depth')}"),
-                *_latency_demand(info.suite, profile),
+                ("Preconditioning (WIPC)", _preconditioning(info, wipc)),
+                ("Threads / queue depth", _demand(demand)),
+                *_latency_demand(info, profile),
             ),
         ),
         (
@@ -118,32 +121,40 @@ def build_page_header(result: RunResult) -> Facts:
         ("Specification", format_fact(info.profile.get("title"))),
         ("Test software", f"tkperf {info.tkperf_version}"),
         ("Serial number", format_fact(device.get("serial"))),
-        ("Threads / queue depth", f"TC {demand.get('jobs')} / QD {demand.get('io_depth')}"),
+        ("Threads / queue depth", _demand(demand)),
         ("Load generator", _load_generator(info)),
         ("Firmware", format_fact(device.get("firmware"))),
         ("Active range", format_known_capacity(info.active_range_length_bytes)),
         ("CPU", format_fact(host.get("cpu_model"))),
         ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
-        ("Data pattern", "random"),
+        ("Data pattern", NOT_KNOWN if info.imported else "random"),
         ("Memory", format_known_capacity(host.get("memory_bytes"))),
         ("Interface", _interface(device)),
-        ("Purge method", ", ".join(purges) or _no_purge(info.suite)),
+        ("Purge method", ", ".join(purges) or _no_purge(info)),
         ("Operating system", format_fact(host.get("operating_system"))),
         ("Host adapter", format_fact(device.get("host_adapter"))),
         ("Write cache", _write_cache(device)),
     )
 
 
-def _no_purge(suite: str) -> str:
-    return "none: hard disks are not purged" if suite == "hdd" else "not purged"
+def _no_purge(info: RunInfo) -> str:
+    if info.imported:
+        return NOT_KNOWN
+    return "none: hard disks are not purged" if info.suite == "hdd" else "not purged"
 
 
-def _preconditioning(suite: str, wipc: dict[str, object]) -> str:
+def _demand(table: dict[str, object]) -> str:
+    return f"TC {table.get('jobs')} / QD {table.get('io_depth')}" if table else NOT_KNOWN
+
+
+def _preconditioning(info: RunInfo, wipc: dict[str, object]) -> str:
+    if info.imported:
+        return NOT_KNOWN
     amount = (
         f"{format_fact(wipc.get('passes'))} x {{}}, SEQ "
         f"{_plain_number(wipc.get('block_size_kib'))} KiB writes"
     )
-    match suite:
+    match info.suite:
         case "hdd":
             return "none"
         case "raid":
@@ -152,9 +163,11 @@ def _preconditioning(suite: str, wipc: dict[str, object]) -> str:
             return amount.format("the active range")
 
 
-def _latency_demand(suite: str, profile: dict[str, object]) -> Facts:
-    if suite == "hdd":
+def _latency_demand(info: RunInfo, profile: dict[str, object]) -> Facts:
+    if info.suite == "hdd":
         return ()
+    if info.imported:
+        return (("Latency test", _demand(_table(profile, "latency"))),)
     return (("Latency test", "TC 1 / QD 1" if _latency_is_single(profile) else "see profile"),)
 
 

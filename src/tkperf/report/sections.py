@@ -95,14 +95,31 @@ def _iops(subject: Subject) -> Parts:
 
 def _of_fio(subject: Subject) -> Parts:
     """Imported results: rates and latencies, whatever workloads they were."""
-    tables, figures = _iops(subject)
+    tables, (_, *others) = _iops(subject)
+    # The importer's names of sections: access, threads and depth.
+    access = "SEQ" if " SEQ " in subject.section.name else "RND"
+    mixes = sorted({cell.read_percent for cell in subject.section.cells})
     return (
         (
             *tables,
             matrix(subject, "Average MB/s", throughput),
             matrix(subject, "Average latency in us", latency_mean),
         ),
-        figures,
+        (
+            *(
+                convergence_chart(
+                    subject,
+                    f"convergence{mix}",
+                    (mix,),
+                    iops,
+                    "IOPS",
+                    f"Steady state convergence: {access} "
+                    + {0: "writes", 100: "reads"}.get(mix, f"R/W {format_mix(mix)}"),
+                )
+                for mix in mixes
+            ),
+            *others,
+        ),
     )
 
 

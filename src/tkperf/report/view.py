@@ -99,11 +99,12 @@ def _device_line(result: RunResult) -> str:
 
 def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) -> TestView:
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
+    written = NOT_MEASURED if test.written_bytes is None else format_capacity(test.written_bytes)
     gap = test.longest_gap_s
     facts = [
         ("Status", test.status.value),
         ("Duration", duration),
-        ("Written", format_capacity(test.written_bytes)),
+        ("Written", written),
     ]
     if gap is not None:
         facts.append(

@@ -62,10 +62,7 @@ class RunFileWriter:
         try:
             self._lock = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
         except FileExistsError:
-            raise RunFileError(
-                f"{path} exists already and is not overwritten: choose another NAME or another "
-                "--output folder"
-            ) from None
+            raise RunFileError(_exists(path)) from None
         except OSError as error:
             raise RunFileError(
                 f"cannot create {path}: {error.strerror}; choose a folder you may write to with "
@@ -278,6 +275,55 @@ class RunFileWriter:
         (job_id,) = self._db.execute("SELECT id FROM job WHERE text = ?", key).fetchone()
         assert isinstance(job_id, int)
         return job_id
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[RunFileWriter]:
+    """A writer of a file that appears under its name only when the block has ended well.
+
+    Raises:
+        RunFileError: as a writer's; the folder cannot be made.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if os.path.lexists(path):
+        raise RunFileError(_exists(path))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFileError(f"cannot make the folder {path.parent}: {error.strerror}") from error
+    writer = RunFileWriter(partial)
+    try:
+        try:
+            yield writer
+        finally:
+            writer.close()
+        _move_to(path, partial)
+    finally:
+        partial.unlink(missing_ok=True)
+        partial.with_name(partial.name + "-journal").unlink(missing_ok=True)
+
+
+def _move_to(path: Path, partial: Path) -> None:
+    """Give the file its name; whoever took that name meanwhile keeps it."""
+    try:
+        try:
+            path.hardlink_to(partial)
+        except FileExistsError:
+            raise RunFileError(_exists(path)) from None
+        except OSError:
+            # A file system without links: then there is a moment between looking and moving.
+            if os.path.lexists(path):
+                raise RunFileError(_exists(path)) from None
+            partial.rename(path)
+    except OSError as error:
+        raise RunFileError(f"cannot create {path}: {error.strerror}") from error
+
+
+def _exists(path: Path) -> str:
+    return (
+        f"{path} exists already and is not overwritten: choose another NAME or another --output "
+        "folder"
+    )
 
 
 def _open_new(path: Path) -> sqlite3.Connection:
