@@ -90,22 +90,22 @@ def _print_section(section: SectionResult, console: Console) -> None:
 
 def _print_cells(section: SectionResult, console: Console) -> None:
     if section.name.startswith("fio"):
-        console.print(_matrix(section, "IOPS", _iops, 1))
-        console.print(_matrix(section, "MB/s", _megabytes_per_s, 1))
-        console.print(_matrix(section, "mean latency in us", lambda cell: cell.latency_mean_us, 1))
+        _print_matrix(console, section, "IOPS", _iops, 1)
+        _print_matrix(console, section, "MB/s", _megabytes_per_s, 1)
+        _print_matrix(console, section, "mean latency in us", lambda cell: cell.latency_mean_us, 1)
     elif section.name.startswith("Throughput"):
-        console.print(_matrix(section, "MB/s", lambda cell: cell.megabytes_per_s, 1))
+        _print_matrix(console, section, "MB/s", lambda cell: cell.megabytes_per_s, 1)
     elif section.name == "Latency":
-        console.print(_matrix(section, "mean latency in us", lambda cell: cell.latency_mean_us, 1))
-        console.print(
-            _matrix(section, "maximum latency in us", lambda cell: cell.latency_max_us, 1)
+        _print_matrix(console, section, "mean latency in us", lambda cell: cell.latency_mean_us, 1)
+        _print_matrix(
+            console, section, "maximum latency in us", lambda cell: cell.latency_max_us, 1
         )
         for name in section.cells[0].percentiles_us:
             if all(cell.percentiles_us[name] is None for cell in section.cells):
                 continue  # short steps, or an import
-            console.print(_matrix(section, f"{name} latency in us", _percentile(name), 1))
+            _print_matrix(console, section, f"{name} latency in us", _percentile(name), 1)
     else:
-        console.print(_matrix(section, "IOPS", lambda cell: cell.iops, 1))
+        _print_matrix(console, section, "IOPS", lambda cell: cell.iops, 1)
 
 
 def _print_areas(section: SectionResult, console: Console) -> None:
@@ -168,15 +168,19 @@ def _verdict_line(section: SectionResult) -> str:
     )
 
 
-def _matrix(
-    section: SectionResult, quantity: str, value: Callable[[CellResult], float | None], digits: int
-) -> Table:
+def _print_matrix(
+    console: Console,
+    section: SectionResult,
+    quantity: str,
+    value: Callable[[CellResult], float | None],
+    digits: int,
+) -> None:
     """Block sizes down, read/write mixes across, as the PTS lays it out."""
     mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
     sizes = sorted({cell.block_size_bytes for cell in section.cells})
     window = f"rounds {section.window[0]}-{section.window[-1]}" if section.window else "no window"
-    title = f"{quantity}, {window}; KiB down, R/W % across"
-    table = Table(title=title, title_justify="left", title_style="", box=SIMPLE_HEAD)
+    console.print(f"\n{quantity}, {window}; KiB down, R/W % across", highlight=False)
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
     table.add_column("KiB", justify="right", overflow="fold")
     for mix in mixes:
         table.add_column(format_mix(mix), justify="right", overflow="fold")
@@ -195,7 +199,7 @@ def _matrix(
         table.add_row(*row)
     if limited:
         table.caption = "* limited by the host's CPUs"
-    return table
+    console.print(table)
 
 
 def _mark(cell: CellResult | None) -> str:
