@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import csv
+import io
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import run_info, simulate
-from tkperf.analysis.compare import ComparedRow, compare
+from tkperf.analysis.compare import Change, ComparedRow, Entry, Span, compare
 from tkperf.analysis.results import CellResult, RunResult
+from tkperf.cli.compare import print_comparison
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.procedures import HDD_TESTS
 from tkperf.report.comparison import build_comparison_view
+from tkperf.report.html import render_view
 from tkperf.report.parts import ChartView
 from tkperf.workload import Cell
 
@@ -108,6 +114,190 @@ def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
         compare([slow, replace(slow, tests=())])
 
 
+def compare_values(
+    test: str,
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    **section: Any,
+) -> Entry:
+    """The second run's entry, from the rounds of each."""
+    runs = [
+        made_up_run(name, {test: [made_up_section("S", {FOUR_KIB_WRITES: values}, **section)]})
+        for name, values in (("a", first), ("b", second))
+    ]
+    return compare(runs).rows[0].entries[1]
+
+
+@pytest.mark.parametrize(
+    ("test", "first", "second", "change"),
+    [
+        # More is better.
+        ("iops", (100, 110), (120, 130), Change.BETTER),
+        ("iops", (120, 130), (100, 110), Change.WORSE),
+        ("tp", (100, 110), (120, 130), Change.BETTER),
+        # Less is better.
+        ("lat", (100, 110), (120, 130), Change.WORSE),
+        ("lat", (120, 130), (100, 110), Change.BETTER),
+        # Ranges that meet, from either side, or lie within each other.
+        ("iops", (100, 110), (110, 130), Change.WITHIN_NOISE),
+        ("iops", (110, 130), (100, 110), Change.WITHIN_NOISE),
+        ("lat", (100, 110), (109, 130), Change.WITHIN_NOISE),
+        ("lat", (109, 130), (100, 110), Change.WITHIN_NOISE),
+        ("iops", (100, 200), (120, 130), Change.WITHIN_NOISE),
+        ("iops", (120, 130), (100, 200), Change.WITHIN_NOISE),
+        # A single round has no range.
+        ("iops", (100,), (120, 130), Change.SPREAD_NOT_KNOWN),
+        ("iops", (100, 110), (120,), Change.SPREAD_NOT_KNOWN),
+        # No ratio.
+        ("iops", (0, 0), (120, 130), Change.NOT_COMPARABLE),
+        ("iops", (None, None), (120, 130), Change.NOT_COMPARABLE),
+        ("iops", (120, 130), (None, None), Change.NOT_COMPARABLE),
+    ],
+)
+def test_noise_is_where_ranges_overlap(
+    test: str, first: Sequence[float], second: Sequence[float], change: Change
+) -> None:
+    """By hand: either order of the ranges, either direction of the measure, no range, no ratio."""
+    entry = compare_values(test, first, second)
+    assert entry.change is change
+    assert entry.within_noise is {
+        Change.BETTER: False, Change.WORSE: False, Change.WITHIN_NOISE: True,
+    }.get(change)  # fmt: skip
+    assert (entry.ratio is None) == (change is Change.NOT_COMPARABLE)
+
+
+@pytest.mark.parametrize(
+    ("section", "span"),
+    [
+        ({"areas": True, "steady": None}, Span.AREAS),
+        ({"stream": True, "steady": False, "window": False}, Span.STREAM),
+        ({"stream": True, "steady": None, "window": False}, Span.STREAM),
+        ({"stream": True, "steady": False}, Span.UNSTEADY),
+        ({"steady": False}, Span.UNSTEADY),
+        ({"steady": None}, Span.UNSTEADY),
+    ],
+)
+def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -> None:
+    """Outer to inner tracks, fresh to saturated, rounds not steady: a range that is not noise."""
+    test = "writesat" if "stream" in section else "iops"
+    entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)
+    assert (entry.low, entry.high, entry.span) == (50, 140, span)
+    assert entry.within_noise is None
+    assert entry.change is Change.SPREAD_NOT_KNOWN
+    steady = compare_values(test, (100, 200, 300), (50, 100, 140), stream="stream" in section)
+    assert (steady.span, steady.change) == (Span.WINDOW, Change.WITHIN_NOISE)
+
+
+def made_up_pair() -> tuple[RunResult, RunResult]:
+    """Two runs with each kind of change, one more often than the other."""
+    values: dict[str, tuple[tuple[float | None, ...], ...]] = {
+        "first": ((10, 11), (10, 11), (10, 11), (10, 11), (10, 11), (10, 11), (0, 0)),
+        "second": ((20, 21), (20, 21), (20, 21), (5, 6), (5, 6), (10, 12), (20, 21)),
+    }
+    first, second = (
+        made_up_run(
+            name,
+            {
+                "iops": [
+                    made_up_section(
+                        "IOPS", {Cell(10 * at, 4096): each for at, each in enumerate(of_run)}
+                    )
+                ],
+                "tp": [
+                    made_up_section(
+                        "Throughput 4k", {FOUR_KIB_WRITES: of_run[0]}, steady=name == "first"
+                    )
+                ],
+                "lat": [made_up_section("Latency", {FOUR_KIB_WRITES: of_run[0]}, steady=None)],
+            },
+            notices=(f"SIMULATED {name}",),
+        )
+        for name, of_run in values.items()
+    )
+    return first, second
+
+
+def test_the_overview_counts_each_change() -> None:
+    """Better, worse, within noise, spread not known, not comparable: none is left out."""
+    view = build_comparison_view(compare(made_up_pair()))
+    assert view.overview is not None
+    assert view.overview.columns == (
+        "Section", "Run", "Better", "Worse", "Within noise", "Spread not known", "Not comparable",
+    )  # fmt: skip
+    assert view.overview.rows == (
+        ("IOPS", "second", "3", "2", "1", "0", "1"),
+        ("Throughput 4k", "second", "0", "0", "0", "1", "0"),
+        ("Latency", "second", "0", "0", "0", "2", "0"),
+    )
+    (section,) = view.tests[0].sections
+    assert [row[4] for row in section.tables[0].rows] == [
+        "20.5 x1.952", "20.5 x1.952", "20.5 x1.952", "5.5 x0.524", "5.5 x0.524",
+        "11.0 (x1.048)", "20.5",
+    ]  # fmt: skip
+    assert view.tests[1].sections[0].tables[0].rows[0][4] == "20.5 x1.952?"
+
+
+def test_every_runs_notices_are_banners() -> None:
+    """On the page, and in its charts; the same notice once."""
+    first, second = made_up_pair()
+    view = build_comparison_view(compare([first, second, first]))
+    assert view.banners == ("SIMULATED first", "SIMULATED second")
+    page = render_view(view)
+    for banner in view.banners:
+        assert f'<p class="banner">{banner}</p>' in page
+
+
+def test_a_section_says_what_each_run_did() -> None:
+    """Steady in every run needs no more words; else each run has its own."""
+    view = build_comparison_view(compare(made_up_pair()))
+    assert [(each.state, each.summary) for test in view.tests for each in test.sections] == [
+        ("reached", "in every run"),
+        ("NOT reached", "first: reached (made up of 2); second: not reached (made up of 2)"),
+        ("not judged", "first: not judged (made up of 2); second: not judged (made up of 2)"),
+    ]
+
+
+def test_charts_say_what_their_ranges_are_over() -> None:
+    """The axis and the text name it, each bar in its tooltip; without a range, nothing is said."""
+    cells = {Cell(mix, 4096): (10.0, 20.0) for mix in (0, 50, 100)}
+    runs = [
+        made_up_run("disk", {"iops": [made_up_section("S", cells, areas=True, steady=None)]}),
+        made_up_run("once", {"iops": [made_up_section("S", dict.fromkeys(cells, (10.0,)))]}),
+    ]
+
+    def chart_of(*results: RunResult) -> ChartView:
+        return build_comparison_view(compare(results)).tests[0].sections[0].charts[0]
+
+    chart = chart_of(*runs)
+    assert chart.text.endswith("with its range over areas of the disk.")
+    assert chart.spec["encoding"]["x"]["title"] == (  # type: ignore[index]
+        "R/W %, block size (lines: range over areas of the disk)"
+    )
+    assert [bar["range"] for bar in data_of(chart)] == [Span.AREAS, None] * 3
+    assert "range" not in chart_of(runs[1], runs[1]).text
+
+
+def test_the_terminal_colours_changes() -> None:
+    """Green is better and red worse in either direction; noise and the unknown are dim."""
+
+    def coloured(test: str, first: Sequence[float], second: Sequence[float]) -> str:
+        runs = [
+            made_up_run(name, {test: [made_up_section("S", {FOUR_KIB_WRITES: values})]})
+            for name, values in (("a", first), ("b", second))
+        ]
+        file = io.StringIO()
+        console = Console(file=file, force_terminal=True, color_system="standard", width=200)
+        print_comparison(compare(runs), console)
+        return file.getvalue()
+
+    assert "\x1b[32mx2.000\x1b[0m" in coloured("iops", (10, 10), (20, 20))
+    assert "\x1b[31mx0.500\x1b[0m" in coloured("iops", (20, 20), (10, 10))
+    assert "\x1b[31mx2.000\x1b[0m" in coloured("lat", (10, 10), (20, 20))
+    assert "\x1b[32mx0.500\x1b[0m" in coloured("lat", (20, 20), (10, 10))
+    assert "\x1b[2m(x1.000)\x1b[0m" in coloured("iops", (10, 10), (10, 10))
+    assert "\x1b[2mx2.000?\x1b[0m" in coloured("iops", (10,), (20,))
+
+
 def data_of(chart: ChartView) -> list[dict[str, Any]]:
     return chart.spec["data"]["values"]  # type: ignore[index,no-any-return]
 
@@ -118,7 +308,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     view = build_comparison_view(both)
     assert view.overview is not None
     counted = sum(int(count) for row in view.overview.rows for count in row[2:])
-    assert counted == sum(row.entries[1].ratio is not None for row in both.rows)
+    assert counted == len(both.rows)
     sections = [section for test in view.tests for section in test.sections]
     tables = [row for section in sections for table in section.tables for row in table.rows]
     for row, told in zip(both.rows, tables, strict=True):

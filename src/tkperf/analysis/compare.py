@@ -1,14 +1,17 @@
 """Two or more runs beside each other: ratios to the first, and whether a difference is one.
 
-A reported value is a mean over the rounds of a window. Each run's spread is the range of that
-window's rounds; where the spreads of two runs overlap, the difference is within noise and called
-so. Runs made under different conditions are compared with a warning for each difference.
+A reported value is a mean over the rounds of a window. Each run's spread is the range of the rounds
+of a window that was judged steady; where the spreads of two runs overlap, the difference is within
+noise and called so. Areas of a hard disk, a stream's slices without a window and rounds that were
+not steady have a range, too, but theirs is not noise: it says nothing of a second measurement. Runs
+made under different conditions are compared with a warning for each difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.errors import UsageError
@@ -42,19 +45,41 @@ TAIL = Measure(
 )
 
 
+class Span(StrEnum):
+    """What the lowest and the highest value of an entry were seen over; only the first is noise."""
+
+    WINDOW = "the steady-state window"
+    UNSTEADY = "rounds not found steady"
+    STREAM = "a stream's slices, without a window"
+    AREAS = "areas of the disk"
+
+
+class Change(StrEnum):
+    """What an entry is against that of the first run."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    WITHIN_NOISE = "within noise"
+    SPREAD_NOT_KNOWN = "spread not known"
+    NOT_COMPARABLE = "not comparable"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One run's value of a row; ``low`` and ``high`` are the range over its window's rounds.
+    """One run's value of a row; ``low`` and ``high`` are its range over ``span``.
 
-    ``ratio`` is to the first run; ``within_noise`` is None for the first run and where either
-    spread is not known (a single round).
+    The three are None where it was measured once. ``ratio`` is to the first run, None without a
+    value or to 0. ``within_noise`` is None unless both ranges are over a steady-state window;
+    it, ``ratio`` and ``change`` are None for the first run.
     """
 
     value: float | None
     low: float | None
     high: float | None
+    span: Span | None
     ratio: float | None
     within_noise: bool | None
+    change: Change | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +202,7 @@ def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
                             section=section.name,
                             cell=cell.cell,
                             measure=measure,
-                            entries=tuple(_entries(known, cell.cell, measure.value)),
+                            entries=tuple(_entries(known, cell.cell, measure)),
                         )
 
 
@@ -199,25 +224,49 @@ def _measures(test: TestResult, section: SectionResult) -> tuple[Measure, ...]:
     return (THROUGHPUT,) if test.name == "tp" else (IOPS,)
 
 
-def _entries(sections: Sequence[SectionResult], cell: Cell, value: Value) -> Iterator[Entry]:
+def _entries(sections: Sequence[SectionResult], cell: Cell, measure: Measure) -> Iterator[Entry]:
     first: Entry | None = None
     for section in sections:
         found = section.cell(cell)
-        mean = None if found is None else value(found)
-        seen = _window_values(section, cell, value)
-        low, high = (min(seen), max(seen)) if len(seen) > 1 else (None, None)
-        ratio = noise = None
-        if first is not None:
-            ratio = mean / first.value if mean is not None and first.value else None
-            if None not in (low, high, first.low, first.high):
-                noise = low <= first.high and first.low <= high  # type: ignore[operator]
-        entry = Entry(value=mean, low=low, high=high, ratio=ratio, within_noise=noise)
-        first = first or entry
+        value = None if found is None else measure.value(found)
+        low, high, span = _range(section, cell, measure.value)
+        entry = Entry(
+            value=value, low=low, high=high, span=span, ratio=None, within_noise=None, change=None
+        )
+        if first is None:
+            first = entry
+        else:
+            entry = _against(first, entry, measure)
         yield entry
 
 
-def _window_values(section: SectionResult, cell: Cell, value: Value) -> list[float]:
-    """What each round (or slice) of the window saw."""
+def _against(first: Entry, entry: Entry, measure: Measure) -> Entry:
+    """The entry with what it is against the first run's."""
+    if entry.value is None or not first.value:
+        return replace(entry, change=Change.NOT_COMPARABLE)
+    ratio, noise = entry.value / first.value, _within_noise(first, entry)
+    if noise is None:
+        change = Change.SPREAD_NOT_KNOWN
+    elif noise:
+        change = Change.WITHIN_NOISE
+    else:
+        change = Change.BETTER if (ratio > 1) == measure.higher_is_better else Change.WORSE
+    return replace(entry, ratio=ratio, within_noise=noise, change=change)
+
+
+def _within_noise(first: Entry, entry: Entry) -> bool | None:
+    """Whether the ranges overlap; None where either says nothing of noise."""
+    if first.low is None or first.high is None or entry.low is None or entry.high is None:
+        return None
+    if (first.span, entry.span) != (Span.WINDOW, Span.WINDOW):
+        return None
+    return entry.low <= first.high and first.low <= entry.high
+
+
+def _range(
+    section: SectionResult, cell: Cell, value: Value
+) -> tuple[float | None, float | None, Span | None]:
+    """The lowest and the highest of what the value is a mean of, and what that is."""
     rounds = [
         each
         for one in section.rounds
@@ -228,4 +277,15 @@ def _window_values(section: SectionResult, cell: Cell, value: Value) -> list[flo
     slices = [
         one.values for one in section.slices if not section.window or one.number in section.window
     ]
-    return [seen for seen in map(value, rounds or slices) if seen is not None]
+    seen = [each for each in map(value, rounds or slices) if each is not None]
+    if len(seen) < 2:
+        return None, None, None
+    return min(seen), max(seen), _span(section)
+
+
+def _span(section: SectionResult) -> Span:
+    if section.areas:
+        return Span.AREAS
+    if not section.window:
+        return Span.STREAM
+    return Span.WINDOW if section.steady else Span.UNSTEADY
