@@ -17,11 +17,12 @@ from rich.console import Console
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import run_info, simulate
 from tkperf.analysis.compare import Change, ComparedRow, Entry, Span, compare
-from tkperf.analysis.results import CellResult, RunResult
+from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.compare import print_comparison
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.procedures import HDD_TESTS
+from tkperf.record import PurgeRecord, RunStatus
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
 from tkperf.report.parts import ChartView
@@ -245,6 +246,132 @@ def test_every_runs_notices_are_banners() -> None:
     page = render_view(view)
     for banner in view.banners:
         assert f'<p class="banner">{banner}</p>' in page
+
+
+PROFILE: dict[str, object] = {
+    "steady_state": {"source": "x", "window_rounds": 5},
+    "preconditioning": {"passes": 2.0},
+    "iops": {"source": "x", "step_s": 60, "block_sizes_kib": (4, 0.5)},
+    "write_saturation": {"slice_s": 60, "max_slices": 360},
+}
+
+
+def made_up_warnings(
+    first: dict[str, Any], second: dict[str, Any], tests: dict[str, list[SectionResult]]
+) -> list[str]:
+    """What is said of two runs of the same tests under conditions of their own."""
+    runs = [made_up_run("a", tests, **first), made_up_run("b", tests, **second)]
+    return list(compare(runs).warnings)
+
+
+def iops_section(**changes: Any) -> SectionResult:
+    return replace(made_up_section("IOPS", {FOUR_KIB_WRITES: (10.0, 11.0)}), **changes)
+
+
+def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
+    """Each number behind a test in common, with its values; those of other tests do not matter."""
+    tests = {"iops": [iops_section()]}
+    same = {
+        **PROFILE,
+        "preconditioning": {"passes": 2},
+        "iops": {"source": "y", "step_s": 60.0, "block_sizes_kib": [4, 0.5]},
+        "write_saturation": {"slice_s": 1, "max_slices": 30},
+    }
+    assert made_up_warnings({"profile": PROFILE}, {"profile": same}, tests) == []
+    short = {**PROFILE, "iops": {"step_s": 1, "block_sizes_kib": [4]}}
+    assert made_up_warnings({"profile": PROFILE}, {"profile": short}, tests) == [
+        "numbers of the profiles differ: iops.step_s (a: 60, b: 1), "
+        "iops.block_sizes_kib (a: 4/0.5, b: 4)"
+    ]
+    many: dict[str, object] = {"iops": {f"number_{at}": at for at in range(9)}}
+    (said,) = made_up_warnings({"profile": many}, {"profile": {}}, tests)
+    assert "iops.number_4 (a: 4, b: not known) and 4 more numbers" in said
+    assert "number_5" not in said
+
+
+def test_hard_disks_are_compared_by_their_own_table() -> None:
+    """Steps of one second against ten differ; what is for tests that did not run does not matter."""
+    tests = {"iops": [iops_section(areas=2, steady=None)]}
+    table = {"areas": 128, "step_s": 10, "throughput_block_sizes_kib": [1024]}
+    short = {"areas": 128, "step_s": 1, "throughput_block_sizes_kib": [4]}
+    first = {"suite": "hdd", "profile": {"hard_disk": table, "iops": {"step_s": 60}}}
+    second = {"suite": "hdd", "profile": {"hard_disk": short, "iops": {"step_s": 1}}}
+    assert made_up_warnings(first, second, tests) == [
+        "numbers of the profiles differ: hard_disk.step_s (a: 10, b: 1)"
+    ]
+
+
+def test_other_purges_and_fills_are_named() -> None:
+    """By section, those that differ alike together; what was filled in multiples of the range."""
+    fills: dict[str, Any] = {"filled_bytes": 2 << 30}
+    purge = PurgeRecord(section="", started_s=0, duration_s=1, method="nvme-format")
+    names = ("Throughput 1024k", "Throughput 128k")
+    cells = {FOUR_KIB_WRITES: (10.0,)}
+    first = [replace(made_up_section(name, cells), purge=purge, **fills) for name in names]
+    second = [replace(section, purge=None) for section in first]
+    third = [replace(section, filled_bytes=1 << 30) for section in first]
+
+    def warnings(one: list[SectionResult], other: list[SectionResult]) -> tuple[str, ...]:
+        return compare([made_up_run("a", {"tp": one}), made_up_run("b", {"tp": other})]).warnings
+
+    assert warnings(first, first) == ()
+    assert warnings(first, second) == (
+        "purge differs (a: nvme-format, b: not known) in Throughput 1024k, Throughput 128k",
+    )
+    assert warnings(first, third) == (
+        "preconditioning differs (a: 2.0 x the active range, b: 1.0 x the active range) in "
+        "Throughput 1024k, Throughput 128k",
+    )
+
+
+def test_what_only_some_runs_have_is_named() -> None:
+    """A test without its sections, a section without its cells, a cell; of many only a handful."""
+    few = {FOUR_KIB_WRITES: (10.0,)}
+    many = {Cell(mix, 4096): (10.0,) for mix in range(8)}
+    stream = made_up_section("Write Saturation", few, stream=True)
+    runs = [
+        made_up_run("a", {"iops": [made_up_section("IOPS", few)], "writesat": [stream]}),
+        made_up_run("b", {"iops": [made_up_section("IOPS", few), made_up_section("X", few)]}),
+        made_up_run("c", {"iops": [made_up_section("IOPS", many)], "writesat": [stream]}),
+    ]
+    assert compare(runs).warnings == (
+        "only in a, c: test Write Saturation",
+        "only in b: X",
+        "only in c: "
+        + ", ".join(f"IOPS {Cell(mix, 4096)}" for mix in range(1, 6))
+        + " and 2 more results",
+    )
+
+
+def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
+    """Its notices, its end, its warnings, and how much of it the host limited, which is marked."""
+    facts: dict[str, Any] = {
+        "notices": ("FILE TARGET",),
+        "status": RunStatus.INTERRUPTED,
+        "warnings": [f"warning {number}" for number in range(7)],
+    }
+    section = made_up_section("IOPS", {FOUR_KIB_WRITES: (10.0, 11.0)})
+    slowed = made_up_section("IOPS", {FOUR_KIB_WRITES: (10.0, 11.0)}, host_limited=True)
+    plain = made_up_run("a", {"iops": [section]})
+    limited = made_up_run("b", {"iops": [slowed]}, **facts)
+    both = compare([plain, limited])
+    assert both.warnings == (
+        "b: FILE TARGET",
+        "b: the run is interrupted",
+        *(f"b: warning {number}" for number in range(5)),
+        "b: and 2 more warnings in its own report",
+        "b: 1 of 1 results are limited by the host's CPUs",
+    )
+    (table,) = build_comparison_view(both).tests[0].sections[0].tables
+    assert table.rows[0][3:] == ("10.5", "10.5* (x1.000)")
+    assert table.notes == ("* limited by the host's CPUs",)
+    file = io.StringIO()
+    print_comparison(both, Console(file=file, width=200))
+    assert "10.5* (x1.000)" in file.getvalue()
+    assert "* limited by the host's CPUs" in file.getvalue()
+    assert "*" not in "".join(
+        build_comparison_view(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0]
+    )
 
 
 def test_a_section_says_what_each_run_did() -> None:

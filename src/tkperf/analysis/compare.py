@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from tkperf.analysis.conditions import find_differences, find_gaps, find_remarks
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.errors import UsageError
 from tkperf.workload import Cell
@@ -70,7 +71,8 @@ class Entry:
 
     The three are None where it was measured once. ``ratio`` is to the first run, None without a
     value or to 0. ``within_noise`` is None unless both ranges are over a steady-state window;
-    it, ``ratio`` and ``change`` are None for the first run.
+    it, ``ratio`` and ``change`` are None for the first run. ``host_limited``: the host's CPUs, not
+    the device, set the pace.
     """
 
     value: float | None
@@ -80,6 +82,7 @@ class Entry:
     ratio: float | None
     within_noise: bool | None
     change: Change | None
+    host_limited: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +96,10 @@ class ComparedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """``names`` tell the runs apart; ``warnings`` are differences that a reader must know."""
+    """``names`` tell the runs apart; ``warnings`` are what a reader of the rows must know.
+
+    They name conditions that differ, what is in some runs only, and what the runs say themselves.
+    """
 
     names: tuple[str, ...]
     results: tuple[RunResult, ...]
@@ -117,10 +123,11 @@ def compare(results: Sequence[RunResult]) -> Comparison:
     rows = tuple(_rows(results))
     if not rows:
         raise UsageError("these runs have no test in common that was measured in all of them")
+    names = _names(results)
     return Comparison(
-        names=_names(results),
+        names=names,
         results=tuple(results),
-        warnings=tuple(_differences(results)),
+        warnings=tuple(_warnings(names, results)),
         rows=rows,
     )
 
@@ -134,56 +141,11 @@ def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
     )
 
 
-def _differences(results: Sequence[RunResult]) -> Iterator[str]:
-    """Conditions that are not the same in all runs, and results that are not steady."""
-    conditions: dict[str, Callable[[RunResult], object]] = {
-        "profile": lambda result: result.info.profile_name,
-        "suite": lambda result: result.info.suite,
-        "thread count and queue depth": _demand,
-        "active range": _share,
-        "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
-        "fio": lambda result: result.info.fio_version,
-        "I/O engine": lambda result: result.info.engine,
-        "kind of target": lambda result: result.info.device.get("kind"),
-        "kernel": lambda result: result.info.host.get("kernel"),
-    }
-    names = _names(results)
-    for condition, of in conditions.items():
-        seen = [of(result) for result in results]
-        if len({str(value) for value in seen}) > 1:
-            said = ", ".join(
-                f"{name}: {'not known' if value is None else value}"
-                for name, value in zip(names, seen, strict=True)
-            )
-            yield f"{condition} differs ({said})"
+def _warnings(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+    yield from find_differences(names, results)
+    yield from find_gaps(names, results)
     for name, result in zip(names, results, strict=True):
-        for notice in result.info.notices:
-            yield f"{name}: {notice}"
-        if result.status.value != "complete":
-            yield f"{name}: the run is {result.status.value}"
-        for test in result.tests:
-            for section in test.sections:
-                if section.steady is False:
-                    yield f"{name}: {section.name} did not reach steady state"
-
-
-def _demand(result: RunResult) -> str:
-    demand = result.info.profile.get("demand")
-    demand = demand if isinstance(demand, dict) else {}
-    return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}"
-
-
-def _share(result: RunResult) -> str | None:
-    """Of the capacity: drives of different sizes are compared at the same share."""
-    capacity = result.info.device.get("capacity_bytes")
-    length_bytes = result.info.active_range_length_bytes
-    if not isinstance(capacity, int) or not capacity or length_bytes is None:
-        return None
-    return f"{100 * length_bytes / capacity:.0f} %"
-
-
-def _first_word(value: object) -> str | None:
-    return str(value).split(",")[0] if value is not None else None
+        yield from find_remarks(name, result)
 
 
 def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
@@ -231,7 +193,14 @@ def _entries(sections: Sequence[SectionResult], cell: Cell, measure: Measure) ->
         value = None if found is None else measure.value(found)
         low, high, span = _range(section, cell, measure.value)
         entry = Entry(
-            value=value, low=low, high=high, span=span, ratio=None, within_noise=None, change=None
+            value=value,
+            low=low,
+            high=high,
+            span=span,
+            ratio=None,
+            within_noise=None,
+            change=None,
+            host_limited=found is not None and found.host_limited,
         )
         if first is None:
             first = entry

@@ -128,6 +128,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
                 f"{row.measure.name} {row.measure.unit}",
                 *(_entry(entry) for entry in row.entries),
             )
+        if any(entry.host_limited for row in rows for entry in row.entries):
+            table.caption = "* limited by the host's CPUs"
         console.print(table)
 
 
@@ -135,7 +137,7 @@ def _entry(entry: Entry) -> str:
     """A value with its ratio to the first run; green is better, red is worse, dim neither."""
     if entry.value is None:
         return "-"
-    text = f"{entry.value:,.1f}"
+    text = f"{entry.value:,.1f}{'*' if entry.host_limited else ''}"
     if entry.ratio is None or entry.change is None:
         return text
     ratio = f"x{entry.ratio:.3f}"

@@ -173,11 +173,14 @@ def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
             )
             for row in rows
         ),
+        notes=("* limited by the host's CPUs",)
+        if any(entry.host_limited for row in rows for entry in row.entries)
+        else (),
     )
 
 
 def _text(entry: Entry) -> str:
-    value = format_number(entry.value, 1)
+    value = format_number(entry.value, 1) + ("*" if entry.host_limited else "")
     if entry.ratio is None:
         return value
     ratio = f"x{entry.ratio:.3f}"
