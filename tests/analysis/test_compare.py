@@ -17,6 +17,7 @@ from rich.console import Console
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import run_info, simulate
 from tkperf.analysis.compare import Change, ComparedRow, Entry, Span, compare
+from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.compare import print_comparison
 from tkperf.cli.main import cli
@@ -503,6 +504,25 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
         for cell in area.cells
     ]
     assert [point["value"] for point in points] == values
+
+
+def test_the_csv_has_every_value_with_its_run() -> None:
+    """A row for each value, with what was measured; text that a spreadsheet would run is inert."""
+    hostile = '=HYPERLINK("x")'
+    section = iops_section(name="+S")
+    runs = [
+        made_up_run(hostile, {"iops": [section]}, device={"kind": "@file"}),
+        made_up_run("b", {"iops": [iops_section(name="+S")]}, device={"kind": "block device"}),
+    ]
+    table = build_comparison_table(compare(runs))
+    first, second = csv.DictReader(io.StringIO("".join(render_csv(table))))
+    assert tuple(first)[:4] == ("run", "target", "test", "section")
+    assert (first["run"], first["target"], first["section"]) == (f"'{hostile}", "'@file", "'+S")
+    assert list(second.values()) == [
+        "b", "block device", "iops", "'+S", "0", "4096", "IOPS", "1/s", "10.5", "10.0", "11.0",
+        "the steady-state window", "1.0", "1", "within noise", "0",
+    ]  # fmt: skip
+    assert (first["ratio_to_first"], first["within_noise"], first["change"]) == ("", "", "")
 
 
 def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path) -> None:

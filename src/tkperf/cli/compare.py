@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import zipfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tkperf.analysis.compare import Change, Comparison, Entry, compare
+from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import analyse
 from tkperf.cli.output import write_output
 from tkperf.cli.rendering import (
@@ -89,7 +89,7 @@ def compare_runs(
         pdf_file = pdf_file or folder / "comparison.pdf"
     files: dict[Path, bytes | str] = {}
     if csv_file is not None:
-        files[csv_file] = _render_csv(comparison)
+        files[csv_file] = "".join(render_csv(build_comparison_table(comparison)))
     if html_file is not None or pdf_file is not None:
         view = build_comparison_view(comparison)
         if html_file is not None:
@@ -146,21 +146,3 @@ def _entry(entry: Entry) -> str:
     elif entry.change is Change.SPREAD_NOT_KNOWN:
         ratio += "?"
     return f"{text} [{STYLES.get(entry.change, 'dim')}]{ratio}[/]"
-
-
-def _render_csv(comparison: Comparison) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ("test", "section", "read_percent", "block_size_bytes", "measure", "unit", "run", "value",
-         "window_low", "window_high", "ratio_to_first", "within_noise")
-    )  # fmt: skip
-    for row in comparison.rows:
-        for name, entry in zip(comparison.names, row.entries, strict=True):
-            noise = "" if entry.within_noise is None else int(entry.within_noise)
-            writer.writerow(
-                (row.test, row.section, row.cell.read_percent, row.cell.block_size_bytes,
-                 row.measure.name, row.measure.unit, name, entry.value, entry.low, entry.high,
-                 entry.ratio, noise)
-            )  # fmt: skip
-    return text.getvalue()
