@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from tests.builders import run_info, simulate
 from tkperf.analysis.claims import State, check_claims, parse_claims
 from tkperf.analysis.results import RunResult
+from tkperf.cli.check import print_findings
 from tkperf.cli.main import cli
 from tkperf.errors import ClaimsNotMetError, UsageError
 from tkperf.workload import Cell
@@ -142,6 +145,24 @@ def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, arguments).exit_code == 0
     missing = CliRunner().invoke(cli, [*arguments[:2], str(tmp_path / "none.toml")])
     assert isinstance(missing.exception, UsageError)
+
+
+def test_text_from_outside_is_text(result: RunResult, folder: Path, tmp_path: Path) -> None:
+    """A source with markup and escape sequences is shown as it is, without what is not printable."""
+    claims = tmp_path / "claims.toml"
+    source = "see [/b] \\u001b[2J\\u202e"
+    claims.write_text(claim("at_least = 1") + f'source = "{source}"\n')
+    ran = CliRunner().invoke(cli, ["check", str(folder / "run.tkperf"), str(claims)])
+    assert ran.exit_code == 0, ran.exception
+    assert "see [/b]" in ran.stdout
+    assert "\x1b" not in ran.stdout
+    hostile = replace(result, info=replace(result.info, notices=("[/b]\x1b[2J",)))
+    file = io.StringIO()
+    found = check_claims(
+        parse_claims(claim("at_least = 1"), file="c"), result, load=never, folder=Path()
+    )
+    print_findings(found, hostile, Console(file=file))
+    assert file.getvalue().startswith("[/b][2J\n")
 
 
 def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path) -> None:

@@ -506,6 +506,24 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
     assert [point["value"] for point in points] == values
 
 
+def test_names_from_outside_are_text_in_the_terminal() -> None:
+    """Neither markup nor escape sequences nor direction characters of a run's file are obeyed."""
+    hostile = "[/b][red]x\x1b[2J\x07\u202e:bomb:\\"
+    section = iops_section(name=hostile)
+    runs = [
+        made_up_run(hostile, {"iops": [section]}, fio_version=hostile, notices=(hostile,)),
+        made_up_run("b", {"iops": [section]}, warnings=[hostile]),
+    ]
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, emoji=False, width=300)
+    print_comparison(compare(runs), console)
+    said = file.getvalue()
+    for inert in ("warning: [/b][red]x[2J:bomb:\\", "fio differs ([/b][red]x[2J:bomb:\\: [/b]"):
+        assert inert in said
+    assert not {"\x07", "\u202e"} & set(said)
+    assert "\x1b[2J" not in said
+
+
 def test_the_csv_has_every_value_with_its_run() -> None:
     """A row for each value, with what was measured; text that a spreadsheet would run is inert."""
     hostile = '=HYPERLINK("x")'

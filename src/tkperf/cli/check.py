@@ -13,7 +13,7 @@ from rich.table import Table
 
 from tkperf.analysis.claims import Finding, State, check_claims, parse_claims
 from tkperf.analysis.results import RunResult, analyse
-from tkperf.cli.output import write_output
+from tkperf.cli.output import plain, write_output
 from tkperf.errors import ClaimsNotMetError, UsageError
 from tkperf.runfile.reader import read_run
 
@@ -53,7 +53,7 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
     if as_json:
         click.echo(json.dumps(msgspec.to_builtins(findings), indent=2))
     else:
-        _show(findings, result)
+        print_findings(findings, result, Console(emoji=False))
     if junit is not None:
         write_output(junit, _junit(findings, result), say=not as_json)
     missed = [finding for finding in findings if finding.state is not State.MET]
@@ -81,10 +81,10 @@ def read_and_check(claims_file: Path, result: RunResult) -> tuple[Finding, ...]:
     )
 
 
-def _show(findings: tuple[Finding, ...], result: RunResult) -> None:
-    console = Console()
+def print_findings(findings: tuple[Finding, ...], result: RunResult, console: Console) -> None:
+    """Everything a terminal can show of claims."""
     for notice in result.info.notices:
-        console.print(notice, style="yellow", highlight=False)
+        console.print(plain(notice), style="yellow", highlight=False)
     table = Table()
     for name in ("claim", "limit", "measured", "margin", "state", "note", "source"):
         right = name in ("measured", "margin")
@@ -93,13 +93,13 @@ def _show(findings: tuple[Finding, ...], result: RunResult) -> None:
         value = "-" if finding.value is None else f"{finding.value:,.1f} {finding.unit}"
         margin = "-" if finding.margin_percent is None else f"{finding.margin_percent:+.1f} %"
         table.add_row(
-            finding.claim,
+            plain(finding.claim),
             finding.limit,
             value,
             margin,
             f"[{STYLES[finding.state]}]{finding.state.value}[/]",
-            finding.note or "",
-            finding.source or "",
+            plain(finding.note or ""),
+            plain(finding.source or ""),
         )
     console.print(table)
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from tkperf.analysis.compare import Change, Comparison, Entry, compare
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import analyse
-from tkperf.cli.output import write_output
+from tkperf.cli.output import plain, write_output
 from tkperf.cli.rendering import (
     build_comparison_view,
     render_comparison_pdf,
@@ -82,7 +82,7 @@ def compare_runs(
     if zipped and folder is None:
         raise UsageError("-z packs what -f writes: give -f DIR, too")
     comparison = compare([analyse(read_run(path)) for path in run_files])
-    print_comparison(comparison, Console())
+    print_comparison(comparison, Console(emoji=False))
     if folder is not None:
         csv_file = csv_file or folder / "comparison.csv"
         html_file = html_file or folder / "comparison.html"
@@ -113,14 +113,14 @@ def compare_runs(
 def print_comparison(comparison: Comparison, console: Console) -> None:
     """Everything a terminal can show of a comparison."""
     for warning in comparison.warnings:
-        console.print(f"warning: {warning}", style="yellow", highlight=False)
+        console.print(plain(f"warning: {warning}"), style="yellow", highlight=False)
     for section in dict.fromkeys((row.test, row.section) for row in comparison.rows):
         rows = [row for row in comparison.rows if (row.test, row.section) == section]
-        table = Table(title=section[1], title_justify="left", title_style="bold")
+        table = Table(title=plain(section[1]), title_justify="left", title_style="bold")
         for name in ("KiB", "R/W %", ""):
             table.add_column(name, justify="right")
         for name in comparison.names:
-            table.add_column(name, justify="right", overflow="fold")
+            table.add_column(plain(name), justify="right", overflow="fold")
         for row in rows:
             table.add_row(
                 format_block_size_kib(row.cell.block_size_bytes),

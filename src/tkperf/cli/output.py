@@ -1,4 +1,4 @@
-"""Writing reports and data: to a file that is named on stdout, with one kind of error."""
+"""Writing reports and data: to a file that is named on stdout, or to a terminal, inertly."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import click
+from rich.markup import escape
 
 from tkperf.errors import UsageError
 
@@ -27,3 +28,11 @@ def write_output(path: Path, content: bytes | str | Iterable[str], *, say: bool 
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
     if say:
         click.echo(path)
+
+
+def plain(text: object) -> str:
+    """Text from outside as it may be given to ``console.print``: neither markup nor escapes.
+
+    Only line ends are kept of all that is not printable; direction characters are not, either.
+    """
+    return escape("".join(each for each in str(text) if each.isprintable() or each == "\n"))
