@@ -85,8 +85,7 @@ def find_remarks(name: str, result: RunResult) -> Iterator[str]:
     """What a reader of this run's numbers must know, wherever they stand."""
     for notice in result.info.notices:
         yield f"{name}: {notice}"
-    if result.status is not RunStatus.COMPLETE:
-        yield f"{name}: the run is {result.status.value}"
+    yield from find_cut_short(name, result)
     for warning in result.warnings[:MOST_SAID]:
         yield f"{name}: {warning.text}"
     if len(result.warnings) > MOST_SAID:
@@ -99,6 +98,12 @@ def find_remarks(name: str, result: RunResult) -> Iterator[str]:
     for section in sections:
         if section.steady is False:
             yield f"{name}: {section.name} did not reach steady state"
+
+
+def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
+    """Whether the run did not come to its end."""
+    if result.status is not RunStatus.COMPLETE:
+        yield f"{name}: the run is {result.status.value}"
 
 
 def _each(names: Sequence[str], values: Iterable[object]) -> str:

@@ -91,7 +91,7 @@ def report(
         opened = stack.enter_context(RunFile(run_file))
         record = opened.record()
         result = analyse(record)
-        findings = () if claims_file is None else read_and_check(claims_file, result)
+        checked = None if claims_file is None else read_and_check(claims_file, result)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         if csv_folder is not None:
             for table in build_tables(result, steps, opened.samples):
@@ -107,7 +107,7 @@ def report(
             write_output(markdown_file, (render_markdown(result),))
         if html is not None or pdf_file is not None:
             seconds = {test.name: opened.seconds(test.name) for test in record.tests}
-            view = build_run_view(result, findings, build_details(result, record, seconds))
+            view = build_run_view(result, checked, build_details(result, record, seconds))
             if pdf_file is not None and drawer is not None:
                 write_output(pdf_file, render_run_pdf(view, result, drawer))
             if html is not None:
