@@ -284,6 +284,11 @@ def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
         "numbers of the profiles differ: iops.step_s (a: 60, b: 1), "
         "iops.block_sizes_kib (a: 4/0.5, b: 4)"
     ]
+    longer = {**PROFILE, "steady_state": {"window_rounds": 7}, "preconditioning": {"passes": 1}}
+    assert made_up_warnings({"profile": PROFILE}, {"profile": longer}, tests) == [
+        "numbers of the profiles differ: steady_state.window_rounds (a: 5, b: 7), "
+        "preconditioning.passes (a: 2, b: 1)"
+    ]
     many: dict[str, object] = {"iops": {f"number_{at}": at for at in range(9)}}
     (said,) = made_up_warnings({"profile": many}, {"profile": {}}, tests)
     assert "iops.number_4 (a: 4, b: not known) and 4 more numbers" in said
