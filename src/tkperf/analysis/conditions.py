@@ -131,7 +131,7 @@ def _share(result: RunResult) -> str | None:
     length_bytes = result.info.active_range_length_bytes
     if not isinstance(capacity, int) or not capacity or length_bytes is None:
         return None
-    return f"{100 * length_bytes / capacity:.0f} %"
+    return f"{100 * length_bytes / capacity:.3g} %"
 
 
 def _first_word(value: object) -> str | None:
