@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate
-from tkperf.analysis.claims import State, check_claims, parse_claims
+from tkperf.analysis.claims import Checked, State, check_claims, parse_claims
+from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
+from tkperf.cli.check import print_checked
 from tkperf.cli.main import cli
 from tkperf.errors import ClaimsNotMetError, UsageError
+from tkperf.events import RunStarted
+from tkperf.record import RunStatus
+from tkperf.report.view import build_view
+from tkperf.runfile.writer import RunFileWriter
 from tkperf.workload import Cell
 
 CLAIM = """
@@ -60,7 +71,7 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
             claim(f"at_most = {cell.latency_mean_us / 2!r}", metric="latency_mean_us"),
         )
     )
-    found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path())
+    found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
     assert [each.state for each in found] == [
         State.MET, State.NOT_MET, State.MET, State.NOT_MET,
     ]  # fmt: skip
@@ -70,7 +81,7 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
 def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     """A cell that is not in the profile, and a percentile with too few I/Os behind it."""
     text = claim("at_least = 0", read_percent=70) + claim("at_most = 1e9", metric="p99.999_us")
-    found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path())
+    found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
     cell = result.tests[0].sections[0].cell(Cell(100, 4096))
     assert cell is not None
     expected = State.NOT_MEASURED if cell.percentiles_us["p99.999"] is None else State.MET
@@ -84,7 +95,7 @@ def test_steady_state_not_reached_is_noted(result: RunResult) -> None:
     section = replace(test.sections[0], steady=False)
     unsteady = replace(result, tests=(replace(test, sections=(section,)),))
     claims = parse_claims(claim("at_least = 1"), file="c")
-    (found,) = check_claims(claims, unsteady, load=never, folder=Path())
+    (found,) = check_claims(claims, unsteady, load=never, folder=Path()).findings
     assert found.note == "steady state was not reached"
 
 
@@ -97,7 +108,7 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
         seen.append(path)
         return result
 
-    found = check_claims(parse_claims(text, file="c"), result, load=load, folder=folder)
+    found = check_claims(parse_claims(text, file="c"), result, load=load, folder=folder).findings
     assert seen == [folder / "run.tkperf"]
     cells = sum(len(section.cells) for test in result.tests for section in test.sections)
     assert len(found) == cells
@@ -116,6 +127,13 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
         (claim("at_least = 1").replace('"4k"', '"big"'), "key block_size"),
         (claim("at_leest = 1"), "at_leest"),
         ("[baseline]\nrun = 'x'\nwithin_percent = 0", "within_percent"),
+        ("[baseline]\nrun = 'x'\nwithin_percent = 100", "within_percent"),
+        ("[baseline]\nrun = 'x'\nwithin_percent = nan", "within_percent"),
+        ("[baseline]\nrun = 'x'\nwithin_percent = inf", "within_percent"),
+        (claim("at_least = nan"), "claim 1, key at_least: nan is not a finite number"),
+        (claim("at_least = inf"), "key at_least: inf is not a finite number"),
+        (claim("at_most = inf"), "key at_most: inf is not a finite number"),
+        (claim("at_least = -1"), "key at_least: -1"),
         ("= broken", "not valid TOML"),
     ],
 )
@@ -135,13 +153,158 @@ def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:
     ran = CliRunner().invoke(cli, [*arguments, "--json", "--junit", str(junit)])
     assert isinstance(ran.exception, ClaimsNotMetError)
     assert ran.exception.exit_code == 1
-    assert [each["state"] for each in json.loads(ran.stdout)] == ["met", "not met"]
+    found = json.loads(ran.stdout)["findings"]
+    assert [each["state"] for each in found] == ["met", "not met"]
     suite = ET.parse(junit).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     claims.write_text(claim("at_least = 1"))
     assert CliRunner().invoke(cli, arguments).exit_code == 0
+    empty = tmp_path / "empty.tkperf"
+    writer = RunFileWriter(empty)
+    writer(RunStarted(info=run_info(name="empty"), tests=("iops",)))
+    writer.close()
+    claims.write_text('[baseline]\nrun = "empty.tkperf"\nwithin_percent = 5\n')
+    nothing = CliRunner().invoke(cli, arguments)
+    assert isinstance(nothing.exception, UsageError)
+    assert "nothing could be checked" in str(nothing.exception)
     missing = CliRunner().invoke(cli, [*arguments[:2], str(tmp_path / "none.toml")])
     assert isinstance(missing.exception, UsageError)
+
+
+def test_text_from_outside_is_text(result: RunResult, folder: Path, tmp_path: Path) -> None:
+    """A source with markup and escape sequences is shown as it is, without what is not printable."""
+    claims = tmp_path / "claims.toml"
+    source = "see [/b] \\u001b[2J\\u202e"
+    claims.write_text(claim("at_least = 1") + f'source = "{source}"\n')
+    ran = CliRunner().invoke(cli, ["check", str(folder / "run.tkperf"), str(claims)])
+    assert ran.exit_code == 0, ran.exception
+    assert "see [/b]" in ran.stdout
+    assert "\x1b" not in ran.stdout
+    hostile = replace(result, info=replace(result.info, notices=("[/b]\x1b[2J",)))
+    file = io.StringIO()
+    checked = check_claims(
+        parse_claims(claim("at_least = 1"), file="c"), result, load=never, folder=Path()
+    )
+    print_checked(checked, hostile, Console(file=file))
+    assert file.getvalue().startswith("[/b][2J\n")
+
+
+BASELINE = '[baseline]\nrun = "earlier.tkperf"\nwithin_percent = 10\n'
+
+
+def check_against(earlier: RunResult, result: RunResult) -> Checked:
+    claims = parse_claims(BASELINE, file="c")
+    return check_claims(claims, result, load=lambda _: earlier, folder=Path("here"))
+
+
+def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[str, Any]:
+    return {test: [made_up_section("S", {Cell(0, 4096): values}, **section)]}
+
+
+@pytest.mark.parametrize(
+    ("test", "seen", "state", "margin"),
+    [
+        # Of 100 within 10 %: rates from 90 on, latencies up to 110.
+        ("iops", 89, State.NOT_MET, -100 / 90),
+        ("iops", 90, State.MET, 0),
+        ("iops", 117, State.MET, 30),
+        ("tp", 89, State.NOT_MET, -100 / 90),
+        ("lat", 111, State.NOT_MET, -100 / 110),
+        ("lat", 55, State.MET, 50),
+        ("fio", 89, State.NOT_MET, -100 / 90),
+        ("fio", 90, State.MET, 0),
+    ],
+)
+def test_a_baseline_allows_what_it_says(
+    test: str, seen: float, state: State, margin: float
+) -> None:
+    """By hand: less is worse for rates, more is worse for latencies; imports of fio, too."""
+    earlier = made_up_run("old", one_test(test, (100.0, 100.0)))
+    (found,) = check_against(earlier, made_up_run("new", one_test(test, (seen, seen)))).findings
+    assert found.state is state
+    assert found.margin_percent == pytest.approx(margin)
+    assert found.source == "old within 10 %"
+
+
+@pytest.mark.parametrize("tests", [{}, {"iops": []}, one_test("iops", (None, None))])
+def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
+    """Nothing checked is not all well; also where other claims are met."""
+    empty = made_up_run("old", tests)
+    with pytest.raises(UsageError, match=r"here/earlier.tkperf: nothing could be checked"):
+        check_against(empty, made_up_run("new", one_test("iops", (100.0,))))
+    with_claim = parse_claims(claim("at_least = 0", read_percent=0) + BASELINE, file="c")
+    with pytest.raises(UsageError, match="nothing could be checked"):
+        check_claims(
+            with_claim,
+            made_up_run("new", one_test("iops", (100.0,))),
+            load=lambda _: empty,
+            folder=Path(),
+        )
+
+
+def test_a_baseline_of_other_conditions_is_said() -> None:
+    """Not steady, another profile, cut short, cells without a value: judged, with the words."""
+    cells = {Cell(0, 4096): (100.0, 100.0), Cell(100, 4096): (None, None)}
+    earlier = made_up_run(
+        "old",
+        {"iops": [made_up_section("S", cells, steady=False)]},
+        status=RunStatus.INTERRUPTED,
+        profile_name="tkperf-2.2",
+        profile={"iops": {"step_s": 60}},
+        notices=("FILE TARGET",),
+    )
+    later = made_up_run(
+        "new",
+        one_test("iops", (100.0, 100.0), host_limited=True, steady=False),
+        profile={"iops": {"step_s": 1}},
+    )
+    checked = check_against(earlier, later)
+    assert [(each.state, each.note) for each in checked.findings] == [
+        (
+            State.MET,
+            "the baseline was not steady; steady state was not reached; limited by the host's CPUs",
+        )
+    ]
+    assert checked.warnings == (
+        "profile differs (baseline: tkperf-2.2, run: quick)",
+        "numbers of the profiles differ: iops.step_s (baseline: 60, run: 1)",
+        "baseline: FILE TARGET",
+        "baseline: the run is interrupted",
+        "baseline: S did not reach steady state",
+        "baseline: 1 of its results have no value and are not checked",
+    )
+    same = check_against(later, replace(later, status=RunStatus.FAILED))
+    assert same.warnings[0] == "run: the run is failed"
+
+
+def test_the_report_has_the_warnings_below_its_claims(result: RunResult) -> None:
+    """What the terminal says of a baseline, the page says, too."""
+    earlier = replace(result, info=replace(result.info, profile_name="other"))
+    view = build_view(result, check_against(earlier, result))
+    assert view.claims is not None
+    assert "profile differs (baseline: other, run: quick)" in view.claims.notes
+    assert build_view(result).claims is None
+
+
+def test_documents_say_what_the_run_says(result: RunResult) -> None:
+    """SIMULATED stands in JSON and JUnit; a name that XML cannot hold leaves it well formed."""
+    notice = "SIMULATED: <model> \x1b[2J\ud800"
+    info = replace(result.info, name="x\0<y>", notices=(notice,))
+    earlier = replace(result, info=replace(info, fio_version="fio-3.1"))
+    checked = check_against(earlier, replace(result, info=info))
+    document = json.loads(render_check_json(checked, replace(result, info=info)))
+    assert document["schema"] == "tkperf-check/1"
+    assert document["run"] == info.name
+    assert document["notices"] == [notice]
+    assert document["warnings"] == list(checked.warnings)
+    assert len(document["findings"]) == len(checked.findings)
+    suite = ET.fromstring(render_junit(checked, replace(result, info=info)))
+    assert suite.get("name") == "tkperf check x<y>"
+    said = [(each.get("name"), each.get("value")) for each in suite.iterfind("properties/property")]
+    assert said[0] == ("notice", "SIMULATED: <model> [2J")
+    assert said[1][0] == "warning"
+    assert "fio differs" in str(said[1][1])
+    assert suite[0].tag == "properties"
 
 
 def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path) -> None:

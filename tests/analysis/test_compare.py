@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import csv
+import io
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
+from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import run_info, simulate
-from tkperf.analysis.compare import ComparedRow, compare
-from tkperf.analysis.results import CellResult, RunResult
+from tkperf.analysis.compare import Change, ComparedRow, Entry, Span, compare
+from tkperf.analysis.export_tables import build_comparison_table, render_csv
+from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.cli.compare import print_comparison
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.procedures import HDD_TESTS
+from tkperf.record import PurgeRecord, RunStatus
 from tkperf.report.comparison import build_comparison_view
+from tkperf.report.html import render_view
 from tkperf.report.parts import ChartView
 from tkperf.workload import Cell
 
@@ -108,6 +116,321 @@ def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
         compare([slow, replace(slow, tests=())])
 
 
+def compare_values(
+    test: str,
+    first: Sequence[float | None],
+    second: Sequence[float | None],
+    **section: Any,
+) -> Entry:
+    """The second run's entry, from the rounds of each."""
+    runs = [
+        made_up_run(name, {test: [made_up_section("S", {FOUR_KIB_WRITES: values}, **section)]})
+        for name, values in (("a", first), ("b", second))
+    ]
+    return compare(runs).rows[0].entries[1]
+
+
+@pytest.mark.parametrize(
+    ("test", "first", "second", "change"),
+    [
+        # More is better.
+        ("iops", (100, 110), (120, 130), Change.BETTER),
+        ("iops", (120, 130), (100, 110), Change.WORSE),
+        ("tp", (100, 110), (120, 130), Change.BETTER),
+        # Less is better.
+        ("lat", (100, 110), (120, 130), Change.WORSE),
+        ("lat", (120, 130), (100, 110), Change.BETTER),
+        # Ranges that meet, from either side, or lie within each other.
+        ("iops", (100, 110), (110, 130), Change.WITHIN_NOISE),
+        ("iops", (110, 130), (100, 110), Change.WITHIN_NOISE),
+        ("lat", (100, 110), (109, 130), Change.WITHIN_NOISE),
+        ("lat", (109, 130), (100, 110), Change.WITHIN_NOISE),
+        ("iops", (100, 200), (120, 130), Change.WITHIN_NOISE),
+        ("iops", (120, 130), (100, 200), Change.WITHIN_NOISE),
+        # A single round has no range.
+        ("iops", (100,), (120, 130), Change.SPREAD_NOT_KNOWN),
+        ("iops", (100, 110), (120,), Change.SPREAD_NOT_KNOWN),
+        # No ratio.
+        ("iops", (0, 0), (120, 130), Change.NOT_COMPARABLE),
+        ("iops", (None, None), (120, 130), Change.NOT_COMPARABLE),
+        ("iops", (120, 130), (None, None), Change.NOT_COMPARABLE),
+    ],
+)
+def test_noise_is_where_ranges_overlap(
+    test: str, first: Sequence[float], second: Sequence[float], change: Change
+) -> None:
+    """By hand: either order of the ranges, either direction of the measure, no range, no ratio."""
+    entry = compare_values(test, first, second)
+    assert entry.change is change
+    assert entry.within_noise is {
+        Change.BETTER: False, Change.WORSE: False, Change.WITHIN_NOISE: True,
+    }.get(change)  # fmt: skip
+    assert (entry.ratio is None) == (change is Change.NOT_COMPARABLE)
+
+
+@pytest.mark.parametrize(
+    ("section", "span"),
+    [
+        ({"areas": True, "steady": None}, Span.AREAS),
+        ({"stream": True, "steady": False, "window": False}, Span.STREAM),
+        ({"stream": True, "steady": None, "window": False}, Span.STREAM),
+        ({"stream": True, "steady": False}, Span.UNSTEADY),
+        ({"steady": False}, Span.UNSTEADY),
+        ({"steady": None}, Span.UNSTEADY),
+    ],
+)
+def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -> None:
+    """Outer to inner tracks, fresh to saturated, rounds not steady: a range that is not noise."""
+    test = "writesat" if "stream" in section else "iops"
+    entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)
+    assert (entry.low, entry.high, entry.span) == (50, 140, span)
+    assert entry.within_noise is None
+    assert entry.change is Change.SPREAD_NOT_KNOWN
+    steady = compare_values(test, (100, 200, 300), (50, 100, 140), stream="stream" in section)
+    assert (steady.span, steady.change) == (Span.WINDOW, Change.WITHIN_NOISE)
+
+
+def made_up_pair() -> tuple[RunResult, RunResult]:
+    """Two runs with each kind of change, one more often than the other."""
+    values: dict[str, tuple[tuple[float | None, ...], ...]] = {
+        "first": ((10, 11), (10, 11), (10, 11), (10, 11), (10, 11), (10, 11), (0, 0)),
+        "second": ((20, 21), (20, 21), (20, 21), (5, 6), (5, 6), (10, 12), (20, 21)),
+    }
+    first, second = (
+        made_up_run(
+            name,
+            {
+                "iops": [
+                    made_up_section(
+                        "IOPS", {Cell(10 * at, 4096): each for at, each in enumerate(of_run)}
+                    )
+                ],
+                "tp": [
+                    made_up_section(
+                        "Throughput 4k", {FOUR_KIB_WRITES: of_run[0]}, steady=name == "first"
+                    )
+                ],
+                "lat": [made_up_section("Latency", {FOUR_KIB_WRITES: of_run[0]}, steady=None)],
+            },
+            notices=(f"SIMULATED {name}",),
+        )
+        for name, of_run in values.items()
+    )
+    return first, second
+
+
+def test_the_overview_counts_each_change() -> None:
+    """Better, worse, within noise, spread not known, not comparable: none is left out."""
+    view = build_comparison_view(compare(made_up_pair()))
+    assert view.overview is not None
+    assert view.overview.columns == (
+        "Section", "Run", "Better", "Worse", "Within noise", "Spread not known", "Not comparable",
+    )  # fmt: skip
+    assert view.overview.rows == (
+        ("IOPS", "second", "3", "2", "1", "0", "1"),
+        ("Throughput 4k", "second", "0", "0", "0", "1", "0"),
+        ("Latency", "second", "0", "0", "0", "2", "0"),
+    )
+    (section,) = view.tests[0].sections
+    assert [row[4] for row in section.tables[0].rows] == [
+        "20.5 x1.952", "20.5 x1.952", "20.5 x1.952", "5.5 x0.524", "5.5 x0.524",
+        "11.0 (x1.048)", "20.5",
+    ]  # fmt: skip
+    assert view.tests[1].sections[0].tables[0].rows[0][4] == "20.5 x1.952?"
+
+
+def test_every_runs_notices_are_banners() -> None:
+    """On the page, and in its charts; the same notice once."""
+    first, second = made_up_pair()
+    view = build_comparison_view(compare([first, second, first]))
+    assert view.banners == ("SIMULATED first", "SIMULATED second")
+    page = render_view(view)
+    for banner in view.banners:
+        assert f'<p class="banner">{banner}</p>' in page
+
+
+PROFILE: dict[str, object] = {
+    "steady_state": {"source": "x", "window_rounds": 5},
+    "preconditioning": {"passes": 2.0},
+    "iops": {"source": "x", "step_s": 60, "block_sizes_kib": (4, 0.5)},
+    "write_saturation": {"slice_s": 60, "max_slices": 360},
+}
+
+
+def made_up_warnings(
+    first: dict[str, Any], second: dict[str, Any], tests: dict[str, list[SectionResult]]
+) -> list[str]:
+    """What is said of two runs of the same tests under conditions of their own."""
+    runs = [made_up_run("a", tests, **first), made_up_run("b", tests, **second)]
+    return list(compare(runs).warnings)
+
+
+def iops_section(**changes: Any) -> SectionResult:
+    return replace(made_up_section("IOPS", {FOUR_KIB_WRITES: (10.0, 11.0)}), **changes)
+
+
+def test_profiles_of_one_name_with_other_numbers_are_named() -> None:
+    """Each number behind a test in common, with its values; those of other tests do not matter."""
+    tests = {"iops": [iops_section()]}
+    same = {
+        **PROFILE,
+        "preconditioning": {"passes": 2},
+        "iops": {"source": "y", "step_s": 60.0, "block_sizes_kib": [4, 0.5]},
+        "write_saturation": {"slice_s": 1, "max_slices": 30},
+    }
+    assert made_up_warnings({"profile": PROFILE}, {"profile": same}, tests) == []
+    short = {**PROFILE, "iops": {"step_s": 1, "block_sizes_kib": [4]}}
+    assert made_up_warnings({"profile": PROFILE}, {"profile": short}, tests) == [
+        "numbers of the profiles differ: iops.step_s (a: 60, b: 1), "
+        "iops.block_sizes_kib (a: 4/0.5, b: 4)"
+    ]
+    longer = {**PROFILE, "steady_state": {"window_rounds": 7}, "preconditioning": {"passes": 1}}
+    assert made_up_warnings({"profile": PROFILE}, {"profile": longer}, tests) == [
+        "numbers of the profiles differ: steady_state.window_rounds (a: 5, b: 7), "
+        "preconditioning.passes (a: 2, b: 1)"
+    ]
+    many: dict[str, object] = {"iops": {f"number_{at}": at for at in range(9)}}
+    (said,) = made_up_warnings({"profile": many}, {"profile": {}}, tests)
+    assert "iops.number_4 (a: 4, b: not known) and 4 more numbers" in said
+    assert "number_5" not in said
+
+
+def test_hard_disks_are_compared_by_their_own_table() -> None:
+    """Steps of one second against ten differ; what is for tests that did not run does not matter."""
+    tests = {"iops": [iops_section(areas=2, steady=None)]}
+    table = {"areas": 128, "step_s": 10, "throughput_block_sizes_kib": [1024]}
+    short = {"areas": 128, "step_s": 1, "throughput_block_sizes_kib": [4]}
+    first = {"suite": "hdd", "profile": {"hard_disk": table, "iops": {"step_s": 60}}}
+    second = {"suite": "hdd", "profile": {"hard_disk": short, "iops": {"step_s": 1}}}
+    assert made_up_warnings(first, second, tests) == [
+        "numbers of the profiles differ: hard_disk.step_s (a: 10, b: 1)"
+    ]
+
+
+def test_other_purges_and_fills_are_named() -> None:
+    """By section, those that differ alike together; what was filled in multiples of the range."""
+    fills: dict[str, Any] = {"filled_bytes": 2 << 30}
+    purge = PurgeRecord(section="", started_s=0, duration_s=1, method="nvme-format")
+    names = ("Throughput 1024k", "Throughput 128k")
+    cells = {FOUR_KIB_WRITES: (10.0,)}
+    first = [replace(made_up_section(name, cells), purge=purge, **fills) for name in names]
+    second = [replace(section, purge=None) for section in first]
+    third = [replace(section, filled_bytes=1 << 30) for section in first]
+
+    def warnings(one: list[SectionResult], other: list[SectionResult]) -> tuple[str, ...]:
+        return compare([made_up_run("a", {"tp": one}), made_up_run("b", {"tp": other})]).warnings
+
+    assert warnings(first, first) == ()
+    assert warnings(first, second) == (
+        "purge differs (a: nvme-format, b: not known) in Throughput 1024k, Throughput 128k",
+    )
+    assert warnings(first, third) == (
+        "preconditioning differs (a: 2.0 x the active range, b: 1.0 x the active range) in "
+        "Throughput 1024k, Throughput 128k",
+    )
+
+
+def test_what_only_some_runs_have_is_named() -> None:
+    """A test without its sections, a section without its cells, a cell; of many only a handful."""
+    few = {FOUR_KIB_WRITES: (10.0,)}
+    many = {Cell(mix, 4096): (10.0,) for mix in range(8)}
+    stream = made_up_section("Write Saturation", few, stream=True)
+    runs = [
+        made_up_run("a", {"iops": [made_up_section("IOPS", few)], "writesat": [stream]}),
+        made_up_run("b", {"iops": [made_up_section("IOPS", few), made_up_section("X", few)]}),
+        made_up_run("c", {"iops": [made_up_section("IOPS", many)], "writesat": [stream]}),
+    ]
+    assert compare(runs).warnings == (
+        "only in a, c: test Write Saturation",
+        "only in b: X",
+        "only in c: "
+        + ", ".join(f"IOPS {Cell(mix, 4096)}" for mix in range(1, 6))
+        + " and 2 more results",
+    )
+
+
+def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
+    """Its notices, its end, its warnings, and how much of it the host limited, which is marked."""
+    facts: dict[str, Any] = {
+        "notices": ("FILE TARGET",),
+        "status": RunStatus.INTERRUPTED,
+        "warnings": [f"warning {number}" for number in range(7)],
+    }
+    section = made_up_section("IOPS", {FOUR_KIB_WRITES: (10.0, 11.0)})
+    slowed = made_up_section("IOPS", {FOUR_KIB_WRITES: (10.0, 11.0)}, host_limited=True)
+    plain = made_up_run("a", {"iops": [section]})
+    limited = made_up_run("b", {"iops": [slowed]}, **facts)
+    both = compare([plain, limited])
+    assert both.warnings == (
+        "b: FILE TARGET",
+        "b: the run is interrupted",
+        *(f"b: warning {number}" for number in range(5)),
+        "b: and 2 more warnings in its own report",
+        "b: 1 of 1 results are limited by the host's CPUs",
+    )
+    (table,) = build_comparison_view(both).tests[0].sections[0].tables
+    assert table.rows[0][3:] == ("10.5", "10.5* (x1.000)")
+    assert table.notes == ("* limited by the host's CPUs",)
+    file = io.StringIO()
+    print_comparison(both, Console(file=file, width=200))
+    assert "10.5* (x1.000)" in file.getvalue()
+    assert "* limited by the host's CPUs" in file.getvalue()
+    assert "*" not in "".join(
+        build_comparison_view(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0]
+    )
+
+
+def test_a_section_says_what_each_run_did() -> None:
+    """Steady in every run needs no more words; else each run has its own."""
+    view = build_comparison_view(compare(made_up_pair()))
+    assert [(each.state, each.summary) for test in view.tests for each in test.sections] == [
+        ("reached", "in every run"),
+        ("NOT reached", "first: reached (made up of 2); second: not reached (made up of 2)"),
+        ("not judged", "first: not judged (made up of 2); second: not judged (made up of 2)"),
+    ]
+
+
+def test_charts_say_what_their_ranges_are_over() -> None:
+    """The axis and the text name it, each bar in its tooltip; without a range, nothing is said."""
+    cells = {Cell(mix, 4096): (10.0, 20.0) for mix in (0, 50, 100)}
+    runs = [
+        made_up_run("disk", {"iops": [made_up_section("S", cells, areas=True, steady=None)]}),
+        made_up_run("once", {"iops": [made_up_section("S", dict.fromkeys(cells, (10.0,)))]}),
+    ]
+
+    def chart_of(*results: RunResult) -> ChartView:
+        return build_comparison_view(compare(results)).tests[0].sections[0].charts[0]
+
+    chart = chart_of(*runs)
+    assert chart.text.endswith("with its range over areas of the disk.")
+    assert chart.spec["encoding"]["x"]["title"] == (  # type: ignore[index]
+        "R/W %, block size (lines: range over areas of the disk)"
+    )
+    assert [bar["range"] for bar in data_of(chart)] == [Span.AREAS, None] * 3
+    assert "range" not in chart_of(runs[1], runs[1]).text
+
+
+def test_the_terminal_colours_changes() -> None:
+    """Green is better and red worse in either direction; noise and the unknown are dim."""
+
+    def coloured(test: str, first: Sequence[float], second: Sequence[float]) -> str:
+        runs = [
+            made_up_run(name, {test: [made_up_section("S", {FOUR_KIB_WRITES: values})]})
+            for name, values in (("a", first), ("b", second))
+        ]
+        file = io.StringIO()
+        console = Console(file=file, force_terminal=True, color_system="standard", width=200)
+        print_comparison(compare(runs), console)
+        return file.getvalue()
+
+    assert "\x1b[32mx2.000\x1b[0m" in coloured("iops", (10, 10), (20, 20))
+    assert "\x1b[31mx0.500\x1b[0m" in coloured("iops", (20, 20), (10, 10))
+    assert "\x1b[31mx2.000\x1b[0m" in coloured("lat", (10, 10), (20, 20))
+    assert "\x1b[32mx0.500\x1b[0m" in coloured("lat", (20, 20), (10, 10))
+    assert "\x1b[2m(x1.000)\x1b[0m" in coloured("iops", (10, 10), (10, 10))
+    assert "\x1b[2mx2.000?\x1b[0m" in coloured("iops", (10,), (20,))
+
+
 def data_of(chart: ChartView) -> list[dict[str, Any]]:
     return chart.spec["data"]["values"]  # type: ignore[index,no-any-return]
 
@@ -118,7 +441,7 @@ def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunRe
     view = build_comparison_view(both)
     assert view.overview is not None
     counted = sum(int(count) for row in view.overview.rows for count in row[2:])
-    assert counted == sum(row.entries[1].ratio is not None for row in both.rows)
+    assert counted == len(both.rows)
     sections = [section for test in view.tests for section in test.sections]
     tables = [row for section in sections for table in section.tables for row in table.rows]
     for row, told in zip(both.rows, tables, strict=True):
@@ -186,6 +509,43 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
         for cell in area.cells
     ]
     assert [point["value"] for point in points] == values
+
+
+def test_names_from_outside_are_text_in_the_terminal() -> None:
+    """Neither markup nor escape sequences nor direction characters of a run's file are obeyed."""
+    hostile = "[/b][red]x\x1b[2J\x07\u202e:bomb:\\"
+    section = iops_section(name=hostile)
+    runs = [
+        made_up_run(hostile, {"iops": [section]}, fio_version=hostile, notices=(hostile,)),
+        made_up_run("b", {"iops": [section]}, warnings=[hostile]),
+    ]
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, emoji=False, width=300)
+    print_comparison(compare(runs), console)
+    said = file.getvalue()
+    for inert in ("warning: [/b][red]x[2J:bomb:\\", "fio differs ([/b][red]x[2J:bomb:\\: [/b]"):
+        assert inert in said
+    assert not {"\x07", "\u202e"} & set(said)
+    assert "\x1b[2J" not in said
+
+
+def test_the_csv_has_every_value_with_its_run() -> None:
+    """A row for each value, with what was measured; text that a spreadsheet would run is inert."""
+    hostile = '=HYPERLINK("x")'
+    section = iops_section(name="+S")
+    runs = [
+        made_up_run(hostile, {"iops": [section]}, device={"kind": "@file"}),
+        made_up_run("b", {"iops": [iops_section(name="+S")]}, device={"kind": "block device"}),
+    ]
+    table = build_comparison_table(compare(runs))
+    first, second = csv.DictReader(io.StringIO("".join(render_csv(table))))
+    assert tuple(first)[:4] == ("run", "target", "test", "section")
+    assert (first["run"], first["target"], first["section"]) == (f"'{hostile}", "'@file", "'+S")
+    assert list(second.values()) == [
+        "b", "block device", "iops", "'+S", "0", "4096", "IOPS", "1/s", "10.5", "10.0", "11.0",
+        "the steady-state window", "1.0", "1", "within noise", "0",
+    ]  # fmt: skip
+    assert (first["ratio_to_first"], first["within_noise"], first["change"]) == ("", "", "")
 
 
 def test_the_command(slow: RunResult, fast: RunResult, folder: Path, tmp_path: Path) -> None:

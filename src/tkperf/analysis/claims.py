@@ -1,19 +1,22 @@
 """Claims: what a data sheet or an earlier run promises, checked against a run.
 
 A claims file is TOML (docs/claims.md). Every claim ends as met, not met or not measured, with its
-margin; a claim about a cell that was not measured is never met.
+margin; a claim about a cell that was not measured is never met. A baseline under other conditions is
+judged with a warning for each difference.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
+from tkperf.analysis.conditions import find_cut_short, find_differences, find_remarks
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.measurement import REPORTED_PERCENTILES
@@ -26,7 +29,7 @@ LATENCIES = (
     "latency_max_us",
     *(f"p{percent:g}_us" for percent in REPORTED_PERCENTILES),
 )
-TESTS = Literal["iops", "lat", "tp", "writesat"]
+TESTS = Literal["iops", "lat", "tp", "writesat", "fio"]
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -46,7 +49,7 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """An earlier run: each of its cells must not be worse by more than ``within_percent``."""
 
     run: str
-    within_percent: Annotated[float, msgspec.Meta(gt=0)]
+    within_percent: Annotated[float, msgspec.Meta(gt=0, lt=100)]
 
 
 class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -79,6 +82,14 @@ class Finding:
     note: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What became of all claims; ``warnings`` are what a reader of the findings must know."""
+
+    findings: tuple[Finding, ...]
+    warnings: tuple[str, ...]
+
+
 def parse_claims(text: str, *, file: str) -> ClaimsFile:
     """Decode a claims file; ``file`` is named in errors.
 
@@ -100,6 +111,9 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
             raise UsageError(f"{where}, key metric: '{claim.metric}' is not one of {known}")
         if (claim.at_least is None) == (claim.at_most is None):
             raise UsageError(f"{where}: give either at_least or at_most")
+        for key, limit in (("at_least", claim.at_least), ("at_most", claim.at_most)):
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
+                raise UsageError(f"{where}, key {key}: {limit} is not a finite number from 0 on")
         try:
             parse_size_bytes(claim.block_size)
         except UsageError as error:
@@ -109,7 +123,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
 
 def check_claims(
     claims: ClaimsFile, result: RunResult, *, load: Callable[[Path], RunResult], folder: Path
-) -> tuple[Finding, ...]:
+) -> Checked:
     """Every claim checked, then the baseline's.
 
     Args:
@@ -117,30 +131,44 @@ def check_claims(
         folder: what the baseline's path is relative to.
 
     Raises:
-        UsageError, RunFileError: the baseline cannot be read.
+        UsageError, RunFileError: the baseline cannot be read, or has nothing to check.
     """
     findings = [_check(claim, result) for claim in claims.claim]
+    warnings = [*find_cut_short("run", result)]
     if claims.baseline is not None:
-        earlier = load(folder / claims.baseline.run)
-        promises = _promises_of(earlier, claims.baseline)
-        findings += [_check(promise, result) for promise in promises]
-    return tuple(findings)
+        path = folder / claims.baseline.run
+        earlier = load(path)
+        promises = list(_promises_of(earlier, claims.baseline))
+        if not promises:
+            raise UsageError(
+                f"baseline {path}: nothing could be checked, it holds no result; give a run that "
+                "has finished a test"
+            )
+        findings += [_check(promise, result, note) for promise, note in promises]
+        warnings += find_differences(("baseline", "run"), (earlier, result))
+        warnings += find_remarks("baseline", earlier)
+        left = sum(len(section.cells) for test in earlier.tests for section in test.sections)
+        left -= len(promises)
+        if left:
+            warnings.append(f"baseline: {left} of its results have no value and are not checked")
+    return Checked(findings=tuple(findings), warnings=tuple(warnings))
 
 
-def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[Claim]:
-    """A claim for each cell of an earlier run, in the measure that its test is about."""
+def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None]]:
+    """A claim for each cell of an earlier run, in the measure that its test is about, and a note."""
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
     metrics = {"lat": "latency_mean_us", "tp": "megabytes_per_s"}
     for test in earlier.tests:
         metric = metrics.get(test.name, "iops")
         for section in test.sections:
+            note = "the baseline was not steady" if section.steady is False else None
             for cell in section.cells:
                 value = _value(cell, metric)
-                if value is None or test.name not in ("iops", "lat", "tp", "writesat"):
+                if value is None or test.name not in get_args(TESTS):
                     continue
                 is_latency = metric in LATENCIES
-                yield Claim(
+                claim = Claim(
                     test=test.name,  # type: ignore[arg-type]
                     section=section.name,
                     metric=metric,
@@ -150,9 +178,11 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[Claim]:
                     at_most=value * (1 + share) if is_latency else None,
                     source=source,
                 )
+                yield claim, note
 
 
-def _check(claim: Claim, result: RunResult) -> Finding:
+def _check(claim: Claim, result: RunResult, note: str | None = None) -> Finding:
+    """What became of a claim; ``note`` is what is known before."""
     size_bytes = parse_size_bytes(claim.block_size)
     named = f"{claim.test} {format_mix(claim.read_percent)} {format_block_size(size_bytes)} "
     named += claim.metric
@@ -161,14 +191,14 @@ def _check(claim: Claim, result: RunResult) -> Finding:
     found = _find(claim, size_bytes, result)
     value = None if found is None else _value(found[1], claim.metric)
     unit = "us" if claim.metric in LATENCIES else {"iops": "IOPS"}.get(claim.metric, "MB/s")
-    state, margin, note = State.NOT_MEASURED, None, None
+    state, margin, notes = State.NOT_MEASURED, None, [note]
     if value is not None and found is not None:
         good = value <= limit if sign == "<=" else value >= limit
         state = State.MET if good else State.NOT_MET
-        gap = limit - value if sign == "<=" else value - limit
-        margin = 100 * gap / limit if limit else None
-        if found[0].steady is False:
-            note = "steady state was not reached"
+        margin = _margin_percent(limit - value if sign == "<=" else value - limit, limit)
+        section, cell = found
+        notes.append("steady state was not reached" if section.steady is False else None)
+        notes.append("limited by the host's CPUs" if cell.host_limited else None)
     return Finding(
         claim=f"{claim.section}: {named}" if claim.section else named,
         source=claim.source,
@@ -177,8 +207,13 @@ def _check(claim: Claim, result: RunResult) -> Finding:
         value=value,
         unit=unit,
         margin_percent=margin,
-        note=note,
+        note="; ".join(each for each in notes if each) or None,
     )
+
+
+def _margin_percent(gap: float, limit: float) -> float | None:
+    margin = 100 * gap / limit if limit else math.inf
+    return margin if math.isfinite(margin) else None
 
 
 def _find(
@@ -196,7 +231,8 @@ def _find(
 
 
 def _value(cell: CellResult, metric: str) -> float | None:
-    if metric.startswith("p"):
-        return cell.percentiles_us[metric.removesuffix("_us")]
-    value: float | None = getattr(cell, metric)
-    return value
+    percentile = metric.removesuffix("_us")
+    value: float | None = (
+        cell.percentiles_us[percentile] if metric.startswith("p") else getattr(cell, metric)
+    )
+    return value if value is not None and math.isfinite(value) else None

@@ -1,15 +1,19 @@
 """Two or more runs beside each other: ratios to the first, and whether a difference is one.
 
-A reported value is a mean over the rounds of a window. Each run's spread is the range of that
-window's rounds; where the spreads of two runs overlap, the difference is within noise and called
-so. Runs made under different conditions are compared with a warning for each difference.
+A reported value is a mean over the rounds of a window. Each run's spread is the range of the rounds
+of a window that was judged steady; where the spreads of two runs overlap, the difference is within
+noise and called so. Areas of a hard disk, a stream's slices without a window and rounds that were
+not steady have a range, too, but theirs is not noise: it says nothing of a second measurement. Runs
+made under different conditions are compared with a warning for each difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 
+from tkperf.analysis.conditions import find_differences, find_gaps, find_remarks
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.errors import UsageError
 from tkperf.workload import Cell
@@ -42,19 +46,43 @@ TAIL = Measure(
 )
 
 
+class Span(StrEnum):
+    """What the lowest and the highest value of an entry were seen over; only the first is noise."""
+
+    WINDOW = "the steady-state window"
+    UNSTEADY = "rounds not found steady"
+    STREAM = "a stream's slices, without a window"
+    AREAS = "areas of the disk"
+
+
+class Change(StrEnum):
+    """What an entry is against that of the first run."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    WITHIN_NOISE = "within noise"
+    SPREAD_NOT_KNOWN = "spread not known"
+    NOT_COMPARABLE = "not comparable"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One run's value of a row; ``low`` and ``high`` are the range over its window's rounds.
+    """One run's value of a row; ``low`` and ``high`` are its range over ``span``.
 
-    ``ratio`` is to the first run; ``within_noise`` is None for the first run and where either
-    spread is not known (a single round).
+    The three are None where it was measured once. ``ratio`` is to the first run, None without a
+    value or to 0. ``within_noise`` is None unless both ranges are over a steady-state window;
+    it, ``ratio`` and ``change`` are None for the first run. ``host_limited``: the host's CPUs, not
+    the device, set the pace.
     """
 
     value: float | None
     low: float | None
     high: float | None
+    span: Span | None
     ratio: float | None
     within_noise: bool | None
+    change: Change | None
+    host_limited: bool | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +96,10 @@ class ComparedRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """``names`` tell the runs apart; ``warnings`` are differences that a reader must know."""
+    """``names`` tell the runs apart; ``warnings`` are what a reader of the rows must know.
+
+    They name conditions that differ, what is in some runs only, and what the runs say themselves.
+    """
 
     names: tuple[str, ...]
     results: tuple[RunResult, ...]
@@ -92,10 +123,11 @@ def compare(results: Sequence[RunResult]) -> Comparison:
     rows = tuple(_rows(results))
     if not rows:
         raise UsageError("these runs have no test in common that was measured in all of them")
+    names = _names(results)
     return Comparison(
-        names=_names(results),
+        names=names,
         results=tuple(results),
-        warnings=tuple(_differences(results)),
+        warnings=tuple(_warnings(names, results)),
         rows=rows,
     )
 
@@ -109,57 +141,11 @@ def _names(results: Sequence[RunResult]) -> tuple[str, ...]:
     )
 
 
-def _differences(results: Sequence[RunResult]) -> Iterator[str]:
-    """Conditions that are not the same in all runs, and results that are not steady."""
-    conditions: dict[str, Callable[[RunResult], object]] = {
-        "profile": lambda result: result.info.profile_name,
-        "suite": lambda result: result.info.suite,
-        "thread count and queue depth": _demand,
-        "active range": _share,
-        "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
-        "fio": lambda result: result.info.fio_version,
-        "I/O engine": lambda result: result.info.engine,
-        "kind of target": lambda result: result.info.device.get("kind"),
-        "kernel": lambda result: result.info.host.get("kernel"),
-    }
-    names = _names(results)
-    for condition, of in conditions.items():
-        seen = [of(result) for result in results]
-        if len({str(value) for value in seen}) > 1:
-            said = ", ".join(
-                f"{name}: {'not known' if value is None else value}"
-                for name, value in zip(names, seen, strict=True)
-            )
-            yield f"{condition} differs ({said})"
+def _warnings(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+    yield from find_differences(names, results)
+    yield from find_gaps(names, results)
     for name, result in zip(names, results, strict=True):
-        for notice in result.info.notices:
-            yield f"{name}: {notice}"
-        if result.status.value != "complete":
-            yield f"{name}: the run is {result.status.value}"
-        for test in result.tests:
-            for section in test.sections:
-                if section.steady is False:
-                    yield f"{name}: {section.name} did not reach steady state"
-
-
-def _demand(result: RunResult) -> str | None:
-    demand = result.info.profile.get("demand")
-    if not isinstance(demand, dict):
-        return None
-    return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}"
-
-
-def _share(result: RunResult) -> str | None:
-    """Of the capacity: drives of different sizes are compared at the same share."""
-    capacity = result.info.device.get("capacity_bytes")
-    length_bytes = result.info.active_range_length_bytes
-    if not isinstance(capacity, int) or not capacity or length_bytes is None:
-        return None
-    return f"{100 * length_bytes / capacity:.0f} %"
-
-
-def _first_word(value: object) -> str | None:
-    return str(value).split(",")[0] if value is not None else None
+        yield from find_remarks(name, result)
 
 
 def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
@@ -178,7 +164,7 @@ def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
                             section=section.name,
                             cell=cell.cell,
                             measure=measure,
-                            entries=tuple(_entries(known, cell.cell, measure.value)),
+                            entries=tuple(_entries(known, cell.cell, measure)),
                         )
 
 
@@ -200,25 +186,56 @@ def _measures(test: TestResult, section: SectionResult) -> tuple[Measure, ...]:
     return (THROUGHPUT,) if test.name == "tp" else (IOPS,)
 
 
-def _entries(sections: Sequence[SectionResult], cell: Cell, value: Value) -> Iterator[Entry]:
+def _entries(sections: Sequence[SectionResult], cell: Cell, measure: Measure) -> Iterator[Entry]:
     first: Entry | None = None
     for section in sections:
         found = section.cell(cell)
-        mean = None if found is None else value(found)
-        seen = _window_values(section, cell, value)
-        low, high = (min(seen), max(seen)) if len(seen) > 1 else (None, None)
-        ratio = noise = None
-        if first is not None:
-            ratio = mean / first.value if mean is not None and first.value else None
-            if None not in (low, high, first.low, first.high):
-                noise = low <= first.high and first.low <= high  # type: ignore[operator]
-        entry = Entry(value=mean, low=low, high=high, ratio=ratio, within_noise=noise)
-        first = first or entry
+        value = None if found is None else measure.value(found)
+        low, high, span = _range(section, cell, measure.value)
+        entry = Entry(
+            value=value,
+            low=low,
+            high=high,
+            span=span,
+            ratio=None,
+            within_noise=None,
+            change=None,
+            host_limited=found.host_limited if found is not None else None,
+        )
+        if first is None:
+            first = entry
+        else:
+            entry = _against(first, entry, measure)
         yield entry
 
 
-def _window_values(section: SectionResult, cell: Cell, value: Value) -> list[float]:
-    """What each round (or slice) of the window saw."""
+def _against(first: Entry, entry: Entry, measure: Measure) -> Entry:
+    """The entry with what it is against the first run's."""
+    if entry.value is None or not first.value:
+        return replace(entry, change=Change.NOT_COMPARABLE)
+    ratio, noise = entry.value / first.value, _within_noise(first, entry)
+    if noise is None:
+        change = Change.SPREAD_NOT_KNOWN
+    elif noise:
+        change = Change.WITHIN_NOISE
+    else:
+        change = Change.BETTER if (ratio > 1) == measure.higher_is_better else Change.WORSE
+    return replace(entry, ratio=ratio, within_noise=noise, change=change)
+
+
+def _within_noise(first: Entry, entry: Entry) -> bool | None:
+    """Whether the ranges overlap; None where either says nothing of noise."""
+    if first.low is None or first.high is None or entry.low is None or entry.high is None:
+        return None
+    if (first.span, entry.span) != (Span.WINDOW, Span.WINDOW):
+        return None
+    return entry.low <= first.high and first.low <= entry.high
+
+
+def _range(
+    section: SectionResult, cell: Cell, value: Value
+) -> tuple[float | None, float | None, Span | None]:
+    """The lowest and the highest of what the value is a mean of, and what that is."""
     rounds = [
         each
         for one in section.rounds
@@ -229,4 +246,15 @@ def _window_values(section: SectionResult, cell: Cell, value: Value) -> list[flo
     slices = [
         one.values for one in section.slices if not section.window or one.number in section.window
     ]
-    return [seen for seen in map(value, rounds or slices) if seen is not None]
+    seen = [each for each in map(value, rounds or slices) if each is not None]
+    if len(seen) < 2:
+        return None, None, None
+    return min(seen), max(seen), _span(section)
+
+
+def _span(section: SectionResult) -> Span:
+    if section.areas:
+        return Span.AREAS
+    if not section.window:
+        return Span.STREAM
+    return Span.WINDOW if section.steady else Span.UNSTEADY

@@ -10,6 +10,7 @@ import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tkperf.analysis.compare import Comparison
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.measurement import REPORTED_PERCENTILES, Sample
 from tkperf.record import StepRecord
@@ -49,9 +50,16 @@ _VERDICT = (
     "reason",
 )
 
+_COMPARISON = (
+    "read_percent", "block_size_bytes", "measure", "unit", "value", "low", "high", "range_over",
+    "ratio_to_first", "within_noise", "change", "host_limited",
+)  # fmt: skip
+
 # Every column that is not a real number, whichever table it is in.
-TEXTS = frozenset((*_PLACE, "kind", "access", "tracking", "unit", "reason"))
-FLAGS = frozenset(("host_limited", "complete", "reached"))
+TEXTS = frozenset((
+    *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
+))  # fmt: skip
+FLAGS = frozenset(("host_limited", "complete", "reached", "within_noise"))
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
     "total_written_bytes", "last_round", "number", "position",
@@ -86,6 +94,13 @@ def build_tables(
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):  # fmt: skip
         yield Table(name=name, columns=(*_PLACE, *columns), rows=rows)
+
+
+def build_comparison_table(comparison: Comparison) -> Table:
+    """A comparison with a row for each value of each run."""
+    return Table(
+        name="comparison", columns=(*_PLACE, *_COMPARISON), rows=tuple(_comparison(comparison))
+    )
 
 
 def render_csv(table: Table) -> Iterator[str]:
@@ -203,6 +218,19 @@ def _histograms(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for lower_us, upper_us, ios in section.histogram_us:
             yield (*_place(result, test), section.name, lower_us, upper_us, ios)
+
+
+def _comparison(comparison: Comparison) -> Iterator[Row]:
+    for row in comparison.rows:
+        for name, result, entry in zip(
+            comparison.names, comparison.results, row.entries, strict=True
+        ):
+            yield (
+                name, result.info.device.get("kind"), row.test, row.section,
+                row.cell.read_percent, row.cell.block_size_bytes,
+                row.measure.name, row.measure.unit, entry.value, entry.low, entry.high, entry.span,
+                entry.ratio, entry.within_noise, entry.change, entry.host_limited,
+            )  # fmt: skip
 
 
 def _field(value: object) -> object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import zipfile
 from pathlib import Path
@@ -11,9 +10,10 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tkperf.analysis.compare import ComparedRow, Comparison, Entry, compare
+from tkperf.analysis.compare import Change, Comparison, Entry, compare
+from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import analyse
-from tkperf.cli.output import write_output
+from tkperf.cli.output import plain, write_output
 from tkperf.cli.rendering import (
     build_comparison_view,
     render_comparison_pdf,
@@ -24,6 +24,8 @@ from tkperf.cli.rendering import (
 from tkperf.errors import UsageError
 from tkperf.runfile.reader import read_run
 from tkperf.units import format_block_size_kib, format_mix
+
+STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
 
 
 @click.command("compare", short_help="Runs beside each other, with ratios and noise.")
@@ -67,8 +69,9 @@ def compare_runs(
 ) -> None:
     """Compare RUN_FILES with the first of them.
 
-    A ratio in parentheses is within noise: the rounds of both runs' windows overlap; one with a
-    question mark rests on a single measurement. Conditions that differ are named.
+    A ratio in parentheses is within noise: the rounds of both runs' steady-state windows overlap.
+    One with a question mark has no known spread: measured once, not judged, not steady, or over the
+    areas of a hard disk. Conditions that differ are named.
 
     \b
     Examples:
@@ -79,14 +82,14 @@ def compare_runs(
     if zipped and folder is None:
         raise UsageError("-z packs what -f writes: give -f DIR, too")
     comparison = compare([analyse(read_run(path)) for path in run_files])
-    _show(comparison, Console())
+    print_comparison(comparison, Console(emoji=False))
     if folder is not None:
         csv_file = csv_file or folder / "comparison.csv"
         html_file = html_file or folder / "comparison.html"
         pdf_file = pdf_file or folder / "comparison.pdf"
     files: dict[Path, bytes | str] = {}
     if csv_file is not None:
-        files[csv_file] = _render_csv(comparison)
+        files[csv_file] = "".join(render_csv(build_comparison_table(comparison)))
     if html_file is not None or pdf_file is not None:
         view = build_comparison_view(comparison)
         if html_file is not None:
@@ -107,53 +110,39 @@ def compare_runs(
         write_output(folder / "comparison.zip", packed.getvalue())
 
 
-def _show(comparison: Comparison, console: Console) -> None:
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """Everything a terminal can show of a comparison."""
     for warning in comparison.warnings:
-        console.print(f"warning: {warning}", style="yellow", highlight=False)
+        console.print(plain(f"warning: {warning}"), style="yellow", highlight=False)
     for section in dict.fromkeys((row.test, row.section) for row in comparison.rows):
         rows = [row for row in comparison.rows if (row.test, row.section) == section]
-        table = Table(title=section[1], title_justify="left", title_style="bold")
+        table = Table(title=plain(section[1]), title_justify="left", title_style="bold")
         for name in ("KiB", "R/W %", ""):
             table.add_column(name, justify="right")
         for name in comparison.names:
-            table.add_column(name, justify="right", overflow="fold")
+            table.add_column(plain(name), justify="right", overflow="fold")
         for row in rows:
             table.add_row(
                 format_block_size_kib(row.cell.block_size_bytes),
                 format_mix(row.cell.read_percent),
                 f"{row.measure.name} {row.measure.unit}",
-                *(_entry(row, entry) for entry in row.entries),
+                *(_entry(entry) for entry in row.entries),
             )
+        if any(entry.host_limited for row in rows for entry in row.entries):
+            table.caption = "* limited by the host's CPUs"
         console.print(table)
 
 
-def _entry(row: ComparedRow, entry: Entry) -> str:
-    """A value with its ratio to the first run; green is better, red is worse, dim is noise."""
+def _entry(entry: Entry) -> str:
+    """A value with its ratio to the first run; green is better, red is worse, dim neither."""
     if entry.value is None:
         return "-"
-    text = f"{entry.value:,.1f}"
-    if entry.ratio is None:
+    text = f"{entry.value:,.1f}{'*' if entry.host_limited else ''}"
+    if entry.ratio is None or entry.change is None:
         return text
-    if entry.within_noise is not False:
-        mark = f"(x{entry.ratio:.3f})" if entry.within_noise else f"x{entry.ratio:.3f}?"
-        return f"{text} [dim]{mark}[/]"
-    colour = "green" if (entry.ratio > 1) == row.measure.higher_is_better else "red"
-    return f"{text} [{colour}]x{entry.ratio:.3f}[/]"
-
-
-def _render_csv(comparison: Comparison) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ("test", "section", "read_percent", "block_size_bytes", "measure", "unit", "run", "value",
-         "window_low", "window_high", "ratio_to_first", "within_noise")
-    )  # fmt: skip
-    for row in comparison.rows:
-        for name, entry in zip(comparison.names, row.entries, strict=True):
-            noise = "" if entry.within_noise is None else int(entry.within_noise)
-            writer.writerow(
-                (row.test, row.section, row.cell.read_percent, row.cell.block_size_bytes,
-                 row.measure.name, row.measure.unit, name, entry.value, entry.low, entry.high,
-                 entry.ratio, noise)
-            )  # fmt: skip
-    return text.getvalue()
+    ratio = f"x{entry.ratio:.3f}"
+    if entry.change is Change.WITHIN_NOISE:
+        ratio = f"({ratio})"
+    elif entry.change is Change.SPREAD_NOT_KNOWN:
+        ratio += "?"
+    return f"{text} [{STYLES.get(entry.change, 'dim')}]{ratio}[/]"

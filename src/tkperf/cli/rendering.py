@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tkperf.analysis.claims import Finding
+from tkperf.analysis.claims import Checked
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import RunResult
@@ -31,11 +31,11 @@ def start_drawer() -> Iterator[Drawer]:
 
 
 def build_run_view(
-    result: RunResult, findings: tuple[Finding, ...], details: Sequence[CellDetail]
+    result: RunResult, checked: Checked | None, details: Sequence[CellDetail]
 ) -> ReportView:
     with _packages():
         from tkperf.report.view import build_view  # noqa: PLC0415
-    return build_view(result, findings, details)
+    return build_view(result, checked, details)
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:

@@ -93,7 +93,7 @@ def report(
         if html is None and not any(others):
             html = run_file.with_suffix(".html")
         result = analyse(record)
-        findings = () if claims_file is None else read_and_check(claims_file, result)
+        checked = None if claims_file is None else read_and_check(claims_file, result)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         # First, as TKperf's format has no place for some runs: then nothing is written.
         xml = render_tkperf_xml(result) if xml_file is not None else None
@@ -113,7 +113,7 @@ def report(
             write(markdown_file, (render_markdown(result),))
         if html is not None or pdf_file is not None:
             seconds = {test.name: opened.seconds(test) for test in record.tests}
-            view = build_run_view(result, findings, build_details(result, record, seconds))
+            view = build_run_view(result, checked, build_details(result, record, seconds))
             if pdf_file is not None and drawer is not None:
                 write(pdf_file, render_run_pdf(view, result, drawer))
             if html is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tkperf.analysis.compare import ComparedRow, Comparison
-from tkperf.report.charts.comparison import compared_bars
+from tkperf.analysis.compare import Change, ComparedRow, Comparison, Entry
+from tkperf.analysis.results import SectionResult
+from tkperf.report.charts.comparison import compared_bars, describe_ranges
 from tkperf.report.comparison_tests import build_test_charts
 from tkperf.report.explanation import UNITS
 from tkperf.report.marking import mark_charts
 from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
-from tkperf.report.wording import NOT_MEASURED, format_fact, format_known_capacity, format_number
+from tkperf.report.wording import format_fact, format_known_capacity, format_number
 from tkperf.units import format_block_size_kib, format_mix
 
 FEWEST_CHARTED_CELLS = 2
@@ -16,7 +17,6 @@ _WORDS = (
     "Every ratio is to the first run. Values are those of each run's own report: means over its "
     "steady-state window, over the areas of a hard disk, or of a whole stream."
 )
-STATES = ("better", "worse", "within noise", "spread not known")
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:
@@ -72,71 +72,55 @@ def _runs(comparison: Comparison) -> tuple[tuple[str, str], ...]:
 
 
 def _overview(comparison: Comparison) -> TableView:
-    """How many cells of each section are better, worse, or within noise."""
+    """How many values of each section are better, worse, within noise, or none of these."""
     rows = []
     for test, section in dict.fromkeys((row.test, row.section) for row in comparison.rows):
         of_section = [row for row in comparison.rows if (row.test, row.section) == (test, section)]
         for position, name in enumerate(comparison.names[1:], start=1):
-            states = [_state(row, position) for row in of_section]
-            counts = (states.count(state) for state in STATES)
-            rows.append((section, name, *(str(count) for count in counts)))
+            changes = [row.entries[position].change for row in of_section]
+            rows.append((section, name, *(str(changes.count(change)) for change in Change)))
     return TableView(
         title=f"Values better or worse than those of {comparison.names[0]}",
-        columns=("Section", "Run", *(state.capitalize() for state in STATES)),
+        columns=("Section", "Run", *(change.value.capitalize() for change in Change)),
         rows=tuple(rows),
         notes=(
-            "Within noise: the ranges over the rounds of both windows overlap. Spread not known: "
-            "measured once only.",
+            "Within noise: the ranges over the steady-state windows of both runs overlap. Spread "
+            "not known: not both runs have such a window of several rounds; they were measured "
+            "once, not judged, not steady, or over the areas of a hard disk. Not comparable: not "
+            "measured in one of the runs, or 0 in the first.",
         ),
     )
-
-
-def _state(row: ComparedRow, position: int) -> str:
-    entry = row.entries[position]
-    if entry.ratio is None:
-        return NOT_MEASURED
-    if entry.within_noise is None:
-        return "spread not known"
-    if entry.within_noise:
-        return "within noise"
-    return "better" if (entry.ratio > 1) == row.measure.higher_is_better else "worse"
 
 
 def _sections(comparison: Comparison, test: str) -> tuple[SectionView, ...]:
     of_test = [row for row in comparison.rows if row.test == test]
     return tuple(
-        _section(comparison, section, f"{test}{number}")
+        _section(
+            comparison,
+            [row for row in of_test if row.section == section],
+            f"{test}{number}",
+        )
         for number, section in enumerate(dict.fromkeys(row.section for row in of_test))
     )
 
 
-def _section(comparison: Comparison, name: str, key: str) -> SectionView:
-    rows = [row for row in comparison.rows if row.section == name]
+def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> SectionView:
+    name = rows[0].section
     measures = {row.measure.name: row.measure for row in rows}
-    steady = [
-        section.steady
-        for result in comparison.results
-        for test in result.tests
-        for section in test.sections
-        if section.name == name
-    ]
+    state, summary = _steady_state(comparison, rows[0])
     return SectionView(
         key=key,
         title=name,
-        state="NOT reached" if False in steady else "reached" if True in steady else "not judged",
-        summary="in every run" if all(steady) else "see the warnings",
+        state=state,
+        summary=summary,
         determination=None,
         tables=(_table(comparison, rows),),
         charts=tuple(
-            ChartView(
-                key=f"{key}{number}",
-                text=f"{measure.name} of every cell, a bar for each run, with the window's range.",
-                spec=compared_bars(
-                    [row for row in rows if row.measure is measure],
-                    comparison.names,
-                    title=f"{name}: {measure.name}",
-                    quantity=f"{measure.name} ({measure.unit})",
-                ),
+            _bars(
+                comparison,
+                f"{key}{number}",
+                name,
+                [row for row in rows if row.measure is measure],
             )
             for number, measure in enumerate(measures.values())
             # A bar or two say no more than the table; throughput has one chart for all its sizes.
@@ -145,26 +129,67 @@ def _section(comparison: Comparison, name: str, key: str) -> SectionView:
     )
 
 
+def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
+    """The state of the row's section over all runs, and what each run did unless all are steady."""
+    found = {
+        name: section
+        for name, result in zip(comparison.names, comparison.results, strict=True)
+        for test in result.tests
+        for section in test.sections
+        if (test.name, section.name) == (row.test, row.section)
+    }
+    states = {section.steady for section in found.values()}
+    if states == {True}:
+        return "reached", "in every run"
+    said = "; ".join(f"{name}: {_ended(section)}" for name, section in found.items())
+    return "NOT reached" if False in states else "not judged", said
+
+
+def _ended(section: SectionResult) -> str:
+    states = {True: "reached", False: "not reached", None: "not judged"}
+    return f"{states[section.steady]} ({section.ended_because})"
+
+
+def _bars(comparison: Comparison, key: str, section: str, rows: list[ComparedRow]) -> ChartView:
+    measure = rows[0].measure
+    ranges = describe_ranges(rows, ", with its range over {}")
+    return ChartView(
+        key=key,
+        text=f"{measure.name} of every cell, a bar for each run{ranges}.",
+        spec=compared_bars(
+            rows,
+            comparison.names,
+            title=f"{section}: {measure.name}",
+            quantity=f"{measure.name} ({measure.unit})",
+        ),
+    )
+
+
 def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
     return TableView(
-        title=f"Values, and ratios to {comparison.names[0]}; in parentheses: within noise",
+        title=f"Values, and ratios to {comparison.names[0]}; in parentheses: within noise, with a "
+        "question mark: spread not known",
         columns=("Block size (KiB)", "R/W %", "", *comparison.names),
         rows=tuple(
             (
                 format_block_size_kib(row.cell.block_size_bytes),
                 format_mix(row.cell.read_percent),
                 f"{row.measure.name} ({row.measure.unit})",
-                *(_text(row, position) for position in range(len(comparison.names))),
+                *(_text(entry) for entry in row.entries),
             )
             for row in rows
         ),
+        notes=("* limited by the host's CPUs",)
+        if any(entry.host_limited for row in rows for entry in row.entries)
+        else (),
     )
 
 
-def _text(row: ComparedRow, position: int) -> str:
-    entry = row.entries[position]
-    value = format_number(entry.value, 1)
+def _text(entry: Entry) -> str:
+    value = format_number(entry.value, 1) + ("*" if entry.host_limited else "")
     if entry.ratio is None:
         return value
     ratio = f"x{entry.ratio:.3f}"
-    return f"{value} ({ratio})" if entry.within_noise else f"{value} {ratio}"
+    if entry.change is Change.WITHIN_NOISE:
+        return f"{value} ({ratio})"
+    return f"{value} {ratio}{'?' if entry.change is Change.SPREAD_NOT_KNOWN else ''}"

@@ -11,6 +11,7 @@ from tkperf.report.charts.comparison import (
     compared_bars,
     compared_exceedance,
     compared_streams,
+    describe_ranges,
 )
 from tkperf.report.charts.rounds import TIME, Over, drive_fills, find_time_unit
 from tkperf.report.parts import ChartView
@@ -68,7 +69,7 @@ def _bars(comparison: Comparison, key: str, rows: list[ComparedRow], title: str)
     measure = rows[0].measure
     return ChartView(
         key=key,
-        text=f"{title}: a bar for each run, with the range over the rounds of its window.",
+        text=f"{title}: a bar for each run{describe_ranges(rows, ', with its range over {}')}.",
         spec=compared_bars(
             rows, comparison.names, title=title, quantity=f"{measure.name} ({measure.unit})"
         ),

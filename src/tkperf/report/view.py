@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tkperf.analysis.claims import Finding
+from tkperf.analysis.claims import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.report.cells import build_cell, build_cell_charts
@@ -27,13 +27,13 @@ from tkperf.units import format_capacity, format_duration
 
 def build_view(
     result: RunResult,
-    findings: tuple[Finding, ...] = (),
+    checked: Checked | None = None,
     details: Sequence[CellDetail] = (),
 ) -> ReportView:
     """Everything the report of a run says.
 
     Args:
-        findings: claims that were checked against it.
+        checked: what became of claims; without, there is no such section.
         details: what lies behind the cells; without, none can be opened.
     """
     banners = list(result.info.notices)
@@ -55,7 +55,7 @@ def build_view(
         ),
         tests=tuple(_test(result, test, subjects[test.name]) for test in result.tests),
         words=explain(result),
-        claims=_claims(findings) if findings else None,
+        claims=None if checked is None else _claims(checked),
         cells=tuple(
             build_cell(subject, detail)
             for each in subjects.values()
@@ -67,7 +67,7 @@ def build_view(
     return mark_charts(view)
 
 
-def _claims(findings: tuple[Finding, ...]) -> TableView:
+def _claims(checked: Checked) -> TableView:
     return TableView(
         title="Claims",
         columns=("Claim", "Limit", "Measured", "Margin", "State", "Source"),
@@ -82,9 +82,12 @@ def _claims(findings: tuple[Finding, ...]) -> TableView:
                 finding.state.value + (f" ({finding.note})" if finding.note else ""),
                 finding.source or "",
             )
-            for finding in findings
+            for finding in checked.findings
         ),
-        notes=("Margin: distance to the limit on its good side, in percent of the limit.",),
+        notes=(
+            "Margin: distance to the limit on its good side, in percent of the limit.",
+            *checked.warnings,
+        ),
     )
 
 

@@ -25,7 +25,7 @@ from tkperf.units import format_block_size_kib, format_mix
 def compared_bars(
     rows: Sequence[ComparedRow], names: Sequence[str], *, title: str, quantity: str
 ) -> Spec:
-    """A bar for each run in each cell, with the range over the rounds of its window."""
+    """A bar for each run in each cell, with its range; the axis says what the range is over."""
     values: list[Row] = [
         {
             "cell": f"{format_mix(row.cell.read_percent)} "
@@ -34,6 +34,7 @@ def compared_bars(
             "value": entry.value,
             "low": entry.low,
             "high": entry.high,
+            "range": entry.span,
         }
         for row in rows
         for name, entry in zip(names, row.entries, strict=True)
@@ -43,7 +44,7 @@ def compared_bars(
     x = {
         "field": "cell",
         "type": "nominal",
-        "title": "R/W %, block size",
+        "title": f"R/W %, block size{describe_ranges(rows, ' (lines: range over {})')}",
         "sort": order,
         "axis": {"labelAngle": -40},
     }
@@ -78,12 +79,19 @@ def compared_bars(
                         ("value", quantity),
                         ("low", "lowest"),
                         ("high", "highest"),
+                        ("range", "range over"),
                     ),
                 },
             },
             *(ranges if spread_known else ()),
         ],
     }
+
+
+def describe_ranges(rows: Sequence[ComparedRow], text: str) -> str:
+    """``text`` with what the rows' ranges are over in place of ``{}``; nothing without ranges."""
+    spans = dict.fromkeys(entry.span.value for row in rows for entry in row.entries if entry.span)
+    return text.format(" or ".join(spans)) if spans else ""
 
 
 def compared_streams(

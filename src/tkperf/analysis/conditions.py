@@ -1,0 +1,235 @@
+"""What must be known beside numbers of several runs: conditions that differ, what only some have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.record import RunStatus
+
+# Of a long list only the first are said.
+MOST_SAID = 5
+
+# The profile's table that a test's numbers come from.
+_TABLES = {
+    "iops": "iops",
+    "lat": "latency",
+    "tp": "throughput",
+    "writesat": "write_saturation",
+}
+# What all of them share; demand, active range and write cache are compared as they were in the run.
+_SHARED_TABLES = ("steady_state", "preconditioning")
+_HARD_DISK_KEYS = {"iops": "iops_", "tp": "throughput_"}
+
+Of = Callable[[RunResult], object]
+Place = tuple[str, ...]
+# Of each run the places of one kind that it has, and what they are called.
+Level = tuple[dict[Place, str], ...]
+
+
+def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+    """Conditions that are not the same in all runs, as far as they matter to tests in common."""
+    conditions: dict[str, Of] = {
+        "profile": lambda result: result.info.profile_name,
+        "suite": lambda result: result.info.suite,
+        "demand (thread count, queue depth)": _demand,
+        "active range": _share,
+        "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
+        "fio": lambda result: result.info.fio_version,
+        "I/O engine": lambda result: result.info.engine,
+        "kind of target": lambda result: result.info.device.get("kind"),
+        "kernel": lambda result: result.info.host.get("kernel"),
+    }
+    for condition, of in conditions.items():
+        seen = [of(result) for result in results]
+        if len({str(value) for value in seen}) > 1:
+            yield f"{condition} differs ({_each(names, seen)})"
+    yield from _profile_differences(names, results)
+    yield from _section_differences(names, results, "purge", _purge)
+    yield from _section_differences(names, results, "preconditioning", _preconditioning)
+
+
+def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+    """Tests, sections and cells that not all runs have, by the runs that have them.
+
+    Of a test that is missing somewhere its sections are not told, too; of a section not its cells.
+    """
+    tests: Level = tuple(
+        {(test.name,): f"test {test.title}" for test in result.tests} for result in results
+    )
+    sections: Level = tuple(
+        {place: place[1] for place in _sections(result) if _all_have(tests, place[:1])}
+        for result in results
+    )
+    cells: Level = tuple(
+        {
+            (*place, str(cell.cell)): f"{place[1]} {cell.cell}"
+            for place, section in _sections(result).items()
+            if _all_have(sections, place)
+            for cell in section.cells
+        }
+        for result in results
+    )
+    only: dict[str, list[str]] = {}
+    for level in (tests, sections, cells):
+        everywhere = {place: said for of_run in level for place, said in of_run.items()}
+        for place, said in everywhere.items():
+            if not _all_have(level, place):
+                owners = [name for name, of in zip(names, level, strict=True) if place in of]
+                only.setdefault(", ".join(owners), []).append(said)
+    for owners_said, found in only.items():
+        yield f"only in {owners_said}: {_handful(found, 'results')}"
+
+
+def find_remarks(name: str, result: RunResult) -> Iterator[str]:
+    """What a reader of this run's numbers must know, wherever they stand."""
+    for notice in result.info.notices:
+        yield f"{name}: {notice}"
+    yield from find_cut_short(name, result)
+    for warning in result.warnings[:MOST_SAID]:
+        yield f"{name}: {warning.text}"
+    if len(result.warnings) > MOST_SAID:
+        yield f"{name}: and {len(result.warnings) - MOST_SAID} more warnings in its own report"
+    sections = [section for test in result.tests for section in test.sections]
+    cells = [cell for section in sections for cell in section.cells]
+    limited = sum(cell.host_limited is True for cell in cells)
+    if limited:
+        yield f"{name}: {limited} of {len(cells)} results are limited by the host's CPUs"
+    for section in sections:
+        if section.steady is False:
+            yield f"{name}: {section.name} did not reach steady state"
+
+
+def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
+    """Whether the run did not come to its end."""
+    if result.status is not RunStatus.COMPLETE:
+        yield f"{name}: the run is {result.status.value}"
+
+
+def _each(names: Sequence[str], values: Iterable[object]) -> str:
+    return ", ".join(
+        f"{name}: {'not known' if value is None else value}"
+        for name, value in zip(names, values, strict=True)
+    )
+
+
+def _handful(items: Sequence[str], more: str) -> str:
+    said = ", ".join(items[:MOST_SAID])
+    left = len(items) - MOST_SAID
+    return f"{said} and {left} more {more}" if left > 0 else said
+
+
+def _demand(result: RunResult) -> str | None:
+    demand = result.info.profile.get("demand")
+    if not isinstance(demand, dict):
+        return None
+    return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}"
+
+
+def _share(result: RunResult) -> str | None:
+    """Of the capacity: drives of different sizes are compared at the same share."""
+    capacity = result.info.device.get("capacity_bytes")
+    length_bytes = result.info.active_range_length_bytes
+    if not isinstance(capacity, int) or not capacity or length_bytes is None:
+        return None
+    return f"{100 * length_bytes / capacity:.3g} %"
+
+
+def _first_word(value: object) -> str | None:
+    return str(value).split(",")[0] if value is not None else None
+
+
+def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+    """The profiles' numbers behind the tests that all runs have; profiles of one name may differ."""
+    tests = [
+        test.name
+        for test in results[0].tests
+        if all(test.name in (other.name for other in result.tests) for result in results)
+    ]
+    numbers = [_numbers(result, tests) for result in results]
+    differing = []
+    for key in dict.fromkeys(key for each in numbers for key in each):
+        seen = [each.get(key) for each in numbers]
+        if len(set(seen)) > 1:
+            differing.append(f"{key} ({_each(names, seen)})")
+    if differing:
+        yield f"numbers of the profiles differ: {_handful(differing, 'numbers')}"
+
+
+def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
+    """The run's profile as far as these tests use it, as flat keys such as ``iops.step_s``."""
+    if result.info.suite == "hdd":
+        others = tuple(prefix for test, prefix in _HARD_DISK_KEYS.items() if test not in tests)
+        return {
+            f"hard_disk.{key}": value
+            for key, value in _table(result, "hard_disk")
+            if not key.startswith(others)
+        }
+    tables = [_TABLES[test] for test in tests if test in _TABLES]
+    return {
+        f"{table}.{key}": value
+        for table in (*(_SHARED_TABLES if tables else ()), *tables)
+        for key, value in _table(result, table)
+    }
+
+
+def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
+    table = result.info.profile.get(name)
+    for key, value in table.items() if isinstance(table, dict) else ():
+        if key != "source":
+            yield key, _text(value)
+
+
+def _text(value: object) -> str:
+    """The same for 1 and 1.0, list and tuple."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, list | tuple):
+        return "/".join(_text(each) for each in value)
+    return str(value)
+
+
+def _section_differences(
+    names: Sequence[str],
+    results: Sequence[RunResult],
+    condition: str,
+    of: Callable[[RunResult, SectionResult], str | None],
+) -> Iterator[str]:
+    """A condition that each section has of its own; sections that differ alike are said together."""
+    by_run = [_sections(result) for result in results]
+    differing: dict[tuple[str | None, ...], list[str]] = {}
+    for place in by_run[0]:
+        if all(place in sections for sections in by_run):
+            seen = tuple(
+                of(result, sections[place])
+                for result, sections in zip(results, by_run, strict=True)
+            )
+            if len(set(seen)) > 1:
+                differing.setdefault(seen, []).append(place[1])
+    for seen, sections_said in differing.items():
+        said = _handful(sections_said, "sections")
+        yield f"{condition} differs ({_each(names, seen)}) in {said}"
+
+
+def _sections(result: RunResult) -> dict[tuple[str, str], SectionResult]:
+    return {
+        (test.name, section.name): section for test in result.tests for section in test.sections
+    }
+
+
+def _purge(_result: RunResult, section: SectionResult) -> str | None:
+    return None if section.purge is None else section.purge.method
+
+
+def _preconditioning(result: RunResult, section: SectionResult) -> str | None:
+    """In multiples of the active range, as specifications have it."""
+    length_bytes = result.info.active_range_length_bytes
+    if section.filled_bytes is None:
+        return None
+    if not length_bytes:
+        return f"{section.filled_bytes} bytes"
+    return f"{section.filled_bytes / length_bytes:.1f} x the active range"
+
+
+def _all_have(level: Level, place: Place) -> bool:
+    return all(place in of_run for of_run in level)

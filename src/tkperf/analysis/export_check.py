@@ -1,0 +1,67 @@
+"""What became of claims, as documents for programs: JSON and, for CI systems, JUnit XML.
+
+Both say what the run says on every page, such as SIMULATED. ``docs/claims.md`` has the layouts.
+"""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree as ET
+
+import msgspec
+
+from tkperf.analysis.claims import Checked, State
+from tkperf.analysis.results import RunResult
+
+SCHEMA = "tkperf-check/1"
+
+
+def render_check_json(checked: Checked, result: RunResult) -> str:
+    """The findings with the run's name and notices. "Not measured" is null."""
+    document = {
+        "schema": SCHEMA,
+        "run": result.info.name,
+        "notices": result.info.notices,
+        "warnings": checked.warnings,
+        "findings": msgspec.to_builtins(checked.findings),
+    }
+    return json.dumps(document, indent=2, allow_nan=False)
+
+
+def render_junit(checked: Checked, result: RunResult) -> str:
+    """A test suite named after the run, a test case a claim; notices and warnings as properties."""
+    findings = checked.findings
+    failures = sum(finding.state is State.NOT_MET for finding in findings)
+    skipped = sum(finding.state is State.NOT_MEASURED for finding in findings)
+    run = _text(result.info.name)
+    suite = ET.Element(
+        "testsuite",
+        name=f"tkperf check {run}",
+        tests=str(len(findings)),
+        failures=str(failures),
+        skipped=str(skipped),
+        errors="0",
+    )
+    said = [("notice", each) for each in result.info.notices]
+    said += [("warning", each) for each in checked.warnings]
+    if said:
+        properties = ET.SubElement(suite, "properties")
+        for name, value in said:
+            ET.SubElement(properties, "property", name=name, value=_text(value))
+    for finding in findings:
+        case = ET.SubElement(suite, "testcase", classname=run, name=_text(finding.claim))
+        seen = "-" if finding.value is None else f"{finding.value} {finding.unit}"
+        message = f"{finding.state.value}: {seen}, claimed {finding.limit}"
+        if finding.state is State.NOT_MET:
+            ET.SubElement(case, "failure", message=message)
+        elif finding.state is State.NOT_MEASURED:
+            ET.SubElement(case, "skipped", message=message)
+        if finding.note:
+            ET.SubElement(case, "system-out").text = _text(finding.note)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _text(text: str) -> str:
+    """Without what XML cannot hold and what is not meant to be seen."""
+    return "".join(each for each in text if each.isprintable() or each == "\n")

@@ -1,0 +1,131 @@
+"""Results made by hand: the few numbers that a rule depends on, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tests.builders import run_info
+from tkperf.analysis.results import (
+    TITLES,
+    CellResult,
+    RoundResult,
+    RunResult,
+    SectionResult,
+    SliceResult,
+    TestResult,
+)
+from tkperf.measurement import REPORTED_PERCENTILES
+from tkperf.record import RunStatus, RunWarning
+from tkperf.workload import Cell
+
+FOUR_KIB_WRITES = Cell(0, 4096)
+
+
+def made_up_cell(
+    value: float | None, cell: Cell = FOUR_KIB_WRITES, *, host_limited: bool = False
+) -> CellResult:
+    """A cell that has the same value in every quantity."""
+    return CellResult(
+        read_percent=cell.read_percent,
+        block_size_bytes=cell.block_size_bytes,
+        iops=value,
+        megabytes_per_s=value,
+        latency_mean_us=value,
+        latency_min_us=value,
+        latency_max_us=value,
+        percentiles_us={f"p{percent:g}": value for percent in REPORTED_PERCENTILES},
+        ios=None if value is None else 1000,
+        rounds=1,
+        host_limited=host_limited,
+    )
+
+
+def made_up_section(
+    name: str,
+    cells: Mapping[Cell, Sequence[float | None]],
+    *,
+    steady: bool | None = True,
+    areas: bool = False,
+    stream: bool = False,
+    window: bool = True,
+    host_limited: bool = False,
+) -> SectionResult:
+    """A section from each cell's value in each round, area or slice of its window."""
+    count = len(next(iter(cells.values())))
+    rounds = tuple(
+        RoundResult(
+            number=number,
+            complete=True,
+            cells=tuple(
+                made_up_cell(values[number - 1], cell, host_limited=host_limited)
+                for cell, values in cells.items()
+            ),
+        )
+        for number in range(1, count + 1)
+    )
+    slices = tuple(
+        SliceResult(
+            number=each.number,
+            start_s=each.number - 1.0,
+            duration_s=1.0,
+            total_written_bytes=each.number,
+            values=each.cells[0],
+        )
+        for each in rounds
+    )
+    return SectionResult(
+        name=name,
+        steady=steady,
+        window=tuple(range(1, count + 1)) if window else (),
+        ended_because=f"made up of {count}",
+        verdict=None,
+        verdicts=(),
+        cells=tuple(
+            made_up_cell(mean(values), cell, host_limited=host_limited)
+            for cell, values in cells.items()
+        ),
+        rounds=() if stream else rounds,
+        areas=count if areas else None,
+        slices=slices if stream else (),
+        workload=None,
+        purge=None,
+        filled_bytes=None,
+        filled_s=None,
+        histogram_us=(),
+    )
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def made_up_run(
+    name: str,
+    tests: Mapping[str, Sequence[SectionResult]],
+    *,
+    warnings: Sequence[str] = (),
+    status: RunStatus = RunStatus.COMPLETE,
+    **info: object,
+) -> RunResult:
+    """A run of these tests; ``info`` changes its facts."""
+    return RunResult(
+        schema="made up",
+        info=run_info(name=name, **info),
+        status=status,
+        ended_utc=None,
+        ended_because=None,
+        warnings=tuple(RunWarning(code="made-up", text=text) for text in warnings),
+        tests=tuple(
+            TestResult(
+                name=test,
+                title=TITLES[test],
+                status=RunStatus.COMPLETE,
+                duration_s=None,
+                written_bytes=0,
+                longest_gap_s=None,
+                sections=tuple(sections),
+            )
+            for test, sections in tests.items()
+        ),
+    )
