@@ -19,7 +19,7 @@ from tests.builders import run_info, simulate
 from tkperf.analysis.claims import Checked, State, check_claims, parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
-from tkperf.cli.check import print_checked
+from tkperf.cli.check import print_checked, read_and_check
 from tkperf.cli.main import cli
 from tkperf.errors import ClaimsNotMetError, UsageError
 from tkperf.events import RunStarted
@@ -318,3 +318,29 @@ def test_a_section_of_the_report(result: RunResult, folder: Path, tmp_path: Path
     assert "not met" in text
     assert CliRunner().invoke(cli, arguments).exit_code == 0
     assert 'id="claims"' not in page.read_text(encoding="utf-8")
+
+
+def test_a_claim_on_a_whole_stream_says_so(result: RunResult, tmp_path: Path) -> None:
+    """Without a steady-state window the fresh beginning counts: a reader must know."""
+    claims = tmp_path / "claims.toml"
+    claims.write_text(
+        '[[claim]]\ntest = "writesat"\nmetric = "iops"\nread_percent = 0\n'
+        'block_size = "4k"\nat_least = 1\n'
+    )
+    (section,) = result.tests[3].sections
+    assert not section.window
+    (finding,) = read_and_check(claims, result).findings
+    assert finding.note is not None
+    assert "whole stream" in finding.note
+
+
+def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path) -> None:
+    """As in the exit code: a promise nobody checked is not kept."""
+    claims = tmp_path / "claims.toml"
+    claims.write_text(
+        '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 1\n'
+        'block_size = "4k"\nat_least = 1\n'
+    )
+    suite = ET.fromstring(render_junit(read_and_check(claims, result), result))
+    assert (suite.get("errors"), suite.get("skipped")) == ("1", "0")
+    assert suite.find("testcase/error") is not None

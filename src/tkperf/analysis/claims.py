@@ -181,6 +181,9 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
                 yield claim, note
 
 
+_WHOLE_STREAM = "of the whole stream, its fresh beginning included"
+
+
 def _check(claim: Claim, result: RunResult, note: str | None = None) -> Finding:
     """What became of a claim; ``note`` is what is known before."""
     size_bytes = parse_size_bytes(claim.block_size)
@@ -198,6 +201,7 @@ def _check(claim: Claim, result: RunResult, note: str | None = None) -> Finding:
         margin = _margin_percent(limit - value if sign == "<=" else value - limit, limit)
         section, cell = found
         notes.append("steady state was not reached" if section.steady is False else None)
+        notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
         notes.append("limited by the host's CPUs" if cell.host_limited else None)
     return Finding(
         claim=f"{claim.section}: {named}" if claim.section else named,
