@@ -322,7 +322,7 @@ def test_other_purges_and_fills_are_named() -> None:
 
     assert warnings(first, first) == ()
     assert warnings(first, second) == (
-        "purge differs (a: nvme-format, b: not known) in Throughput 1024k, Throughput 128k",
+        "purge differs (a: nvme-format, b: none) in Throughput 1024k, Throughput 128k",
     )
     assert warnings(first, third) == (
         "preconditioning differs (a: 2.0 x the active range, b: 1.0 x the active range) in "

@@ -217,15 +217,17 @@ def _sections(result: RunResult) -> dict[tuple[str, str], SectionResult]:
     }
 
 
-def _purge(_result: RunResult, section: SectionResult) -> str | None:
-    return None if section.purge is None else section.purge.method
+def _purge(result: RunResult, section: SectionResult) -> str | None:
+    if section.purge is None:
+        return None if result.info.imported else "none"
+    return section.purge.method
 
 
 def _preconditioning(result: RunResult, section: SectionResult) -> str | None:
     """In multiples of the active range, as specifications have it."""
     length_bytes = result.info.active_range_length_bytes
     if section.filled_bytes is None:
-        return None
+        return None if result.info.imported else "none"
     if not length_bytes:
         return f"{section.filled_bytes} bytes"
     return f"{section.filled_bytes / length_bytes:.1f} x the active range"
