@@ -5,6 +5,7 @@ PTS has it (PTS User Guide, section 2, note on units).
 """
 
 import re
+from decimal import Decimal
 
 from tkperf.errors import UsageError
 
@@ -32,6 +33,9 @@ _FACTORS = {
 }
 
 
+_TOO_LARGE = 1 << 63
+
+
 def parse_size_bytes(text: str) -> int:
     """Bytes meant by a size such as ``512MiB``, ``1g``, ``960GB`` or ``4096``.
 
@@ -45,9 +49,11 @@ def parse_size_bytes(text: str) -> int:
         raise UsageError(
             f"'{text}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes"
         )
-    size_bytes = int(float(match[1]) * _FACTORS[match[2].lower()])
+    size_bytes = int(Decimal(match[1]) * _FACTORS[match[2].lower()])
     if size_bytes <= 0:
         raise UsageError(f"'{text}' is not a size: it must be more than 0 bytes")
+    if size_bytes >= _TOO_LARGE:
+        raise UsageError(f"'{text[:40]}' is not a size: no drive is as large")
     return size_bytes
 
 

@@ -38,7 +38,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     test: TESTS
     metric: str
     read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
-    block_size: str
+    block_size: str | int
     at_least: float | None = None
     at_most: float | None = None
     section: str | None = None
@@ -115,7 +115,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
             if limit is not None and not (math.isfinite(limit) and limit >= 0):
                 raise UsageError(f"{where}, key {key}: {limit} is not a finite number from 0 on")
         try:
-            parse_size_bytes(claim.block_size)
+            parse_size_bytes(str(claim.block_size))
         except UsageError as error:
             raise UsageError(f"{where}, key block_size: {error}") from None
     return claims
@@ -186,7 +186,7 @@ _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 def _check(claim: Claim, result: RunResult, note: str | None = None) -> Finding:
     """What became of a claim; ``note`` is what is known before."""
-    size_bytes = parse_size_bytes(claim.block_size)
+    size_bytes = parse_size_bytes(str(claim.block_size))
     named = f"{claim.test} {format_mix(claim.read_percent)} {format_block_size(size_bytes)} "
     named += claim.metric
     sign, limit = ("<=", claim.at_most) if claim.at_least is None else (">=", claim.at_least)

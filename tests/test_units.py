@@ -1,0 +1,38 @@
+"""Sizes as text: exact, and never a traceback."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tkperf.errors import UsageError
+from tkperf.units import parse_size_bytes
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [
+        ("4096", 4096),
+        ("4k", 4096),
+        ("0.5KiB", 512),
+        ("960GB", 960_000_000_000),
+        ("9007199254740993", 9007199254740993),
+    ],
+)
+def test_sizes_are_exact(text: str, size_bytes: int) -> None:
+    assert parse_size_bytes(text) == size_bytes
+
+
+@given(st.one_of(st.text(), st.from_regex(r"\d+(\.\d+)?[kmgtKMGTiB]*", fullmatch=True)))
+def test_any_text_is_a_size_or_a_clear_error(text: str) -> None:
+    """However long: what no drive could hold is refused."""
+    with suppress(UsageError):
+        assert 0 < parse_size_bytes(text) < 1 << 63
+
+
+def test_absurd_sizes_are_refused() -> None:
+    with pytest.raises(UsageError, match="no drive is as large"):
+        parse_size_bytes("9" * 400)
