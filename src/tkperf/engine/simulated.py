@@ -18,6 +18,8 @@ from tkperf.phases import Continuous, Fill
 from tkperf.workload import Access, Step, Workload
 
 SAMPLE_S = 1.0
+# Of the logarithm of latencies; their mean is then what Little's law wants.
+_SIGMA = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +173,12 @@ class SimulatedEngine:
             return NO_IO
         mean_ns = workload.total_outstanding_ios / (self._iops(workload) * factor) * 1e9
         drawn = min(ios, 400)
-        values = np.sort(self._random.lognormal(0, 0.35, drawn) * mean_ns).astype(np.int64) + 1
+        values = (
+            np.sort(self._random.lognormal(-(_SIGMA**2) / 2, _SIGMA, drawn) * mean_ns).astype(
+                np.int64
+            )
+            + 1
+        )
         dense = np.zeros(BUCKETS, dtype=np.int64)
         weights = np.full(drawn, ios // drawn)
         weights[: ios % drawn] += 1
