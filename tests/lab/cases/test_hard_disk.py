@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.lab.cases.conftest import Drive, tkperf
 
 
-@pytest.mark.core
 def test_hdd(sata: Drive, tmp_path: Path) -> None:
     """Areas from the start to the end, in order, both tests; nothing is purged."""
     ended = tkperf("hdd", "case", sata.path, "--profile", Path(__file__).parent / "lab.toml",

@@ -109,7 +109,6 @@ def test_security_erase_is_not_offered_without_the_claim(sata: Drive, tmp_path: 
     assert "claims no security feature set" in ended.stderr
 
 
-@pytest.mark.core
 def test_usb_without_discard_needs_a_word(usb: Drive, tmp_path: Path) -> None:
     """A USB stick has no way to be purged; the message says what to do, and --no-purge does it."""
     ended = tkperf("ssd", "case", usb.path, "--output", tmp_path, "--yes-destroy", usb.serial)
