@@ -66,9 +66,15 @@ def _charts(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _for_print(spec: Spec) -> Spec:
-    height = spec["height"]
+    height, config = spec["height"], spec["config"]
     assert isinstance(height, int)
-    return spec | {"width": CHART_WIDTH, "height": round(height * CHART_SCALE)}
+    assert isinstance(config, dict)
+    return spec | {
+        "width": CHART_WIDTH,
+        "height": round(height * CHART_SCALE),
+        # Texts of every mark for screen readers: they take time and would not reach the PDF.
+        "config": config | {"aria": False},
+    }
 
 
 def _clean(value: object) -> object:
@@ -84,4 +90,6 @@ def _clean(value: object) -> object:
 
 def _visible(text: str) -> str:
     """Without control and direction characters."""
+    if text.replace("\n", "").isprintable():
+        return text
     return "".join(each for each in text if each.isprintable() or each == "\n")
