@@ -250,7 +250,7 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
     view = view_of(path)
     facts = dict(pair for _, block in view.disclosure for pair in block)
     assert facts["Profile"] == "fio: fio results"
-    for fact in ("Purge method", "Data pattern", "Preconditioning (WIPC)", "Latency test"):
+    for fact in ("Purge method", "Data pattern", "Preconditioning (WIPC)"):
         assert facts[fact] == "not known"
     assert view.tests[0].procedure == ""
     (cell,) = tkperf.load(path).tests[0].sections[0].cells

@@ -329,12 +329,10 @@ def test_what_the_file_says_is_known(tmp_path: Path) -> None:
     }
     facts = facts_of(view_of(tmp_path / "testtp.tkperf"))
     assert facts["Threads / queue depth"] == "TC 2 / QD 16"
-    assert facts["Latency test"] == "not known"
     (tmp_path / "lat").mkdir()
     imported(tmp_path / "lat", GOLDEN / "tkperf-2.2-lat.xml")
     facts = facts_of(view_of(tmp_path / "lat/testlat.tkperf"))
-    assert facts["Threads / queue depth"] == "not known"
-    assert facts["Latency test"] == "TC 1 / QD 1"
+    assert facts["Threads / queue depth"] == "TC 1 / QD 1"
 
 
 def test_what_the_file_lacks_is_a_warning() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -302,3 +303,21 @@ def long_stream(folder: Path) -> str:
     path = folder / "long.toml"
     path.write_text(head + "[write_saturation]" + rest)
     return str(path)
+
+
+def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_path: Path) -> None:
+    """Whoever gets page 7 alone is told; the widest table has its last column."""
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext (poppler-utils)")
+    visit.open()
+    path = tmp_path / "printed.pdf"
+    visit.page.pdf(path=path, format="A4")
+    done = subprocess.run(
+        ["pdftotext", "-layout", path, "-"], capture_output=True, check=True, text=True
+    )
+    pages = done.stdout.split("\f")[:-1]
+    assert len(pages) > 10
+    for page in pages:
+        assert page.split()[0] == "SIMULATED"
+    heads = [line.split() for line in done.stdout.splitlines() if "p99.999" in line]
+    assert any(words[-1] == "max" for words in heads)

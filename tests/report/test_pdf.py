@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+import sys
+import unicodedata
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf import process
+from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import RunResult
+from tkperf.cli.main import cli
 from tkperf.report import drawing
 from tkperf.report.drawing import Drawer
 from tkperf.report.parts import ChartView, ReportView
-from tkperf.report.pdf import render_run_pdf
+from tkperf.report.pdf import print_run
 from tkperf.report.view import build_view
 
 HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
@@ -31,7 +38,8 @@ DEVICE = {
 @pytest.fixture(scope="module")
 def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("run")
-    simulate(folder, run_info(device=DEVICE, notices=("SIMULATED: a model",)))
+    profile = {"demand": {"jobs": 2, "io_depth": 16}, "latency": {"jobs": 1, "io_depth": 1}}
+    simulate(folder, run_info(device=DEVICE, profile=profile, notices=("SIMULATED: a model",)))
     return folder / "run.tkperf"
 
 
@@ -47,7 +55,7 @@ def printed(run_file: Path) -> bytes:
 
 def render_pdf(run_file: Path) -> bytes:
     with Drawer() as drawer:
-        return render_run_pdf(view_of(run_file), tkperf.load(run_file), drawer)
+        return print_run(view_of(run_file), tkperf.load(run_file), drawer).render()
 
 
 def charts_of(view: ReportView) -> list[ChartView]:
@@ -73,9 +81,56 @@ def text_of(printed: bytes, folder: Path) -> list[str]:
     return done.stdout.split("\f")[:-1]
 
 
-def test_the_same_run_gives_the_same_bytes(run_file: Path, printed: bytes) -> None:
-    """No clock, no chance, no machine in it."""
-    assert render_pdf(run_file) == printed
+@pytest.mark.parametrize("fonts", ["the system's", "none"])
+def test_the_same_run_gives_the_same_bytes(
+    run_file: Path, printed: bytes, tmp_path: Path, fonts: str
+) -> None:
+    """No clock, no chance, no machine in it; nor the fonts installed, for scripts typst has."""
+    variables = dict(os.environ)
+    if fonts == "none":
+        variables["FONTCONFIG_FILE"] = str(
+            resources.files("tkperf.report") / "templates/no-system-fonts.conf"
+        )
+    path = tmp_path / "report.pdf"
+    subprocess.run(
+        [Path(sys.executable).parent / "tkperf", "report", run_file, "--pdf", path],
+        check=True,
+        env=variables,
+    )
+    assert path.read_bytes() == printed
+
+
+def test_a_page_says_how_its_own_test_loaded_the_device(pages: list[str]) -> None:
+    """The latency test has one I/O outstanding, the others the profile's demand."""
+    demands: dict[str, list[str]] = {}
+    for page in pages[2:]:
+        lines = page.splitlines()
+        (line,) = (line for line in lines if "Threads / queue depth" in line)
+        demands.setdefault(line.split("Threads / queue depth")[1].strip(), []).append(lines[0])
+    assert set(demands) == {"TC 2 / QD 16", "TC 1 / QD 1"}
+    for head in demands["TC 1 / QD 1"]:
+        assert "Latency" in head or "Response time histogram" in head
+    assert not any("Latency" in head for head in demands["TC 2 / QD 16"])
+    assert "differs by test" in pages[0]
+
+
+def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) -> None:
+    """Its duration and what it wrote are not those of each section, so nobody adds them up."""
+    facts = [line for page in pages for line in page.splitlines() if "Status: complete" in line]
+    assert len(facts) == len(result.tests)
+    assert any(line.strip().startswith("Whole test: ") for line in facts)
+
+
+def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) -> None:
+    """However much there is to say, each page has its title and number, the first every word."""
+    notices = tuple(f"NOTICE {number}: " + "many words " * 40 + "end" for number in range(4))
+    told = replace(result, info=replace(result.info, notices=notices))
+    with Drawer() as drawer:
+        found = text_of(print_run(build_view(told), told, drawer).render(), tmp_path)
+    for number, page in enumerate(found, start=1):
+        assert f"page {number} of {len(found)}" in page
+        assert page.count("NOTICE") >= 4
+    assert found[0].count("many words") > 4 * 40
 
 
 def test_what_a_process_fails_to_draw_is_drawn_all_the_same(
@@ -98,7 +153,7 @@ def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -
     """A run that was cut off says of each test that was begun how far it came."""
     cut = replace(result, tests=(replace(result.tests[1], sections=()),))
     with Drawer() as drawer:
-        found = text_of(render_run_pdf(build_view(cut), cut, drawer), tmp_path)
+        found = text_of(print_run(build_view(cut), cut, drawer).render(), tmp_path)
     assert "No step was finished." in found[-1]
     assert "Latency" in found[-1]
 
@@ -165,7 +220,15 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
         name="hostile", device={"model": HOSTILE, "serial": HOSTILE}, device_description=HOSTILE
     )
     simulate(tmp_path, info)
-    assert render_pdf(tmp_path / "run.tkperf").startswith(b"%PDF")
+    found = text_of(render_pdf(tmp_path / "run.tkperf"), tmp_path)
+    text = "".join(found)
+    for piece in ('#eval("1")', "$x$", "*b*", "RTL[31m"):
+        assert piece in text
+    controls = {each for each in text if unicodedata.category(each) in ("Cc", "Cf")}
+    assert controls <= {"\n", "\u200b", "\u2060"}  # where words may break, and where not
+    assert max(len(line) for line in text.splitlines()) < 400
+    for number, page in enumerate(found, start=1):
+        assert f"page {number} of {len(found)}" in page
 
 
 def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
@@ -179,3 +242,16 @@ def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
     assert fonts
     for font in fonts:
         assert font.split()[-5] == "yes", font
+
+
+def test_what_another_tool_did_not_keep_has_no_chart(result: RunResult, tmp_path: Path) -> None:
+    """TKperf's XML has no percentiles: an empty chart would have no size, and end the report."""
+    file = tmp_path / "theirs.xml"
+    file.write_text(render_tkperf_xml(result).text, encoding="utf-8")
+    ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output
+    path = Path(ran.stdout.strip())
+    found = "".join(text_of(render_pdf(path), tmp_path))
+    assert "IOPS over time" in found
+    assert "Latency over time" in found
+    assert "Latency percentiles over time" not in found

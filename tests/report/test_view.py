@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
-from tkperf.procedures import HDD_TESTS
+from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.profiles import load_profile
+from tkperf.report.charts.parts import log_axis
 from tkperf.report.parts import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.report.view import build_view
+from tkperf.report.wording import shorten
 from tkperf.steady_state import judge
 from tkperf.units import KIB, format_block_size_kib, format_mix
 from tkperf.workload import Cell
@@ -386,3 +388,52 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
     assert shown.state == view.cards[0].state == "not judged"
     assert shown.summary.endswith("1 of the 5 rounds a window needs")
     assert not any(chart.key.endswith("window") for chart in shown.charts)
+
+
+def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
+    """Not what the profile would have done in other tests."""
+    profile = load_profile("quick").as_plain_data()
+    profile["latency"] |= {"jobs": 3, "io_depth": 7}  # type: ignore[operator]
+    info = run_info(profile=profile)
+    simulate(tmp_path, info, suite={"writesat": SSD_TESTS["writesat"]})
+    facts = dict(pair for _, block in view_of(tmp_path / "run.tkperf").disclosure for pair in block)
+    assert facts["Preconditioning (WIPC)"] == "none"
+    assert facts["Threads / queue depth"] == "TC 2 / QD 16"
+    (tmp_path / "both").mkdir()
+    simulate(tmp_path / "both", info, suite={name: SSD_TESTS[name] for name in ("lat", "writesat")})
+    view = view_of(tmp_path / "both/run.tkperf")
+    facts = dict(pair for _, block in view.disclosure for pair in block)
+    filled = "2 x the active range, SEQ 128 KiB writes"
+    assert facts["Preconditioning (WIPC)"] == f"{filled} (Latency); none (Write Saturation)"
+    assert facts["Threads / queue depth"] == (
+        "TC 3 / QD 7 (Latency); TC 2 / QD 16 (Write Saturation)"
+    )
+    assert [dict(test.header)["Preconditioning"] for test in view.tests] == [filled, "none"]
+
+
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        ((210.0, 290.0), [200.0, 300.0]),
+        ((120.0, 480.0), [100.0, 200.0, 300.0, 400.0, 500.0]),
+        ((120.0, 4800.0), [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]),
+    ],
+)
+def test_a_logarithmic_axis_has_lines_within_a_decade(
+    values: tuple[float, ...], steps: list[float]
+) -> None:
+    axis: Any = log_axis(values)
+    assert axis["axis"]["values"] == pytest.approx(steps)
+    assert axis["scale"]["domain"] == pytest.approx([steps[0], steps[-1]])
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("as it is", "as it is"),
+        ("IMPORTED from 10 files", "IMPORTED from …"),
+        ("W" * 99, "W" * 15 + "…"),
+    ],
+)
+def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
+    assert shorten(text, 16) == short

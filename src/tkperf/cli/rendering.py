@@ -15,6 +15,7 @@ from tkperf.errors import UsageError
 if TYPE_CHECKING:
     from tkperf.report.drawing import Drawer
     from tkperf.report.parts import ReportView
+    from tkperf.report.pdf import Print
 
 
 @contextmanager
@@ -50,17 +51,17 @@ def render_html(view: ReportView) -> str:
     return render_view(view)
 
 
-def render_run_pdf(view: ReportView, result: RunResult, drawer: Drawer) -> bytes:
+def print_run(view: ReportView, result: RunResult, drawer: Drawer) -> Print:
     with _packages():
-        from tkperf.report.pdf import render_run_pdf  # noqa: PLC0415
-    return render_run_pdf(view, result, drawer)
+        from tkperf.report.pdf import print_run  # noqa: PLC0415
+    return print_run(view, result, drawer)
 
 
 def render_comparison_pdf(view: ReportView, comparison: Comparison, drawer: Drawer) -> bytes:
     with _packages():
-        from tkperf.report.pdf import render_view_pdf  # noqa: PLC0415
+        from tkperf.report.pdf import Print  # noqa: PLC0415
     runs = (("Runs", ", ".join(comparison.names)),)
-    return render_view_pdf(view, drawer, header=runs, footer="tkperf compare")
+    return Print(view, drawer, header=runs, footer="tkperf compare").render()
 
 
 def render_tkperf_plots(view: ReportView) -> dict[str, bytes]:

@@ -17,7 +17,7 @@ from tkperf.analysis.results import analyse
 from tkperf.cli.check import read_and_check
 from tkperf.cli.output import write_output
 from tkperf.cli.parquet import render_parquet
-from tkperf.cli.rendering import build_run_view, render_html, render_run_pdf, start_drawer
+from tkperf.cli.rendering import build_run_view, print_run, render_html, start_drawer
 from tkperf.runfile.reader import RunFile
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -114,7 +114,8 @@ def report(
         if html is not None or pdf_file is not None:
             seconds = {test.name: opened.seconds(test) for test in record.tests}
             view = build_run_view(result, checked, build_details(result, record, seconds))
-            if pdf_file is not None and drawer is not None:
-                write(pdf_file, render_run_pdf(view, result, drawer))
+            printed = None if drawer is None else print_run(view, result, drawer)
             if html is not None:
                 write(html, render_html(view))
+            if pdf_file is not None and printed is not None:
+                write(pdf_file, printed.render())

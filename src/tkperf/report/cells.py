@@ -79,7 +79,27 @@ def build_cell(subject: Subject, detail: CellDetail) -> CellView:
         window=tuple(window_rows(detail)),
         parts=tuple(part_rows(detail)),
         rounds=None if stream else _rounds(detail, section.rounds, areas=section.areas),
+        words=_words(subject, detail),
         job=detail.job_file,
+    )
+
+
+def _words(subject: Subject, detail: CellDetail) -> str:
+    section = subject.section
+    if section.slices:
+        where, what = "Every second of this stream", "all its slices"
+    elif section.areas:
+        where, what = "Every second of this cell, areas end to end", "all areas measured"
+    else:
+        where = "Every second of this cell, rounds end to end"
+        what = "the window's rounds" if section.window else "all its rounds"
+    shaded = ""
+    if any(part.judged for part in detail.parts):
+        shaded = " Shaded green: the window that was judged for steady state."
+    return (
+        f"{where}; where a point stands for several seconds the shade reaches from the lowest to the "
+        f"highest, and zooming in (wheel or pinch) shows each.{shaded} The histogram and percentiles "
+        f"are of the I/Os of {what}."
     )
 
 

@@ -63,7 +63,7 @@ def _runs(comparison: Comparison) -> tuple[tuple[str, str], ...]:
                     format_known_capacity(result.info.device.get("capacity_bytes")),
                     result.info.profile_name,
                     f"write cache {format_fact(result.info.device.get('write_cache_in_run'))}",
-                    format_fact(result.info.fio_version),
+                    f"fio {format_fact(result.info.fio_version).removeprefix('fio-')}",
                 )
             ),
         )

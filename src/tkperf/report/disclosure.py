@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from tkperf.analysis.results import RunResult
+import shlex
+from collections.abc import Callable
+
+from tkperf.analysis.results import RunResult, TestResult
 from tkperf.record import RunInfo
 from tkperf.report.parts import Facts
 from tkperf.report.wording import (
     NOT_KNOWN,
+    NOT_MEASURED,
     format_fact,
     format_known_capacity,
     format_moment,
 )
+
+DEMAND = "Threads / queue depth"
+PRECONDITIONING = "Preconditioning"
+
+Describe = Callable[[RunInfo, TestResult], str | None]
 
 
 def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
@@ -25,10 +34,6 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
         for section in test.sections
         if section.purge is not None
     }
-    demand = _table(profile, "demand")
-    wipc = _table(profile, "preconditioning")
-    sector = f"{format_fact(device.get('logical_block_bytes'))} / "
-    sector += f"{format_fact(device.get('physical_block_bytes'))} bytes"
     return (
         (
             "Test run",
@@ -49,7 +54,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("World-wide name", format_fact(device.get("wwn"))),
                 ("Firmware", format_fact(device.get("firmware"))),
                 ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
-                ("Sector, logical / physical", sector),
+                ("Sector, logical / physical", _sector(device)),
                 ("Interface", format_fact(device.get("interface"))),
                 ("Link", _link(device)),
                 ("Host adapter", format_fact(device.get("host_adapter"))),
@@ -75,12 +80,10 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ),
                 (
                     "Active range",
-                    f"{format_known_capacity(info.active_range_length_bytes)} from byte "
-                    f"{format_fact(info.active_range_offset_bytes)}",
+                    _active_range(info),
                 ),
-                ("Preconditioning (WIPC)", _preconditioning(info, wipc)),
-                ("Threads / queue depth", _demand(demand)),
-                *_latency_demand(info, profile),
+                ("Preconditioning (WIPC)", _by_test(result, _preconditioning)),
+                (DEMAND, _by_test(result, describe_demand)),
             ),
         ),
         (
@@ -90,7 +93,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Motherboard", format_fact(host.get("motherboard"))),
                 (
                     "CPU",
-                    f"{format_fact(host.get('cpu_model'))}, {format_fact(host.get('cpu_threads'))} threads",
+                    _cpu(host),
                 ),
                 ("Memory", format_known_capacity(host.get("memory_bytes"))),
                 ("Operating system", format_fact(host.get("operating_system"))),
@@ -104,9 +107,11 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
 
 
 def build_page_header(result: RunResult) -> Facts:
-    """What the PTS wants on every page, in the order of its sample reports (PTS.md, section 4)."""
+    """What the PTS wants on every page, in the order of its sample reports (PTS.md, section 4).
+
+    ``build_test_header`` has what differs from test to test.
+    """
     info, device, host = result.info, result.info.device, result.info.host
-    demand = _table(info.profile, "demand")
     purges = sorted(
         {
             section.purge.method
@@ -121,7 +126,7 @@ def build_page_header(result: RunResult) -> Facts:
         ("Specification", format_fact(info.profile.get("title"))),
         ("Test software", f"tkperf {info.tkperf_version}"),
         ("Serial number", format_fact(device.get("serial"))),
-        ("Threads / queue depth", _demand(demand)),
+        (DEMAND, _in_header(result, describe_demand)),
         ("Load generator", _load_generator(info)),
         ("Firmware", format_fact(device.get("firmware"))),
         ("Active range", format_known_capacity(info.active_range_length_bytes)),
@@ -134,6 +139,15 @@ def build_page_header(result: RunResult) -> Facts:
         ("Operating system", format_fact(host.get("operating_system"))),
         ("Host adapter", format_fact(device.get("host_adapter"))),
         ("Write cache", _write_cache(device)),
+        (PRECONDITIONING, _in_header(result, _preconditioning)),
+    )
+
+
+def build_test_header(result: RunResult, test: TestResult) -> Facts:
+    """What a test's pages say in the place of the same facts of the page header."""
+    return (
+        (DEMAND, describe_demand(result.info, test)),
+        (PRECONDITIONING, _preconditioning(result.info, test) or NOT_MEASURED),
     )
 
 
@@ -143,32 +157,68 @@ def _no_purge(info: RunInfo) -> str:
     return "none: hard disks are not purged" if info.suite == "hdd" else "not purged"
 
 
-def _demand(table: dict[str, object]) -> str:
+def describe_demand(info: RunInfo, test: TestResult) -> str:
+    """Threads and queue depth of a test, as far as the run says."""
+    return _demand(info, "latency" if test.name == "lat" else "demand")
+
+
+def _demand(info: RunInfo, name: str) -> str:
+    table = _table(info.profile, name)
     return f"TC {table.get('jobs')} / QD {table.get('io_depth')}" if table else NOT_KNOWN
 
 
-def _preconditioning(info: RunInfo, wipc: dict[str, object]) -> str:
+def _preconditioning(info: RunInfo, test: TestResult) -> str | None:
+    """What was written before a test's rounds; None if it did not get so far."""
     if info.imported:
         return NOT_KNOWN
-    amount = (
-        f"{format_fact(wipc.get('passes'))} x {{}}, SEQ "
-        f"{_plain_number(wipc.get('block_size_kib'))} KiB writes"
-    )
-    match info.suite:
-        case "hdd":
-            return "none"
-        case "raid":
-            return amount.format("each member, all at once, before the set is made")
-        case _:
-            return amount.format("the active range")
+    filled_bytes = [each.filled_bytes for each in test.sections if each.filled_bytes]
+    if not filled_bytes:
+        return "none" if any(each.rounds or each.slices for each in test.sections) else None
+    table = _table(info.profile, "preconditioning")
+    pattern = f"SEQ {_plain_number(table.get('block_size_kib'))} KiB writes"
+    if info.suite == "raid":
+        passes = format_fact(table.get("passes"))
+        return f"{passes} x each member, all at once, before the set is made, {pattern}"
+    if not info.active_range_length_bytes:
+        return f"{format_known_capacity(filled_bytes[0])}, {pattern}"
+    return f"{filled_bytes[0] / info.active_range_length_bytes:.3g} x the active range, {pattern}"
 
 
-def _latency_demand(info: RunInfo, profile: dict[str, object]) -> Facts:
-    if info.suite == "hdd":
-        return ()
-    if info.imported:
-        return (("Latency test", _demand(_table(profile, "latency"))),)
-    return (("Latency test", "TC 1 / QD 1" if _latency_is_single(profile) else "see profile"),)
+def _by_test(result: RunResult, describe: Describe) -> str:
+    """What may differ from test to test, with the tests that it is so for if it does."""
+    said: dict[str, list[str]] = {}
+    for test in result.tests:
+        text = describe(result.info, test)
+        if text is not None:
+            said.setdefault(text, []).append(test.title)
+    if len(said) < 2:
+        return "".join(said) or NOT_MEASURED
+    return "; ".join(f"{text} ({', '.join(titles)})" for text, titles in said.items())
+
+
+def _in_header(result: RunResult, describe: Describe) -> str:
+    """The same where there is little room."""
+    texts = {describe(result.info, test) for test in result.tests} - {None}
+    return "differs by test" if len(texts) > 1 else _by_test(result, describe)
+
+
+def _active_range(info: RunInfo) -> str:
+    if info.active_range_length_bytes is None:
+        return NOT_KNOWN
+    length = format_known_capacity(info.active_range_length_bytes)
+    return f"{length} from byte {format_fact(info.active_range_offset_bytes)}"
+
+
+def _cpu(host: dict[str, object]) -> str:
+    model, threads = host.get("cpu_model"), host.get("cpu_threads")
+    return f"{format_fact(model)}, {threads} threads" if threads else format_fact(model)
+
+
+def _sector(device: dict[str, object]) -> str:
+    sizes = [device.get("logical_block_bytes"), device.get("physical_block_bytes")]
+    if sizes == [None, None]:
+        return NOT_KNOWN
+    return " / ".join(format_fact(size) for size in sizes) + " bytes"
 
 
 def _load_generator(info: RunInfo) -> str:
@@ -220,7 +270,7 @@ def _long_texts(result: RunResult) -> tuple[tuple[str, Facts], ...]:
     """Facts that need a block of their own; left out where there are none."""
     info = result.info
     texts = (
-        ("Command line", " ".join(info.command_line)),
+        ("Command line", shlex.join(info.command_line)),
         ("Kernel command line", info.host.get("kernel_command_line")),
         ("Device description", info.device_description),
         ("Feature matrix", info.feature_matrix),
@@ -231,11 +281,6 @@ def _long_texts(result: RunResult) -> tuple[tuple[str, Facts], ...]:
 def _table(profile: dict[str, object], name: str) -> dict[str, object]:
     table = profile.get(name)
     return table if isinstance(table, dict) else {}
-
-
-def _latency_is_single(profile: dict[str, object]) -> bool:
-    table = _table(profile, "latency")
-    return (table.get("jobs"), table.get("io_depth")) == (1, 1)
 
 
 def _plain_number(value: object) -> str:

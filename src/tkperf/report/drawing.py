@@ -25,6 +25,7 @@ from tkperf.process import Process, start_module
 Spec = dict[str, object]
 
 PROCESSES = 2
+_SHARES = [slice(number, None, PROCESSES) for number in range(PROCESSES)]
 
 _SMALLEST_CHART: Spec = {"data": {"values": [{}]}, "mark": "point"}
 
@@ -34,6 +35,7 @@ class Drawer:
 
     def __init__(self) -> None:
         self._helpers: list[Process | None] = [_start_helper() for _ in range(PROCESSES)]
+        self._specs: Sequence[Spec] = ()
 
     def __enter__(self) -> Self:
         return self
@@ -52,17 +54,20 @@ class Drawer:
                     if stream is not None and not stream.closed:
                         stream.close()
 
-    def draw(self, specs: Sequence[Spec]) -> list[str]:
-        """The SVG of each chart, in the same order. To be called once.
+    def start(self, specs: Sequence[Spec]) -> None:
+        """Begin with the charts. To be called once."""
+        self._specs = specs
+        for helper, share in zip(self._helpers, _SHARES, strict=True):
+            _hand_over(helper, specs[share])
+
+    def finish(self) -> list[str]:
+        """The SVG of each chart, in the order of ``start``.
 
         What a process failed to draw is drawn here.
         """
-        drawn = [""] * len(specs)
-        shares = [slice(number, None, PROCESSES) for number in range(PROCESSES)]
-        for helper, share in zip(self._helpers, shares, strict=True):
-            _hand_over(helper, specs[share])
-        for helper, share in zip(self._helpers, shares, strict=True):
-            drawn[share] = _read(helper) or [_draw(spec) for spec in specs[share]]
+        drawn = [""] * len(self._specs)
+        for helper, share in zip(self._helpers, _SHARES, strict=True):
+            drawn[share] = _read(helper) or [_draw(spec) for spec in self._specs[share]]
         return drawn
 
 

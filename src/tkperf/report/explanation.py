@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tkperf.analysis.results import RunResult
+from collections.abc import Iterator
+
+from tkperf.analysis.results import CellResult, RunResult, SectionResult
 
 UNITS = (
     "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
@@ -30,8 +32,25 @@ def explain(result: RunResult) -> tuple[str, ...]:
         )
     if any(section.slices for section in sections):
         words.append(
-            "A stream is one unbroken load, recorded in slices. Figures of its whole count each I/O "
-            "once; those of a window, where steady state was reached, are means over its slices."
+            (
+                "A stream's slices were fio runs of their own, one after the other. "
+                if result.info.imported
+                else "A stream is one unbroken load, recorded in slices. "
+            )
+            + "Figures of its whole count each I/O once; those of a window, where steady state was "
+            "reached, are means over its slices."
         )
-    words.append("Percentiles come from merged histograms and are exact to within 1/64.")
+    if any(
+        value
+        for section in sections
+        for cell in _cells(section)
+        for value in cell.percentiles_us.values()
+    ):
+        words.append("Percentiles come from merged histograms and are exact to within 1/64.")
     return (*words, UNITS)
+
+
+def _cells(section: SectionResult) -> Iterator[CellResult]:
+    yield from section.cells
+    yield from (each.values for each in section.slices)
+    yield from (cell for each in section.rounds for cell in each.cells)

@@ -16,6 +16,7 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tkperf.analysis.export_json import finite
+from tkperf.report.marking import find_keywords
 from tkperf.report.parts import ReportView
 
 # A cached file that lacks it was cut short.
@@ -35,14 +36,24 @@ def render_view(view: ReportView) -> str:
     environment.filters["cells_json"] = lambda cells: _script_json(
         {cell.key: msgspec.to_builtins(cell) for cell in cells}
     )
+    environment.filters["css_text"] = _css_text
     template = environment.get_template("report.html.j2")
-    return template.render(report=view, script=_chart_script())
+    return template.render(report=view, keywords=find_keywords(view), script=_chart_script())
 
 
 def _script_json(value: object) -> str:
     """JSON that cannot end the script element it stands in."""
     return (
         json.dumps(finite(value), allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
+    )
+
+
+def _css_text(text: str) -> str:
+    """A text as a CSS string: every character that could end it, or the style element, escaped."""
+    return (
+        '"'
+        + "".join(each if each.isalnum() or each == " " else f"\\{ord(each):x} " for each in text)
+        + '"'
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tkperf.report.charts.parts import PALETTE, Spec
 from tkperf.report.parts import ChartView, ReportView
+from tkperf.report.wording import shorten
 
 _WARM = PALETTE[1]  # seen on light and on dark pages
 _MOST_CHARACTERS = 40
@@ -13,7 +14,7 @@ _MOST_CHARACTERS = 40
 
 def mark_charts(view: ReportView) -> ReportView:
     """The view with the keywords of its banners below the title of each chart."""
-    keywords = " · ".join(banner.split(":")[0][:_MOST_CHARACTERS] for banner in view.banners)
+    keywords = find_keywords(view)
     if not keywords:
         return view
 
@@ -42,3 +43,8 @@ def mark_charts(view: ReportView) -> ReportView:
         cell_charts=view.cell_charts
         and {name: mark(spec) for name, spec in view.cell_charts.items()},
     )
+
+
+def find_keywords(view: ReportView) -> str:
+    """What the banners say, in a few words; empty without banners."""
+    return " · ".join(shorten(banner.split(":")[0], _MOST_CHARACTERS) for banner in view.banners)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.report.parts import CardView, Facts
 from tkperf.report.section_parts import Value, iops, latency_mean, percentile, throughput
-from tkperf.report.wording import describe_end, describe_state, format_number
+from tkperf.report.wording import describe_end, describe_state, format_number, format_quantity
 from tkperf.units import KIB, format_block_size, format_capacity, format_mix
 from tkperf.workload import Cell
 
@@ -31,10 +31,9 @@ def _figures(test: TestResult, section: SectionResult) -> Facts:
     if section.slices:
         return _stream(section)
     if section.areas:
-        value, unit = (throughput, "MB/s") if test.name == "tp" else (iops, "IOPS")
-        return tuple(
-            (f"{cell.cell}", f"{format_number(value(cell), 1)} {unit}") for cell in section.cells
-        )
+        if test.name == "tp":
+            return _pick(section.cells, throughput, "MB/s mean", "SEQ")
+        return _pick(section.cells, iops, "IOPS mean", "RND")
     if test.name == "tp":
         return _pick(section.cells, throughput, "MB/s", "SEQ")
     four_kib = [
@@ -45,14 +44,14 @@ def _figures(test: TestResult, section: SectionResult) -> Facts:
             *_pick(four_kib, latency_mean, "us mean", "RND"),
             *_pick(four_kib[-1:], percentile("p99.9"), "us at 99.9 %", "RND"),
         )
-    return _pick(four_kib, iops, "IOPS", "")
+    return _pick(four_kib, iops, "IOPS", "RND")
 
 
 def _pick(cells: Sequence[CellResult], value: Value, unit: str, access: str) -> Facts:
     return tuple(
         (
-            f"{access} {format_block_size(cell.block_size_bytes)} {_direction(cell)}".strip(),
-            f"{format_number(value(cell), 1)} {unit}",
+            f"{access} {format_block_size(cell.block_size_bytes)} {_direction(cell)}",
+            format_quantity(value(cell), 1, unit),
         )
         for cell in cells
     )
@@ -72,8 +71,8 @@ def _stream(section: SectionResult) -> Facts:
     return (
         *((("IOPS, whole stream", format_number(section.cells[0].iops, 1)),) if whole else ()),
         (f"IOPS{where}", format_number(values.iops, 1)),
-        (f"Mean latency{where}", f"{format_number(values.latency_mean_us, 1)} us"),
-        (f"99.9 %{where}", f"{format_number(values.percentiles_us['p99.9'], 1)} us"),
-        (f"Maximum{where}", f"{format_number(values.latency_max_us, 1)} us"),
+        (f"Mean latency{where}", format_quantity(values.latency_mean_us, 1, "us")),
+        (f"99.9 %{where}", format_quantity(values.percentiles_us["p99.9"], 1, "us")),
+        (f"Maximum{where}", format_quantity(values.latency_max_us, 1, "us")),
         ("Written", format_capacity(last.total_written_bytes)),
     )

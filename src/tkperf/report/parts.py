@@ -40,7 +40,8 @@ class ChartView:
 class CellView:
     """What a click on a cell opens: its numbers, every second, its histogram, its fio job.
 
-    ``seconds`` and ``buckets`` are columns of numbers by name, each packed by ``pack``.
+    ``seconds`` and ``buckets`` are columns of numbers by name, each packed by ``pack``. ``words``
+    say what the plots show.
     """
 
     key: str
@@ -53,6 +54,7 @@ class CellView:
     window: tuple[dict[str, object], ...]
     parts: tuple[dict[str, object], ...]
     rounds: TableView | None
+    words: str
     job: str
 
 
@@ -69,7 +71,10 @@ class SectionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestView:
-    """A test: its procedure in words and as pseudo code, its sections, charts over all of them."""
+    """A test: its procedure in words and as pseudo code, its sections, charts over all of them.
+
+    ``header`` replaces facts of the page header on its pages.
+    """
 
     __test__ = False
 
@@ -79,6 +84,7 @@ class TestView:
     sections: tuple[SectionView, ...]
     procedure: str = ""
     charts: tuple[ChartView, ...] = ()
+    header: Facts = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import msgspec
 
 from tkperf.profiles import Profile, tracked_cell
 from tkperf.record import RunInfo
+from tkperf.units import format_duration
 
 
 def describe_procedure(info: RunInfo, test: str) -> str:
@@ -78,7 +79,7 @@ def _write_saturation(profile: Profile) -> tuple[str, ...]:
     table = profile.write_saturation
     ends = (
         f"Until {table.capacity_multiple:g} x the active range is written, "
-        f"{table.max_slices * table.slice_s / 3600:g} h have passed"
+        f"{format_duration(table.max_slices * table.slice_s)} have passed"
     )
     judged = (
         f", or steady state of every {table.round_every_slices}th slice:"

@@ -8,6 +8,7 @@ from math import isfinite
 from tkperf.analysis.results import TestResult
 from tkperf.report.charts import rounds
 from tkperf.report.charts.hard_disk import box_plot, over_areas
+from tkperf.report.charts.parts import has_values
 from tkperf.report.parts import ChartView, SectionView, TableView
 from tkperf.report.section_parts import (
     Parts,
@@ -58,7 +59,7 @@ def build_section(subject: Subject, capacity_bytes: float | None) -> SectionView
         summary=describe_end(section),
         determination=_determination(section.verdict) if section.verdict else None,
         tables=tables,
-        charts=figures,
+        charts=tuple(chart for chart in figures if has_values(chart.spec)),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.report.cells import build_cell, build_cell_charts
-from tkperf.report.disclosure import build_disclosure
+from tkperf.report.disclosure import build_disclosure, build_test_header
 from tkperf.report.explanation import explain
 from tkperf.report.marking import mark_charts
 from tkperf.report.overview import build_card
@@ -20,7 +21,7 @@ from tkperf.report.wording import (
     NOT_MEASURED,
     format_gap,
     format_known_capacity,
-    format_number,
+    format_quantity,
 )
 from tkperf.units import format_capacity, format_duration
 
@@ -75,7 +76,7 @@ def _claims(checked: Checked) -> TableView:
             (
                 finding.claim,
                 finding.limit,
-                f"{format_number(finding.value, 1)} {finding.unit}",
+                format_quantity(finding.value, 1, finding.unit),
                 NOT_MEASURED
                 if finding.margin_percent is None
                 else f"{finding.margin_percent:+.1f} %",
@@ -85,10 +86,17 @@ def _claims(checked: Checked) -> TableView:
             for finding in checked.findings
         ),
         notes=(
+            _count(checked),
             "Margin: distance to the limit on its good side, in percent of the limit.",
             *checked.warnings,
         ),
     )
+
+
+def _count(checked: Checked) -> str:
+    """How the claims fared: 2 met, 1 not met."""
+    states = Counter(finding.state.value for finding in checked.findings)
+    return ", ".join(f"{count} {state}" for state, count in states.items())
 
 
 def _device_line(result: RunResult) -> str:
@@ -121,6 +129,7 @@ def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) ->
         procedure=describe_procedure(result.info, test.name),
         sections=tuple(build_section(subject, capacity_bytes) for subject in subjects),
         charts=build_test_charts(test),
+        header=build_test_header(result, test),
     )
 
 

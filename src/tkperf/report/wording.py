@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from math import isnan
 
 from tkperf.analysis.results import SectionResult
@@ -36,6 +37,20 @@ def format_known_capacity(value: object) -> str:
 
 def format_number(value: float | None, digits: int) -> str:
     return NOT_MEASURED if value is None or isnan(value) else f"{value:,.{digits}f}"
+
+
+def format_quantity(value: float | None, digits: int, unit: str) -> str:
+    """A number with its unit, or the dash alone."""
+    number = format_number(value, digits)
+    return number if number == NOT_MEASURED else f"{number} {unit}"
+
+
+def shorten(text: str, most: int) -> str:
+    """A text of at most that many characters, cut between words where it can be."""
+    if len(text) <= most:
+        return text
+    between_words = textwrap.shorten(text, most, placeholder=" …")
+    return f"{text[: most - 1]}…" if between_words == "…" else between_words
 
 
 def describe_state(steady: bool | None) -> str:

@@ -65,7 +65,7 @@ def box_plot(
                 "sort": None,
                 "axis": {"labelAngle": -30},
             },
-            "y": {**quantity_axis(rows, quantity, log=False), "scale": {"zero": False}},
+            "y": quantity_axis(rows, quantity, log=False),
         },
         mark={"type": "boxplot", "extent": "min-max", "color": PALETTE[0]},
     )

@@ -59,6 +59,17 @@ def build_chart(
     return spec
 
 
+def has_values(spec: Spec) -> bool:
+    """Whether there is anything to draw. A chart without data would have no size either."""
+    data, datasets = spec.get("data"), spec.get("datasets")
+    if not isinstance(data, dict):
+        return True  # of layers, which are left out one by one
+    rows = data.get("values")
+    if rows is None and isinstance(datasets, dict):
+        rows = datasets[data["name"]]
+    return any(row.get("value", True) is not None for row in rows or ())
+
+
 def build_frame(title: str) -> Spec:
     """What every chart has."""
     return {
@@ -73,6 +84,7 @@ def build_frame(title: str) -> Spec:
             "axisXQuantitative": {"tickCount": 8},
             "axisXTemporal": {"tickCount": 8},
             "axisYQuantitative": {"tickCount": 6},
+            "axisX": {"labelSeparation": 4},
         },
     }
 
@@ -90,7 +102,7 @@ def quantity_axis(rows: Sequence[Row], title: str, *, log: bool) -> dict[str, ob
 def log_axis(values: Iterable[object]) -> dict[str, object]:
     """Scale and axis that are logarithmic, from the step of 1, 2, 5 below all values to that above.
 
-    Linear if there is a value that has no logarithm.
+    Within a decade the steps are 1, 2, 3 ... 9. Linear if there is a value that has no logarithm.
     """
     known = [float(value) for value in values if isinstance(value, int | float)]
     if not known or not all(value > 0 and math.isfinite(value) for value in known):
@@ -99,7 +111,7 @@ def log_axis(values: Iterable[object]) -> dict[str, object]:
     steps = [
         step * 10.0**power
         for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        for step in (1, 2, 5)
+        for step in ((1, 2, 5) if high > 10 * low else range(1, 10))
     ]
     first = max((step for step in steps if step <= low), default=steps[0])
     last = min((step for step in steps if step >= high), default=steps[-1])

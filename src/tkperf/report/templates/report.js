@@ -179,6 +179,7 @@ async function showCell(key) {
     text.textContent = value;
     return [term, text];
   }));
+  dialog.querySelector("#cell-words").textContent = cell.words;
   dialog.querySelector("pre").textContent = cell.job;
   dialog.querySelector("#cell-job").hidden = !cell.job;
   fillRounds(dialog.querySelector("#cell-rounds"), cell.rounds);
