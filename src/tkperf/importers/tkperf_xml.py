@@ -7,26 +7,23 @@ judged anew by the rule; where TKperf came to another verdict, a warning says so
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeGuard
-from xml.etree.ElementTree import Element, ParseError
+from typing import Any
+from xml.etree.ElementTree import ParseError
 
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from tkperf.errors import UsageError
 from tkperf.importers.imported import (
-    LARGEST_DEMAND,
     ImportedRun,
     imported_test,
     one_line,
     readable,
     require_room,
 )
+from tkperf.importers.tkperf_elements import DEFAULT_STEP_S, Source
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import SectionOutcome
 from tkperf.procedures.parts import mean_latency_us
@@ -47,11 +44,8 @@ TESTS = ("iops", "lat", "tp", "writesat")
 TRACKED = Cell(0, 4 * KIB)
 # Stands for a number of I/Os that nobody knows, so that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
-# No drive is faster, no step or response slower.
-LARGEST_IOPS, LARGEST_KIB_PER_S = 1e10, 1e12
-LONGEST_US, LONGEST_STEP_S = 3.6e9, 1e7
-# TKperf's default, of a file that lacks the length of a step.
-DEFAULT_STEP_S = 60.0
+# No drive is faster, no response slower.
+LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US = 1e10, 1e12, 3.6e9
 # How tkperf's own notices begin: its export puts them above the device's description.
 NOTICE = re.compile(r"(SIMULATED|FILE TARGET|NOT PURGED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*")
 NOTICE_LINES = 8
@@ -71,7 +65,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         ) from None
     except (ParseError, ValueError, LookupError) as error:
         raise UsageError(f"{file}: not XML: {error}") from None
-    found = {element.tag: _Source(file, element) for element in root if element.tag in TESTS}
+    found = {element.tag: Source(file, element) for element in root if element.tag in TESTS}
     if not found:
         raise UsageError(f"{file}: no result of TKperf: it has none of {', '.join(TESTS)}")
     if len(found) < sum(element.tag in TESTS for element in root):
@@ -82,7 +76,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         require_room(test.steps, place=f"{file}, {name}/roundmat")
         tests.append(test)
         warnings += [*_missing(found[name]), *_disagreements(found[name], test)]
-    header = _Source(file, root)
+    header = Source(file, root)
     tool = _tool(_line(header.text("ioperfversion")))
     versions = (_line(source.text("fioversion")) for source in found.values())
     notices, description = _notices(header.text("devinfo"))
@@ -113,7 +107,7 @@ def _tool(version: str | None) -> str:
     return version if version.startswith("tkperf ") else f"TKperf {version}"
 
 
-def _profile(tool: str, found: Mapping[str, _Source]) -> dict[str, object]:
+def _profile(tool: str, found: Mapping[str, Source]) -> dict[str, object]:
     """The numbers of a profile that the file has, in the tables that hold them in a run of ours."""
     profile: dict[str, object] = {"title": f"{tool} result XML"}
     tables = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
@@ -140,114 +134,7 @@ def _notices(devinfo: str | None) -> tuple[tuple[str, ...], str | None]:
     return tuple(notices), "\n".join([*rest, *lines[NOTICE_LINES:]]) or None
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """An element whose children are JSON texts; errors name file and element."""
-
-    file: str
-    element: Element
-
-    def value(self, name: str) -> Any:
-        text = self.element.findtext(name)
-        if text is None:
-            return None
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"{self.file}, {self.element.tag}/{name}: not JSON: {error}") from None
-
-    def text(self, name: str) -> str | None:
-        value = self.value(name)
-        return readable(value) if isinstance(value, str) and value else None
-
-    def count(self, name: str) -> int | None:
-        """Threads or queue depth; None where the file has none."""
-        value = self.value(name)
-        if value is None:
-            return None
-        if not _is_number(value) or value != int(value) or not 1 <= value <= LARGEST_DEMAND:
-            raise UsageError(
-                f"{self.file}, {self.element.tag}/{name}: {_shown(value)} is not a number; it must "
-                f"be 1 or more, up to {LARGEST_DEMAND:,}"
-            )
-        return int(value)
-
-    @property
-    def runtime_s(self) -> float | None:
-        """The length of a step; None where the file has none."""
-        value = self.value("runtime")
-        if value is None:
-            return None
-        if not _is_number(value) or not 0 < value <= LONGEST_STEP_S:
-            raise UsageError(
-                f"{self.file}, {self.element.tag}/runtime: {_shown(value)} is not a length of time "
-                f"in seconds, up to {LONGEST_STEP_S:,.0f}"
-            )
-        return float(value)
-
-    def matrix(self, depth: int, largest: float) -> Any:
-        """``roundmat``: lists nested ``depth`` times, numbers up to ``largest`` in them."""
-        return self.checked(self.value("roundmat"), depth, largest)
-
-    def checked(self, matrix: object, depth: int, largest: float) -> Any:
-        """Such lists, or a part of them."""
-        if not _is_matrix(matrix, depth):
-            raise UsageError(
-                f"{self.file}, {self.element.tag}/roundmat: not the lists of numbers that TKperf "
-                "writes"
-            )
-        too_large = _find_larger(matrix, largest)
-        if too_large is not None:
-            raise UsageError(
-                f"{self.file}, {self.element.tag}/roundmat: {_shown(too_large)} is more than any "
-                f"drive does (up to {largest:g})"
-            )
-        return matrix
-
-    @property
-    def step_s(self) -> float:
-        runtime_s = self.runtime_s
-        return DEFAULT_STEP_S if runtime_s is None else runtime_s
-
-    def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
-        try:
-            return Workload(
-                access=access,
-                read_percent=read_percent,
-                block_size_bytes=round(block_size_kib * KIB),
-                jobs=self.count("numjobs") or 1,
-                io_depth=self.count("iodepth") or 1,
-            )
-        except ValueError as error:
-            raise UsageError(f"{self.file}, {self.element.tag}: {error}") from None
-
-
-def _is_matrix(value: object, depth: int) -> bool:
-    if depth == 0:
-        return _is_number(value) and value >= 0
-    return isinstance(value, list) and all(_is_matrix(each, depth - 1) for each in value)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    """NaN and infinity, which JSON in Python may hold, are none."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return isinstance(value, int) or math.isfinite(value)
-
-
-def _find_larger(value: Any, largest: float) -> float | None:
-    """The first number in nested lists that is more than ``largest``."""
-    if not isinstance(value, list):
-        return value if value > largest else None
-    return next((seen for each in value if (seen := _find_larger(each, largest)) is not None), None)
-
-
-def _shown(value: object) -> str:
-    """A value of the file's within an error, however long it is."""
-    return readable(json.dumps(value))[:40]
-
-
-def _iops(source: _Source) -> TestRecord:
+def _iops(source: Source) -> TestRecord:
     steps = []
     for number, mixes in enumerate(source.matrix(3, LARGEST_IOPS), start=1):
         cells = _named(source, mixes, IOPS_MIXES, IOPS_SIZES_KIB)
@@ -258,7 +145,7 @@ def _iops(source: _Source) -> TestRecord:
     return _judged(source, "iops", "IOPS", steps, f"RND {TRACKED} IOPS", "IOPS")
 
 
-def _latency(source: _Source) -> TestRecord:
+def _latency(source: Source) -> TestRecord:
     steps = []
     for number, mixes in enumerate(source.matrix(4, LONGEST_US), start=1):
         cells = _named(source, mixes, LATENCY_MIXES, LATENCY_SIZES_KIB)
@@ -269,7 +156,7 @@ def _latency(source: _Source) -> TestRecord:
     return _judged(source, "lat", "Latency", steps, f"RND {TRACKED} mean latency", "us")
 
 
-def _throughput(source: _Source) -> TestRecord:
+def _throughput(source: Source) -> TestRecord:
     tests = []
     matrix = source.matrix(3, LARGEST_KIB_PER_S)
     if not 1 <= len(matrix) <= len(THROUGHPUT_SIZES_KIB):
@@ -293,7 +180,7 @@ def _throughput(source: _Source) -> TestRecord:
     return _merged(tests)
 
 
-def _write_saturation(source: _Source) -> TestRecord:
+def _write_saturation(source: Source) -> TestRecord:
     matrix = source.value("roundmat")
     if not isinstance(matrix, list) or len(matrix) != 2:
         raise UsageError(f"{source.file}, writesat/roundmat: not IOPS and latencies")
@@ -334,7 +221,7 @@ _PARSERS = {"iops": _iops, "lat": _latency, "tp": _throughput, "writesat": _writ
 
 
 def _named(
-    source: _Source, mixes: Sequence[Any], names: Sequence[int], sizes_kib: Sequence[float]
+    source: Source, mixes: Sequence[Any], names: Sequence[int], sizes_kib: Sequence[float]
 ) -> Iterator[tuple[int, float, Any]]:
     """Cells by mix and block size; a 4Kn device lacks the last size."""
     if len(mixes) != len(names) or any(
@@ -359,7 +246,7 @@ def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
     return Measurement(duration_s=exact_s, read=NO_IO, write=stats)
 
 
-def _times(source: _Source, workload: Workload, triple: Sequence[float]) -> Measurement:
+def _times(source: Source, workload: Workload, triple: Sequence[float]) -> Measurement:
     """A measurement of which only the response times are known."""
     if len(triple) != 3 or not triple[0] <= triple[2] <= triple[1]:
         raise UsageError(
@@ -381,7 +268,7 @@ def _step(
     number: int,
     position: int,
     workload: Workload,
-    source: _Source,
+    source: Source,
     seen: Measurement,
     *,
     kind: StepKind = StepKind.ROUND,
@@ -401,7 +288,7 @@ def _step(
 
 
 def _judged(
-    source: _Source, test: str, section: str, steps: list[StepRecord], tracking: str, unit: str
+    source: Source, test: str, section: str, steps: list[StepRecord], tracking: str, unit: str
 ) -> TestRecord:
     """The test with our verdict after each round."""
     values_of: dict[str, Callable[[Measurement], float]] = {
@@ -448,7 +335,7 @@ def _merged(tests: Sequence[TestRecord]) -> TestRecord:
     )
 
 
-def _missing(source: _Source) -> Iterator[RunWarning]:
+def _missing(source: Source) -> Iterator[RunWarning]:
     """What the file lacks and the records of a run must have."""
     test = source.element.tag
     lacks = [name for name in ("numjobs", "iodepth") if source.count(name) is None]
@@ -469,7 +356,7 @@ def _missing(source: _Source) -> Iterator[RunWarning]:
         )
 
 
-def _disagreements(source: _Source, test: TestRecord) -> Iterator[RunWarning]:
+def _disagreements(source: Source, test: TestRecord) -> Iterator[RunWarning]:
     """Where TKperf's own verdict, window or average is another than ours."""
     ours = test.verdicts[-1].verdict if test.name in ("iops", "lat") and test.verdicts else None
     if test.name == "tp":

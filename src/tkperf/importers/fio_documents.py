@@ -1,0 +1,116 @@
+"""fio's JSON documents in any text: those of one fio that reported in between count once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+# Between two status reports of one fio its jobs ran, but for at most this.
+IDLE_MS = 2000.0
+# Where fio gives no time of day: the jobs of two reports ran on by at least this.
+SHORTEST_INTERVAL_MS = 100.0
+# More is no number of fio's.
+LARGEST = 1e18
+
+
+def documents(text: str) -> Iterator[dict[str, Any]]:
+    """JSON objects with jobs in any text."""
+    decoder, position = json.JSONDecoder(), 0
+    while (position := text.find("{", position)) >= 0:
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            position += 1
+            continue
+        if isinstance(value, dict) and isinstance(value.get("jobs"), list):
+            yield value
+
+
+def last_of_each_run(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of the cumulative reports of one fio only the last."""
+    kept: list[dict[str, Any]] = []
+    for document in documents:
+        if kept and _continues(kept[-1], document):
+            kept.pop()
+        kept.append(document)
+    return kept
+
+
+def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether two documents are reports of one fio.
+
+    They have the same jobs, no counter goes down, and what the jobs ran in between, one after the
+    other if they wait for each other, is the time between the two. A second run of the same jobs
+    takes that time anew and ends with about the runtimes of the first.
+    """
+    if _identity(before) != _identity(after):
+        return False
+    earlier, later = _counters(before), _counters(after)
+    if any(value < was for was, value in zip(earlier, later, strict=True)):
+        return False
+    ran_ms = _ran_ms(after, [value - was for was, value in zip(earlier, later, strict=True)])
+    first_ms, second_ms = _stamp_ms(before), _stamp_ms(after)
+    if first_ms is not None and second_ms is not None:
+        idle_ms = min(IDLE_MS, max(later[::3], default=0.0) / 2)
+        passed_ms = second_ms - first_ms
+        return before["jobs"] == after["jobs"] or -idle_ms <= passed_ms <= ran_ms + idle_ms
+    # Runtime, I/Os and bytes of a direction go on together, or stand still.
+    moved = [value > was for was, value in zip(earlier, later, strict=True)]
+    together = all(len(set(moved[at : at + 3])) == 1 for at in range(0, len(moved), 3))
+    return together and ran_ms >= SHORTEST_INTERVAL_MS
+
+
+def _ran_ms(document: Mapping[str, Any], grown: Sequence[float]) -> float:
+    """Time in which jobs ran, of how much their counters have grown.
+
+    Jobs of a group run at the same time, those that wait for others (stonewall) are a new group.
+    """
+    longest: dict[str, float] = {}
+    jobs = [job for job in document["jobs"] if isinstance(job, dict)]
+    for number, job in enumerate(jobs):
+        group = str(job.get("groupid", f"job {number}"))
+        # Three counters of reads, then three of writes, the runtime first.
+        runtime_ms = max(grown[6 * number], grown[6 * number + 3])
+        longest[group] = max(longest.get(group, 0.0), runtime_ms)
+    return sum(longest.values())
+
+
+def _identity(document: Mapping[str, Any]) -> object:
+    """What stays the same in every report of one fio."""
+    return (
+        document.get("fio version"),
+        document.get("global options"),
+        [
+            (job.get("jobname"), job.get("groupid"), job.get("job options"))
+            for job in document["jobs"]
+            if isinstance(job, dict)
+        ],
+    )
+
+
+def _counters(document: Mapping[str, Any]) -> list[float]:
+    """Runtime, I/Os and bytes of each job's reads, then of its writes."""
+    counters = []
+    for job in document["jobs"]:
+        for side in ("read", "write") if isinstance(job, dict) else ():
+            direction = job.get(side)
+            direction = direction if isinstance(direction, dict) else {}
+            counters += [
+                _finite(direction.get(name)) or 0.0 for name in ("runtime", "total_ios", "io_bytes")
+            ]
+    return counters
+
+
+def _finite(value: object) -> float | None:
+    """A number of a size that can be reckoned with; else None."""
+    return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else None
+
+
+def _stamp_ms(document: Mapping[str, Any]) -> float | None:
+    """When fio wrote the document; older versions give whole seconds."""
+    for name, factor in (("timestamp_ms", 1), ("timestamp", 1000)):
+        stamp = _finite(document.get(name))
+        if stamp is not None:
+            return stamp * factor
+    return None
