@@ -119,6 +119,22 @@ def test_our_own_xml_comes_back_the_same(tmp_path: Path) -> None:
     assert iops is not None
 
 
+def test_a_stream_has_the_mean_of_its_ios(tmp_path: Path) -> None:
+    """Slices of a drive that slows down count by their I/Os, as in the run that was exported."""
+    (tmp_path / "own").mkdir()
+    suite = {"writesat": SSD_TESTS["writesat"]}
+    own = simulate(tmp_path / "own", run_info(), preset="unsteady", suite=suite)
+    file = tmp_path / "own.xml"
+    file.write_text(render_tkperf_xml(own).text, encoding="utf-8")
+    ((whole,), (copy,)) = (
+        run.tests[0].sections[0].cells for run in (own, imported(tmp_path, file))
+    )
+    assert copy.latency_mean_us == pytest.approx(whole.latency_mean_us, rel=1e-4)
+    assert copy.iops == pytest.approx(whole.iops, rel=1e-4)
+    slices = [each.values.latency_mean_us or 0.0 for each in own.tests[0].sections[0].slices]
+    assert abs(sum(slices) / len(slices) / (whole.latency_mean_us or 1.0) - 1) > 0.1
+
+
 BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x><iops><roundmat>&b;</roundmat></iops></x>'
 EXTERNAL = b'<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
 

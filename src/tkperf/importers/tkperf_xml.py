@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
@@ -151,7 +152,9 @@ def _latency(source: Source) -> TestRecord:
         cells = _named(source, mixes, LATENCY_MIXES, LATENCY_SIZES_KIB)
         for position, (mix, size_kib, triple) in enumerate(cells):
             workload = source.workload(Access.RANDOM, mix, size_kib)
-            seen = _times(source, workload, triple)
+            times = _times(source, triple, ios=UNKNOWN_IOS)
+            read, write = (times, NO_IO) if mix else (NO_IO, times)
+            seen = Measurement(duration_s=source.step_s, read=read, write=write, rates_known=False)
             steps.append(_step("Latency", number, position, workload, source, seen))
     return _judged(source, "lat", "Latency", steps, f"RND {TRACKED} mean latency", "us")
 
@@ -195,16 +198,10 @@ def _write_saturation(source: Source) -> TestRecord:
     workload = source.workload(Access.RANDOM, 0, 4)
     steps = []
     for number, (iops, triple) in enumerate(zip(rates, latencies, strict=True), start=1):
-        rate, times = _rate(workload, iops, source.step_s), _times(source, workload, triple)
-        both = IoStats(
-            ios=rate.write.ios,
-            bytes=rate.write.bytes,
-            latency_ios=times.write.latency_ios,
-            latency_sum_ns=times.write.latency_sum_ns,
-            latency_min_ns=times.write.latency_min_ns,
-            latency_max_ns=times.write.latency_max_ns,
-        )
-        seen = Measurement(duration_s=rate.duration_s, read=NO_IO, write=both)
+        seen = _rate(workload, iops, source.step_s)
+        # A slice counts in the mean of the whole stream by its I/Os.
+        times = _times(source, triple, ios=max(1, seen.ios))
+        seen = replace(seen, write=replace(times, ios=seen.ios, bytes=seen.bytes))
         steps.append(
             _step("Write Saturation", number, 0, workload, source, seen, kind=StepKind.CONTINUOUS)
         )
@@ -246,21 +243,19 @@ def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
     return Measurement(duration_s=exact_s, read=NO_IO, write=stats)
 
 
-def _times(source: Source, workload: Workload, triple: Sequence[float]) -> Measurement:
-    """A measurement of which only the response times are known."""
+def _times(source: Source, triple: Sequence[float], *, ios: int) -> IoStats:
+    """Response times of so many I/Os, which are not counted as such."""
     if len(triple) != 3 or not triple[0] <= triple[2] <= triple[1]:
         raise UsageError(
             f"{source.file}, {source.element.tag}/roundmat: {triple} is not minimum, maximum, mean"
         )
     low_us, high_us, mean_us = triple
-    stats = IoStats(
-        latency_ios=UNKNOWN_IOS,
-        latency_sum_ns=round(mean_us * 1000 * UNKNOWN_IOS),
+    return IoStats(
+        latency_ios=ios,
+        latency_sum_ns=round(mean_us * 1000 * ios),
         latency_min_ns=round(low_us * 1000),
         latency_max_ns=round(high_us * 1000),
     )
-    read, write = (stats, NO_IO) if workload.read_percent else (NO_IO, stats)
-    return Measurement(duration_s=source.step_s, read=read, write=write, rates_known=False)
 
 
 def _step(
