@@ -481,7 +481,9 @@ def test_streams_are_compared_over_drive_fills_and_by_their_tails(
     charts = {chart.key: chart for test in view.tests for chart in test.charts}
     last = slow.tests[3].sections[0].slices[-1]
     points = [point for point in data_of(charts["writesatfills"]) if point["series"] == "slow"]
-    assert points[-1]["x"] == last.total_written_bytes / (slow.info.active_range_length_bytes or 0)
+    assert points[-1]["x"] == (last.total_written_bytes or 0) / (
+        slow.info.active_range_length_bytes or 0
+    )
     for run in ("slow", "fast"):
         beyond = [
             row["value"] for row in data_of(charts["writesatexceedance0"]) if row["series"] == run

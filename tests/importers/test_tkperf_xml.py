@@ -335,6 +335,26 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
     assert set(data["info"]["profile"]) <= {"title", "demand", "latency", "throughput"}
 
 
+def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
+    """TKperf kept rates: no amount is made of them, and no chart drawn over one."""
+    (tmp_path / "y.xml").write_bytes(document())
+    run = imported(tmp_path, tmp_path / "y.xml")
+    (section,) = run.tests[0].sections
+    assert [each.total_written_bytes for each in section.slices] == [None, None]
+    assert [each.values.iops for each in section.slices] == [1000, 1000]
+    assert [each.values.megabytes_per_s for each in section.slices] == [4.096, 4.096]
+    view = view_of(tmp_path / "x.tkperf")
+    (test,) = view.tests
+    keys = [chart.key for chart in test.sections[0].charts]
+    assert any("iopslog" in key for key in keys)
+    assert not [key for key in keys if "tgbw" in key or "fills" in key]
+    assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in us")
+    assert ("Written", "-") in [fact for card in view.cards for fact in card.figures]
+    shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout
+    assert "2 slices, 2 min 00 s\n" in shown
+    assert "written\n" not in shown + render_markdown(run)
+
+
 def test_what_the_file_says_is_known(tmp_path: Path) -> None:
     """Threads, depth and the length of a step, where they are in the file."""
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-tp.xml")

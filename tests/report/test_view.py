@@ -243,8 +243,8 @@ def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult)
     length_bytes = result.info.active_range_length_bytes or 0
     expected = {
         "iops": [each.start_s + each.duration_s / 2 for each in slices],
-        "tgbw": [each.total_written_bytes / 1e9 for each in slices],
-        "fills": [each.total_written_bytes / length_bytes for each in slices],
+        "tgbw": [(each.total_written_bytes or 0) / 1e9 for each in slices],
+        "fills": [(each.total_written_bytes or 0) / length_bytes for each in slices],
     }
     for name, places in expected.items():
         rows = rows_of(view, f"writesat0{name}")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from math import isnan
 
-from tkperf.analysis.results import CellResult, RunResult, SectionResult
-from tkperf.units import format_block_size_kib, format_capacity, format_duration, format_mix
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
+from tkperf.units import format_block_size_kib, format_capacity, format_mix
 from tkperf.workload import Cell
 
 Value = Callable[[CellResult], float | None]
@@ -74,14 +74,7 @@ def _verdict(section: SectionResult) -> list[str]:
 
 def _tables(section: SectionResult) -> list[str]:
     if section.slices:
-        last = section.slices[-1]
-        duration = format_duration(last.start_s + last.duration_s)
-        return [
-            f"{len(section.slices)} slices, {duration}, "
-            f"{format_capacity(last.total_written_bytes)} written",
-            "",
-            *_cells_table(section.cells),
-        ]
+        return [describe_stream(section), "", *_cells_table(section.cells)]
     if section.name.startswith("Throughput"):
         return _matrix(section, "MB/s", lambda cell: cell.megabytes_per_s)
     if section.name == "Latency":

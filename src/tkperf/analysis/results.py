@@ -27,6 +27,7 @@ from tkperf.record import (
     TestRecord,
 )
 from tkperf.steady_state import SteadyStateVerdict
+from tkperf.units import format_capacity, format_duration
 from tkperf.workload import Cell
 
 TITLES = {
@@ -78,12 +79,15 @@ class RoundResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceResult:
-    """One slice of a continuous stream. Times and amounts count from the stream's start."""
+    """One slice of a continuous stream. Times and amounts count from the stream's start.
+
+    ``total_written_bytes`` is None in an imported run, which has rates only.
+    """
 
     number: int
     start_s: float
     duration_s: float
-    total_written_bytes: int
+    total_written_bytes: int | None
     values: CellResult
 
 
@@ -180,7 +184,8 @@ def _without_guesses(test: TestResult) -> TestResult:
                 cells=cells(section.cells),
                 rounds=tuple(replace(each, cells=cells(each.cells)) for each in section.rounds),
                 slices=tuple(
-                    replace(each, values=cells([each.values])[0]) for each in section.slices
+                    replace(each, total_written_bytes=None, values=cells([each.values])[0])
+                    for each in section.slices
                 ),
             )
             for section in test.sections
@@ -354,6 +359,16 @@ def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
         rounds=len(rounds),
         host_limited=any(seen.host_limited for seen in rounds),
     )
+
+
+def describe_stream(section: SectionResult) -> str:
+    """How long a stream was: ``62 slices, 1 h 02 min, 514.8 GB written``."""
+    last = section.slices[-1]
+    said = f"{len(section.slices)} slice{'s' * (len(section.slices) > 1)}, "
+    said += format_duration(last.start_s + last.duration_s)
+    if last.total_written_bytes is None:
+        return said
+    return f"{said}, {format_capacity(last.total_written_bytes)} written"
 
 
 def _histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:

@@ -10,9 +10,15 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.analysis.results import (
+    CellResult,
+    RunResult,
+    SectionResult,
+    TestResult,
+    describe_stream,
+)
 from tkperf.cli.output import plain
-from tkperf.units import format_block_size_kib, format_capacity, format_duration, format_mix
+from tkperf.units import format_block_size_kib, format_capacity, format_mix
 from tkperf.workload import Cell
 
 NOT_MEASURED = "-"
@@ -228,11 +234,7 @@ def _print_stream(section: SectionResult, console: Console) -> None:
     for name, value in rows:
         table.add_row(name, *(_number(value(values), 1) + _mark(values) for _, values in columns))
     console.print(table)
-    console.print(
-        f"{len(section.slices)} slices, {format_duration(last.start_s + last.duration_s)}, "
-        f"{format_capacity(last.total_written_bytes)} written",
-        highlight=False,
-    )
+    console.print(describe_stream(section), highlight=False)
 
 
 def _number(value: float | None, digits: int) -> str:

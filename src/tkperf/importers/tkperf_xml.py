@@ -346,7 +346,7 @@ def _missing(source: Source) -> Iterator[RunWarning]:
             test=test,
             text=(
                 f"{test}: the file does not say how long a step took: TKperf's {DEFAULT_STEP_S:g} s "
-                "are taken; times and amounts written follow from that"
+                "are taken; times follow from that"
             ),
         )
 

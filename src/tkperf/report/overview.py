@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.report.parts import CardView, Facts
 from tkperf.report.section_parts import Value, iops, latency_mean, percentile, throughput
-from tkperf.report.wording import describe_end, describe_state, format_number, format_quantity
-from tkperf.units import KIB, format_block_size, format_capacity, format_mix
+from tkperf.report.wording import (
+    describe_end,
+    describe_state,
+    format_number,
+    format_quantity,
+    format_written,
+)
+from tkperf.units import KIB, format_block_size, format_mix
 from tkperf.workload import Cell
 
 # What a data sheet names: 4 KiB, reads, the mix, writes.
@@ -74,5 +80,5 @@ def _stream(section: SectionResult) -> Facts:
         (f"Mean latency{where}", format_quantity(values.latency_mean_us, 1, "us")),
         (f"99.9 %{where}", format_quantity(values.percentiles_us["p99.9"], 1, "us")),
         (f"Maximum{where}", format_quantity(values.latency_max_us, 1, "us")),
-        ("Written", format_capacity(last.total_written_bytes)),
+        ("Written", format_written(last.total_written_bytes)),
     )

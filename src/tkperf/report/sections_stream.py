@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.results import CellResult
+from tkperf.analysis.results import CellResult, describe_stream
 from tkperf.report.charts import rounds
 from tkperf.report.charts.latency import (
     exceedance,
@@ -32,7 +32,7 @@ from tkperf.report.section_parts import (
     window_chart,
 )
 from tkperf.report.wording import format_number
-from tkperf.units import format_capacity, format_duration
+from tkperf.units import format_capacity
 
 PERCENTILES = ("p50", "p99", "p99.9", "p99.99", "p99.999")
 
@@ -57,13 +57,17 @@ def _over_slices(subject: Subject, capacity_bytes: float | None) -> list[ChartVi
         _rate(subject, "iops", "IOPS over time", f"IOPS {of_slices} over time."),
         _rate(subject, "iopslog", "IOPS over time, logarithmic", f"IOPS {of_slices} over time, "
               "the axis logarithmic.", log=True),
-        _rate(subject, "tgbw", "IOPS over total GB written", f"IOPS {of_slices} over the total "
-              "amount written (TGBW).", over=rounds.TOTAL_WRITTEN),
-        _rate(subject, "tgbwlog", "IOPS over total GB written, logarithmic", f"IOPS {of_slices} "
-              "over the total amount written (TGBW), the axis logarithmic.",
-              over=rounds.TOTAL_WRITTEN, log=True),
     ]  # fmt: skip
-    if capacity_bytes:
+    written_known = subject.section.slices[-1].total_written_bytes is not None
+    if written_known:
+        charted += [
+            _rate(subject, "tgbw", "IOPS over total GB written", f"IOPS {of_slices} over the total "
+                  "amount written (TGBW).", over=rounds.TOTAL_WRITTEN),
+            _rate(subject, "tgbwlog", "IOPS over total GB written, logarithmic", f"IOPS "
+                  f"{of_slices} over the total amount written (TGBW), the axis logarithmic.",
+                  over=rounds.TOTAL_WRITTEN, log=True),
+        ]  # fmt: skip
+    if capacity_bytes and written_known:
         charted.append(
             _rate(subject, "fills", "IOPS over drive fills", f"IOPS {of_slices} over the amount "
                   f"written in multiples of {format_capacity(capacity_bytes)}, the capacity in use.",
@@ -195,11 +199,7 @@ def _table(subject: Subject) -> TableView:
     )
     link = subject.link(first.values.cell)
     return TableView(
-        title=(
-            f"{section.workload}: {len(section.slices)} slice{'s' * (first is not last)}, "
-            f"{format_duration(last.start_s + last.duration_s)}, "
-            f"{format_capacity(last.total_written_bytes)} written; latencies in us"
-        ),
+        title=(f"{section.workload}: {describe_stream(section)}; latencies in us"),
         columns=("", "IOPS", "MB/s", "mean", *names, "max"),
         rows=rows,
         links=tuple((link,) * (len(row) - 1) for row in rows),

@@ -22,8 +22,9 @@ from tkperf.report.wording import (
     format_gap,
     format_known_capacity,
     format_quantity,
+    format_written,
 )
-from tkperf.units import format_capacity, format_duration
+from tkperf.units import format_duration
 
 
 def build_view(
@@ -110,12 +111,11 @@ def _device_line(result: RunResult) -> str:
 
 def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) -> TestView:
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
-    written = NOT_MEASURED if test.written_bytes is None else format_capacity(test.written_bytes)
     gap = test.longest_gap_s
     facts = [
         ("Status", test.status.value),
         ("Duration", duration),
-        ("Written", written),
+        ("Written", format_written(test.written_bytes)),
     ]
     if gap is not None:
         facts.append(

@@ -35,6 +35,10 @@ def format_known_capacity(value: object) -> str:
     return format_capacity(value) if isinstance(value, int | float) else NOT_KNOWN
 
 
+def format_written(written_bytes: int | None) -> str:
+    return NOT_MEASURED if written_bytes is None else format_capacity(written_bytes)
+
+
 def format_number(value: float | None, digits: int) -> str:
     return NOT_MEASURED if value is None or isnan(value) else f"{value:,.{digits}f}"
 

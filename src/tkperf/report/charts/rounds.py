@@ -163,12 +163,17 @@ class Over:
 
 
 TIME = Over(title="Time", at=lambda each: each.start_s + each.duration_s / 2)
-TOTAL_WRITTEN = Over(title="Total written (GB)", at=lambda each: each.total_written_bytes / 1e9)
+TOTAL_WRITTEN = Over(title="Total written (GB)", at=lambda each: _written_bytes(each) / 1e9)
 
 
 def drive_fills(capacity_bytes: float) -> Over:
     """The amount written in multiples of the capacity."""
-    return Over(title="Drive fills", at=lambda each: each.total_written_bytes / capacity_bytes)
+    return Over(title="Drive fills", at=lambda each: _written_bytes(each) / capacity_bytes)
+
+
+def _written_bytes(each: SliceResult) -> int:
+    assert each.total_written_bytes is not None, "nothing is drawn over what is not known"
+    return each.total_written_bytes
 
 
 def stream(
