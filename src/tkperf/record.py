@@ -62,6 +62,11 @@ class RunInfo:
     notices: tuple[str, ...] = ()
 
     @property
+    def software(self) -> str:
+        """The program that measured, with its version; of an imported run also who imported it."""
+        return self.tkperf_version if self.imported else f"tkperf {self.tkperf_version}"
+
+    @property
     def imported(self) -> bool:
         """Whether another tool measured it: what nobody recorded is then not known."""
         return self.device.get("kind") == IMPORTED

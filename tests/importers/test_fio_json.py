@@ -93,6 +93,19 @@ def test_files_are_rounds_and_are_judged() -> None:
     assert not verdict.reached
 
 
+def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
+    """Views add the verdict's reason to how the section ended."""
+    (tmp_path / "a.json").write_text(result(100))
+    words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
+    assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
+    path = tmp_path / "a.tkperf"
+    (card,) = view_of(path).cards
+    assert card.summary == ("1 round in the imported files; 1 of the 5 rounds a window needs")
+    shown = CliRunner().invoke(cli, ["show", str(path)]).stdout
+    assert shown.count("rounds a window needs") == 1
+    assert render_markdown(tkperf.load(path)).count("rounds a window needs") == 1
+
+
 def test_several_documents_and_text_around(tmp_path: Path) -> None:
     """fio's warnings, two results, and a line of a script in one file: two rounds."""
     text = f"fio: warning {{x}}\n{result(10)}\n# next\n{result(20)}\nbye"
@@ -250,6 +263,8 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
     view = view_of(path)
     facts = dict(pair for _, block in view.disclosure for pair in block)
     assert facts["Profile"] == "fio: fio results"
+    assert facts["Test software"] == f"fio 3.36, imported by tkperf {tkperf.__version__}"
+    assert facts["Load generator"] == "fio-3.36"
     for fact in ("Purge method", "Data pattern", "Preconditioning (WIPC)"):
         assert facts[fact] == "not known"
     assert view.tests[0].procedure == ""

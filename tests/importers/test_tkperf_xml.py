@@ -335,6 +335,17 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
     assert set(data["info"]["profile"]) <= {"title", "demand", "latency", "throughput"}
 
 
+def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
+    """Test software is what measured, then who imported it; also after another export."""
+    run = imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
+    said = f"TKperf 2.2, imported by tkperf {tkperf.__version__}"
+    assert facts_of(view_of(tmp_path / "testlat.tkperf"))["Test software"] == said
+    assert dict(build_page_header(run))["Test software"] == said
+    again = parse_tkperf_xml(render_tkperf_xml(run).text.encode(), file="again.xml")
+    assert again.tool == said
+    assert dict(build_page_header(simulate(tmp_path, run_info())))["Test software"] == "tkperf 0"
+
+
 def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     """TKperf kept rates: no amount is made of them, and no chart drawn over one."""
     (tmp_path / "y.xml").write_bytes(document())

@@ -60,7 +60,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
         _add(root, "featmatrix", info.feature_matrix)
     _add(root, "kernel", host.get("kernel"))
     _add(root, "lsb", host.get("operating_system"))
-    _add(root, "ioperfversion", f"tkperf {info.tkperf_version}")
+    _add(root, "ioperfversion", info.software)
     _add(root, "cmdline", " ".join(info.command_line))
     left_out, written = [], 0
     for test in result.tests:

@@ -18,6 +18,7 @@ from tkperf.importers.fio_job_result import build_measurement, build_workload, n
 from tkperf.importers.imported import (
     LARGEST_DEMAND,
     ImportedRun,
+    describe_rounds,
     imported_test,
     one_line,
     readable,
@@ -61,7 +62,7 @@ def parse_fio_json(files: Sequence[tuple[str, str]], *, name: str) -> ImportedRu
         if not found:
             raise UsageError(f"{file}: holds no JSON result of fio (--output-format=json or json+)")
         for document in found:
-            versions.append(one_line(str(document.get("fio version", "fio"))) or "fio")
+            versions.append(one_line(str(document.get("fio version", ""))) or "fio")
             results += _results(document, file, warnings)
     if not results:
         raise UsageError(f"{files[0][0]}: fio ran, but no job of it moved data")
@@ -70,7 +71,7 @@ def parse_fio_json(files: Sequence[tuple[str, str]], *, name: str) -> ImportedRu
     return ImportedRun(
         name=name,
         date=None,
-        tool=" and ".join(dict.fromkeys(versions)),
+        tool=" and ".join(dict.fromkeys(each.replace("fio-", "fio ", 1) for each in versions)),
         profile_name="fio",
         profile=_profile(results, known="options" not in warnings),
         fio_version=versions[0],
@@ -208,7 +209,7 @@ def _judge(name: str, steps: list[StepRecord]) -> tuple[list[VerdictRecord], Sec
         section=name,
         window=final.rounds,
         verdict=final,
-        ended_because=f"{len(rounds)} rounds in the imported files: {final.reason}",
+        ended_because=describe_rounds(len(rounds), "files", final),
     )
     records = [
         VerdictRecord(section=name, number=verdict.rounds[-1], verdict=verdict)

@@ -10,6 +10,7 @@ from tkperf.errors import UsageError
 from tkperf.measurement import IoStats
 from tkperf.phases import Outcome, SectionOutcome
 from tkperf.record import RunStatus, RunWarning, StepRecord, TestRecord, VerdictRecord
+from tkperf.steady_state import SteadyStateVerdict
 
 # Threads and queue depth: beyond it a file is damaged or made up.
 LARGEST_DEMAND = 65_536
@@ -57,6 +58,15 @@ def imported_test(
         steps=tuple(steps),
         verdicts=tuple(verdicts),
     )
+
+
+def describe_rounds(rounds: int, files: str, verdict: SteadyStateVerdict) -> str:
+    """Why a section ended; views say themselves why nothing was judged."""
+    said = f"{rounds} round{'s' * (rounds > 1)} in the imported {files}"
+    if not verdict.judged:
+        return said
+    reached = "reached" if verdict.reached else f"not reached: {verdict.reason}"
+    return f"{said}, steady state {reached}"
 
 
 def require_room(steps: Sequence[StepRecord], *, place: str) -> None:

@@ -19,6 +19,7 @@ from defusedxml.ElementTree import fromstring
 from tkperf.errors import UsageError
 from tkperf.importers.imported import (
     ImportedRun,
+    describe_rounds,
     imported_test,
     one_line,
     readable,
@@ -102,10 +103,10 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
 
 
 def _tool(version: str | None) -> str:
-    """Which program wrote the file; tkperf names itself in its exports."""
+    """Which program wrote the file; tkperf's exports name the program, TKperf only its version."""
     if version is None:
         return "TKperf"
-    return version if version.startswith("tkperf ") else f"TKperf {version}"
+    return version if version.startswith(("tkperf ", "TKperf ")) else f"TKperf {version}"
 
 
 def _profile(tool: str, found: Mapping[str, Source]) -> dict[str, object]:
@@ -305,12 +306,11 @@ def _judged(
         rounds = [step.number for step in tracked[:last]]
         verdicts.append(judge(rounds, values, tracking=tracking, unit=unit, criteria=criteria))
     final = verdicts[-1]
-    reached = "reached" if final.reached else f"not reached: {final.reason}"
     ended = SectionOutcome(
         section=section,
         window=final.rounds,
         verdict=final,
-        ended_because=f"{len(tracked)} rounds in the imported file, steady state {reached}",
+        ended_because=describe_rounds(len(tracked), "file", final),
     )
     records = tuple(
         VerdictRecord(section=section, number=verdict.rounds[-1], verdict=verdict)

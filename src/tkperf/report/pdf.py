@@ -84,7 +84,7 @@ def print_run(view: ReportView, result: RunResult, drawer: Drawer) -> Print:
         view,
         drawer,
         header=build_page_header(result),
-        footer=f"tkperf {result.info.tkperf_version}, run {result.info.name}",
+        footer=f"{result.info.software}, run {result.info.name}",
     )
 
 
