@@ -116,6 +116,13 @@ def test_several_documents_and_text_around(tmp_path: Path) -> None:
     ]
 
 
+def test_json_as_a_shell_of_windows_redirects_it(tmp_path: Path) -> None:
+    """UTF-16 with a byte order mark."""
+    (tmp_path / "a.json").write_text(result(100), encoding="utf-16")
+    words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
+    assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
+
+
 def test_options_that_are_not_there_are_a_warning() -> None:
     """fio 2.1 wrote none: the block size as it came out, and the reader is told."""
     run = parse_fio_json([("old.json", result(10, old=True))], name="x")

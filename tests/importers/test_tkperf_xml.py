@@ -296,6 +296,63 @@ def test_one_bad_file_of_several_writes_none(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def invoke_import(folder: Path, *words: object) -> Any:
+    """What ``tkperf import`` into a folder did."""
+    return CliRunner().invoke(cli, ["import", *map(str, words), "--output", str(folder)])
+
+
+def test_a_file_in_the_way_of_one_keeps_all_away(tmp_path: Path) -> None:
+    """All run files appear or none, though one of them was written already."""
+    files = [GOLDEN / f"tkperf-2.2-{name}.xml" for name in ("lat", "tp")]
+    (tmp_path / "testtp.tkperf").write_text("mine")
+    ran = invoke_import(tmp_path, *files)
+    assert isinstance(ran.exception, RunFileError)
+    assert [path.name for path in tmp_path.iterdir()] == ["testtp.tkperf"]
+    assert (tmp_path / "testtp.tkperf").read_text() == "mine"
+    assert ran.stdout == ""
+
+
+def test_two_files_of_one_name(tmp_path: Path) -> None:
+    """Both are named, before anything is written."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.xml").write_bytes(document())
+    out = tmp_path / "out"
+    ran = invoke_import(out, tmp_path / "a.xml", tmp_path / "b.xml")
+    assert isinstance(ran.exception, UsageError)
+    assert "a.xml and b.xml would both be" in str(ran.exception)
+    assert not out.exists()
+
+
+def test_a_name_is_that_of_one_run(tmp_path: Path) -> None:
+    """--name names the run of an XML, too; not several."""
+    file = GOLDEN / "tkperf-2.2-lat.xml"
+    ran = invoke_import(tmp_path, file, GOLDEN / "tkperf-2.2-tp.xml", "--name", "foo")
+    assert isinstance(ran.exception, UsageError)
+    assert "--name names one run, these files make 2" in str(ran.exception)
+    assert not list(tmp_path.iterdir())
+    assert invoke_import(tmp_path, file, "--name", "foo").exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["foo.tkperf"]
+    assert tkperf.load(tmp_path / "foo.tkperf").info.name == "foo"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_xml_with_a_byte_order_mark(tmp_path: Path, encoding: str) -> None:
+    """As editors of Windows save it, whatever the file is called."""
+    file = tmp_path / "old.txt"
+    file.write_bytes(document().decode().encode(encoding))
+    assert imported(tmp_path, file).tests[0].name == "writesat"
+
+
+@pytest.mark.parametrize("content", [b"", b"  \n", "\ufeff".encode("utf-16-le"), b"text"])
+def test_an_xml_file_without_xml(tmp_path: Path, content: bytes) -> None:
+    """The message fits what the file is called."""
+    file = tmp_path / "old.XML"
+    file.write_bytes(content)
+    ran = invoke_import(tmp_path, file)
+    assert isinstance(ran.exception, UsageError)
+    assert str(ran.exception).startswith(f"{file}: not XML")
+
+
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     """A file in its place is our error."""
     (tmp_path / "file").write_text("")

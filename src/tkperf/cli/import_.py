@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import re
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +26,7 @@ from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.imported import ImportedRun, one_line
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.record import IMPORTED, RunInfo, RunStatus
-from tkperf.runfile.writer import write_whole
+from tkperf.runfile.writer import RunFileWriter, write_whole
 
 
 @click.command("import", short_help="Results of TKperf (XML) or fio (JSON) as run files.")
@@ -36,7 +39,11 @@ from tkperf.runfile.writer import write_whole
     metavar="DIR",
     help="Folder for the run files; default: here.",
 )
-@click.option("--name", metavar="NAME", help="Name of the run made of fio's files.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Name of the run, where there is one; default: the XML's, or that of fio's first file.",
+)
 def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
     """Turn results of other tools into run files, to report, compare and check them.
 
@@ -49,23 +56,58 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
       tkperf import old/D3-S4510.xml                    writes D3-S4510.tkperf
       tkperf import rounds/*.json --name D3-S4510-fio   writes D3-S4510-fio.tkperf
     """
-    texts = [(file, _read(file)) for file in files]
-    xml = [(file, text) for file, text in texts if text.lstrip()[:1] == b"<"]
-    fio = [
-        (str(file), text.decode(errors="replace"))
-        for file, text in texts
-        if text.lstrip()[:1] != b"<"
+    contents = [(file, _read(file)) for file in files]
+    xml = [(file, content) for file, content in contents if _is_xml(file, content)]
+    fio = [(str(file), _text(content)) for file, content in contents if not _is_xml(file, content)]
+    if name is not None and len(xml) + bool(fio) > 1:
+        raise UsageError(
+            f"--name names one run, these files make {len(xml) + bool(fio)}: each XML one, all files "
+            "of fio one; import them one by one"
+        )
+    chosen = None if name is None else one_line(name)
+    runs = [
+        (_named(parse_tkperf_xml(content, file=str(file)), chosen), file.name)
+        for file, content in xml
     ]
-    runs = [(parse_tkperf_xml(text, file=str(file)), file.name) for file, text in xml]
     if fio:
         first = Path(fio[0][0])
         source = first.name if len(fio) == 1 else f"{len(fio)} files of fio"
-        runs.append((parse_fio_json(fio, name=one_line(name or first.stem)), source))
-    # Nothing is written before everything was understood.
+        runs.append((parse_fio_json(fio, name=chosen or one_line(first.stem)), source))
+    paths: dict[Path, str] = {}
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}.tkperf"
-        _write(run, one_line(source), path)
+        if path in paths:
+            raise UsageError(
+                f"{paths[path]} and {source} would both be {path}: import them one by one, with "
+                "--name"
+            )
+        paths[path] = source
+    # All or none, so that the same command can be given again.
+    with ExitStack() as undo:
+        for (run, source), path in zip(runs, paths, strict=True):
+            with write_whole(path) as writer:
+                _write(writer, run, one_line(source))
+            undo.callback(path.unlink)
+        undo.pop_all()
+    for path in paths:
         click.echo(path)
+
+
+def _is_xml(file: Path, content: bytes) -> bool:
+    """By its first character; what is called XML is read as XML, so that errors say so."""
+    begins = _text(content[:1024]).lstrip().startswith("<")
+    return begins or (file.suffix.lower() == ".xml" and "{" not in _text(content))
+
+
+def _text(content: bytes) -> str:
+    """Text with or without a byte order mark, as shells and editors of Windows leave it."""
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors="replace")
+    return content.decode("utf-8-sig", errors="replace")
+
+
+def _named(run: ImportedRun, name: str | None) -> ImportedRun:
+    return run if name is None else replace(run, name=name)
 
 
 def _read(file: Path) -> bytes:
@@ -79,26 +121,25 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip("._+-") or "imported"
 
 
-def _write(run: ImportedRun, source: str, path: Path) -> None:
-    with write_whole(path) as writer:
-        writer(RunStarted(info=_info(run, source), tests=tuple(test.name for test in run.tests)))
-        for warning in run.warnings:
-            writer(Warned(warning=warning))
-        for test in run.tests:
-            writer(TestStarted(test=test.name, at_s=0.0))
-            for step in test.steps:
-                writer(StepEnded(test=test.name, record=step))
-            for record in test.verdicts:
-                writer(
-                    Judged(
-                        test=test.name,
-                        section=record.section,
-                        number=record.number,
-                        verdict=record.verdict,
-                    )
+def _write(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
+    writer(RunStarted(info=_info(run, source), tests=tuple(test.name for test in run.tests)))
+    for warning in run.warnings:
+        writer(Warned(warning=warning))
+    for test in run.tests:
+        writer(TestStarted(test=test.name, at_s=0.0))
+        for step in test.steps:
+            writer(StepEnded(test=test.name, record=step))
+        for record in test.verdicts:
+            writer(
+                Judged(
+                    test=test.name,
+                    section=record.section,
+                    number=record.number,
+                    verdict=record.verdict,
                 )
-            writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=None))
-        writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
+            )
+        writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=None))
+    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
 
 
 def _info(run: ImportedRun, source: str) -> RunInfo:
