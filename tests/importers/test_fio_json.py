@@ -123,6 +123,146 @@ def test_json_as_a_shell_of_windows_redirects_it(tmp_path: Path) -> None:
     assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
 
 
+def with_sides(document: str, **sides: Any) -> str:
+    """The document's only job with other directions, made of what it wrote."""
+    changed = json.loads(document)
+    (job,) = changed["jobs"]
+    wrote = job.pop("write")
+    job.pop("read")
+    job.update({side: wrote | of_side for side, of_side in sides.items()})
+    return json.dumps(changed)
+
+
+MIX = {"read": {}, "write": {"io_bytes": 10_000 * 8192}}
+SPLIT = {"write": {"io_bytes": 10_000 * 6144}}
+
+
+@pytest.mark.parametrize(
+    ("options", "sides", "says"),
+    [
+        (
+            {"rw": "randrw", "bs": "4k,8k"},
+            MIX,
+            "reads and writes are of different sizes (4k and 8k)",
+        ),
+        ({"rw": "randrw", "bs": ",8k"}, MIX, "different sizes (4k and 8k)"),
+        ({"bssplit": "4k/50:8k/50"}, SPLIT, "bssplit=4k/50:8k/50 is I/Os of several sizes"),
+        ({"bsrange": "4k-8k"}, SPLIT, "bsrange=4k-8k is I/Os of several sizes"),
+        ({}, SPLIT, "its I/Os are not of 4k as its options say"),
+        ({"rw": "randrw"}, {"mixed": {}}, "unified_rw_reporting counted its reads and writes"),
+    ],
+)
+def test_a_job_of_no_one_cell_is_left_out(
+    options: dict[str, Any], sides: dict[str, Any], says: str
+) -> None:
+    """One mix and one block size is a cell; other jobs are imported, and this one is named."""
+    odd = with_sides(result(1000, **options), **sides)
+    with pytest.raises(UsageError) as raised:
+        parse_fio_json([("odd.json", odd)], name="x")
+    assert says in str(raised.value)
+    assert "job w" in str(raised.value)
+    run = parse_fio_json([("good.json", result(7)), ("odd.json", odd), ("b.json", odd)], name="x")
+    assert [step.measurement.iops for step in run.tests[0].steps] == [7]
+    (warning,) = run.warnings
+    assert warning.code == "job-left-out"
+    assert warning.text.startswith("job w is left out (first in odd.json): ")
+    assert says in warning.text
+
+
+def test_a_list_of_block_sizes_is_one_for_each_direction() -> None:
+    """The first is that of reads, the second of writes, a missing one is fio's 4 KiB."""
+    for sizes, side, expected in (
+        ("4k,8k", "write", 8192), ("8k,4k", "read", 8192), ("8k", "write", 8192),
+        (",8k", "read", 4096), ("8k,,", "write", 4096),
+    ):  # fmt: skip
+        document = with_sides(result(10, bs=sizes), **{side: {"io_bytes": 100 * expected}})
+        (step,) = parse_fio_json([("a", document)], name="x").tests[0].steps
+        assert step.workload.block_size_bytes == expected
+
+
+def test_the_nominal_mix_by_either_share() -> None:
+    """rwmixwrite says as much as rwmixread; fio's is 50."""
+    shares: list[tuple[dict[str, Any], int]] = [
+        ({"rwmixwrite": "30"}, 70), ({"rwmixread": "30"}, 30), ({}, 50),
+        ({"rwmixread": "30", "rwmixwrite": "40"}, 60),
+    ]  # fmt: skip
+    for share, reads in shares:
+        document = with_sides(result(10, rw="randrw", **share), read={}, write={})
+        (step,) = parse_fio_json([("a", document)], name="x").tests[0].steps
+        assert step.workload.read_percent == reads
+
+
+@pytest.mark.parametrize(("pattern", "reads"), [("randread", 100), ("write:8", 0)])
+def test_unified_results_of_one_direction_are_that_direction(pattern: str, reads: int) -> None:
+    """Under mixed stands what a job read, if it only reads; reports of one fio still count once."""
+    reports = [
+        with_sides(result(10, rw=pattern), mixed=mixed)
+        for mixed in ({"runtime": 5000, "total_ios": 50, "io_bytes": 50 * 4096}, {})
+    ]
+    (step,) = parse_fio_json([("a", "\n".join(reports))], name="x").tests[0].steps
+    assert (step.workload.read_percent, step.measurement.iops) == (reads, 10)
+
+
+def of_groups(*jobs: tuple[str, int | None, dict[str, str]]) -> str:
+    """A document of jobs: name, group, further options."""
+    document = json.loads(result(10))
+    (job,) = document["jobs"]
+    document["jobs"] = [
+        job
+        | {"jobname": name, "job options": job["job options"] | options}
+        | ({} if group is None else {"groupid": group})
+        for name, group, options in jobs
+    ]
+    return json.dumps(document)
+
+
+def test_jobs_at_once_are_a_notice() -> None:
+    """Which share of the drive each had is not known: the reader is told on every page."""
+    document = of_groups(("a", 0, {}), ("b", 0, {"bs": "4096"}), ("c", 1, {}))
+    (notice,) = parse_fio_json([("x.json", result(5)), ("y.json", document)], name="x").notices
+    assert notice.startswith(
+        "SHARED LOAD: jobs of one fio ran at the same time (a, b; first in y.json)"
+    )
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        of_groups(("a", 0, {}), ("b", 1, {})),
+        of_groups(("a", None, {}), ("b", None, {"stonewall": "1"})),
+        of_groups(("a", 0, {}), ("b", 0, {"wait_for": "a"})),
+        of_groups(("a", 0, {"numjobs": "2"}), ("a", 0, {"numjobs": "2"})),
+    ],
+)
+def test_jobs_that_wait_share_nothing(document: str) -> None:
+    """A group of their own, wait_for, or clones of one job: no notice."""
+    assert parse_fio_json([("x.json", document)], name="x").notices == ()
+
+
+@pytest.mark.parametrize(
+    ("stamps", "day"),
+    [
+        ([{"timestamp": 1795214790}, {"timestamp_ms": 1795128390356}], "2026-11-19"),
+        ([{}, {"timestamp": 1795214790, "timestamp_ms": 1795214790356}], "2026-11-20"),
+        ([{"timestamp": 1e17}], None),
+        ([{"timestamp": "yesterday"}], None),
+        ([{"timestamp": 0}], None),
+    ],
+)
+def test_the_day_is_that_of_the_first_result(
+    tmp_path: Path, stamps: list[dict[str, Any]], day: str | None
+) -> None:
+    """fio says when it wrote a result, so no more than the day is told of the run's start."""
+    files = []
+    for number, stamp in enumerate(stamps):
+        files.append(tmp_path / f"{number}.json")
+        files[-1].write_text(json.dumps(json.loads(result(100)) | stamp))
+    words = [*map(str, files), "--output", str(tmp_path)]
+    assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
+    run = tkperf.load(tmp_path / "0.tkperf")
+    assert (run.info.started_utc, run.ended_utc) == (day, None)
+
+
 def test_options_that_are_not_there_are_a_warning() -> None:
     """fio 2.1 wrote none: the block size as it came out, and the reader is told."""
     run = parse_fio_json([("old.json", result(10, old=True))], name="x")
@@ -314,7 +454,9 @@ def test_numbers_that_nothing_can_be(tmp_path: Path, old: str, new: str, says: s
     """Infinite, huge or odd ones are our error with file, job and key, and leave no run file."""
     file, text = tmp_path / "a.json", result(100)
     assert old in text
-    file.write_text(text.replace(old, new).replace('"total_ios": 1000,', '"total_ios": 100000000,')
+    file.write_text(text.replace(old, new)
+                    .replace('"total_ios": 1000,', '"total_ios": 100000000,')
+                    .replace('"io_bytes": 4096000,', '"io_bytes": 409600000000,')
                     if "hold" in says else text.replace(old, new))  # fmt: skip
     ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
     assert isinstance(ran.exception, UsageError)

@@ -142,6 +142,14 @@ def _write(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
     writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
 
 
+def _day(written_s: float | None) -> str | None:
+    """The day is all that is told: when the first I/O was, fio does not say."""
+    try:
+        return None if not written_s else datetime.fromtimestamp(written_s, UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return None  # no clock says so
+
+
 def _info(run: ImportedRun, source: str) -> RunInfo:
     """What the other tool kept; everything else is not known."""
     imported = datetime.now(UTC).isoformat(timespec="seconds")
@@ -152,7 +160,7 @@ def _info(run: ImportedRun, source: str) -> RunInfo:
         fio_version=run.fio_version,
         engine="not known",
         command_line=(run.command_line,) if run.command_line else (),
-        started_utc=run.date,
+        started_utc=run.date or _day(run.written_s),
         profile_name=run.profile_name,
         profile=run.profile,
         options={},

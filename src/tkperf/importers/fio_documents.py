@@ -24,7 +24,62 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
             position += 1
             continue
         if isinstance(value, dict) and isinstance(value.get("jobs"), list):
+            _divide_unified(value)
             yield value
+
+
+def options_of(document: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's options, those of all jobs included."""
+    shared, own = document.get("global options"), job.get("job options")
+    return {
+        **(shared if isinstance(shared, dict) else {}),
+        **(own if isinstance(own, dict) else {}),
+    }
+
+
+def pattern_of(options: Mapping[str, Any]) -> str:
+    """``randwrite`` of ``randwrite:8``; empty if it is not known."""
+    return str(options.get("rw", options.get("readwrite", ""))).partition(":")[0]
+
+
+def _divide_unified(document: dict[str, Any]) -> None:
+    """Name the only direction of jobs whose results stand under ``mixed`` (unified_rw_reporting)."""
+    for job in document["jobs"]:
+        if isinstance(job, dict) and is_unified(job):
+            side = pattern_of(options_of(document, job)).removeprefix("rand")
+            if side in ("read", "write"):
+                job[side] = job["mixed"]
+
+
+def is_unified(job: Mapping[str, Any]) -> bool:
+    """Whether reads and writes of a job were counted together only."""
+    return "mixed" in job and not ("read" in job or "write" in job)
+
+
+def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the jobs that did not wait for each other.
+
+    Jobs that wait (stonewall) are a new group; fio does not list stonewall where it has no value.
+    """
+    together: list[dict[str, None]] = []
+    group_before: object = None
+    for job in document["jobs"]:
+        if not isinstance(job, dict):
+            continue
+        options, group = options_of(document, job), job.get("groupid")
+        waits = "wait_for" in options or (group is None and "stonewall" in options)
+        if not together or waits or group != group_before:
+            together.append({})
+        group_before = group
+        # Clones of one job (numjobs) are one load.
+        together[-1][str(job.get("jobname"))] = None
+    return tuple(name for names in together if len(names) > 1 for name in names)
+
+
+def find_first_written_s(written: Sequence[Mapping[str, Any]]) -> float | None:
+    """When fio wrote the first of some documents, in seconds since 1970; None is not known."""
+    stamps_ms = [stamp for each in written if (stamp := _stamp_ms(each))]
+    return min(stamps_ms) / 1000 if stamps_ms else None
 
 
 def last_of_each_run(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:

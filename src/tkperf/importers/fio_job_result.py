@@ -10,16 +10,19 @@ from typing import Any
 
 from tkperf.errors import UsageError
 from tkperf.histogram import Histogram
+from tkperf.importers.fio_documents import is_unified, pattern_of
 from tkperf.importers.imported import LARGEST_DEMAND, readable
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.record import RunWarning
-from tkperf.units import KIB, parse_size_bytes
+from tkperf.units import KIB, format_block_size, parse_size_bytes
 from tkperf.workload import Access, Workload
 
 # More is no result of fio's: ten million I/Os a second for 115 days, an exabyte, 11 days in ns,
 # 31 years in ms.
 LARGEST_IOS, LARGEST_BYTES, LONGEST_NS, LONGEST_MS = 1e14, 1e18, 1e15, 1e12
 LARGEST_BLOCK_BYTES = 1 << 40
+# fio's, where a list of sizes leaves one out.
+DEFAULT_BLOCK_SIZE = "4k"
 
 
 def build_workload(
@@ -29,7 +32,7 @@ def build_workload(
     reads, writes = _ios(job, "read", file), _ios(job, "write", file)
     if not reads + writes:
         return None
-    pattern = str(options.get("rw", options.get("readwrite", "")))
+    pattern = pattern_of(options)
     if not options:
         warnings["options"] = RunWarning(
             code="job-options-missing",
@@ -44,8 +47,8 @@ def build_workload(
     if reads > 0 and writes > 0:
         mix = round(100 * reads / (reads + writes))
         if options:
-            mix = _option(job, options, "rwmixread", 50, file, most=100, least=0)
-    size = str(options.get("bs", options.get("blocksize", ""))).split(",")[0]
+            mix = _nominal_mix(job, options, file)
+    size = _block_size(options, "write" if writes else "read")
     moved = (_bytes(job, "read", file) + _bytes(job, "write", file)) / (reads + writes)
     jobs = _option(job, options, "numjobs", 1, file)
     io_depth = _option(job, options, "iodepth", 1, file)
@@ -62,6 +65,56 @@ def build_workload(
         )
     except (ValueError, OverflowError, UsageError) as error:
         raise UsageError(f"{name_job(file, job)}: {readable(str(error))}") from None
+
+
+def why_left_out(job: Mapping[str, Any], options: Mapping[str, Any], file: str) -> str | None:
+    """Why the result of a job belongs to no cell, which is one mix and one block size."""
+    if is_unified(job):
+        return (
+            "unified_rw_reporting counted its reads and writes together; run fio without it, or with "
+            "unified_rw_reporting=both"
+        )
+    for name in ("bssplit", "bsrange", "blocksize_range"):
+        if name in options:
+            return f"{name}={shown(options[name])} is I/Os of several sizes"
+    ios = {side: _ios(job, side, file) for side in ("read", "write")}
+    sizes = {_block_size(options, side) for side in ios if ios[side]}
+    if len(sizes) > 1:
+        return f"reads and writes are of different sizes ({' and '.join(sorted(sizes))})"
+    return None
+
+
+def why_not_of(job: Mapping[str, Any], workload: Workload, file: str) -> str | None:
+    """Why the result of a job cannot be that of the workload its options tell.
+
+    fio shows jobs of one group (group_reporting) as one, with the options of the last.
+    """
+    ios = _ios(job, "read", file) + _ios(job, "write", file)
+    moved = _bytes(job, "read", file) + _bytes(job, "write", file)
+    # I/Os that were on their way at the end may be counted without their bytes.
+    tolerated_ios = 0.05 * ios + workload.jobs * workload.io_depth + 1
+    if abs(moved / workload.block_size_bytes - ios) <= tolerated_ios:
+        return None
+    return (
+        f"its I/Os are not of {format_block_size(workload.block_size_bytes)} as its options say; "
+        "jobs of several block sizes, reported as one group?"
+    )
+
+
+def _block_size(options: Mapping[str, Any], side: str) -> str:
+    """Of ``8k,32k`` the first for reads, the second for writes; empty if it is not known."""
+    given = options.get("bs", options.get("blocksize"))
+    if given is None:
+        return ""
+    sizes = str(given).split(",")
+    return sizes[1 if side == "write" and len(sizes) > 1 else 0].strip() or DEFAULT_BLOCK_SIZE
+
+
+def _nominal_mix(job: Mapping[str, Any], options: Mapping[str, Any], file: str) -> int:
+    """The share of reads in percent; of both shares the one that was given last counts."""
+    names = [name for name in options if name in ("rwmixread", "rwmixwrite")] or ["rwmixread"]
+    share = _option(job, options, names[-1], 50, file, most=100, least=0)
+    return share if names[-1] == "rwmixread" else 100 - share
 
 
 def _option(

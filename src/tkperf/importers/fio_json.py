@@ -13,8 +13,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from tkperf.errors import UsageError
-from tkperf.importers.fio_documents import documents, last_of_each_run
-from tkperf.importers.fio_job_result import build_measurement, build_workload, name_job, shown
+from tkperf.importers.fio_documents import (
+    documents,
+    find_first_written_s,
+    find_jobs_at_once,
+    last_of_each_run,
+    options_of,
+)
+from tkperf.importers.fio_job_result import (
+    build_measurement,
+    build_workload,
+    name_job,
+    shown,
+    why_left_out,
+    why_not_of,
+)
 from tkperf.importers.imported import (
     LARGEST_DEMAND,
     ImportedRun,
@@ -33,6 +46,8 @@ from tkperf.units import KIB
 from tkperf.workload import Access, Cell, Workload
 
 TEST = "fio"
+# Of a long list only the first are said.
+MOST_SAID = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +71,27 @@ def parse_fio_json(files: Sequence[tuple[str, str]], *, name: str) -> ImportedRu
     """
     results: list[_Result] = []
     warnings: dict[str, RunWarning] = {}
-    versions: list[str] = []
+    written: list[dict[str, Any]] = []
+    at_once: dict[str, str] = {}
     for file, text in files:
         found = last_of_each_run(list(documents(text)))
         if not found:
             raise UsageError(f"{file}: holds no JSON result of fio (--output-format=json or json+)")
         for document in found:
-            versions.append(one_line(str(document.get("fio version", ""))) or "fio")
             results += _results(document, file, warnings)
+            for jobname in find_jobs_at_once(document):
+                at_once.setdefault(jobname, file)
+        written += found
     if not results:
-        raise UsageError(f"{files[0][0]}: fio ran, but no job of it moved data")
+        said = [each.text for each in warnings.values()] or ["no job of it moved data"]
+        raise UsageError(f"{files[0][0]}: fio ran, but {'; '.join(said[:MOST_SAID])}")
+    versions = [one_line(str(each.get("fio version", ""))) or "fio" for each in written]
     test = _test(results)
     require_room(test.steps, place=", ".join(dict.fromkeys(file for file, _ in files)))
     return ImportedRun(
         name=name,
         date=None,
+        written_s=find_first_written_s(written),
         tool=" and ".join(dict.fromkeys(each.replace("fio-", "fio ", 1) for each in versions)),
         profile_name="fio",
         profile=_profile(results, known="options" not in warnings),
@@ -79,9 +100,20 @@ def parse_fio_json(files: Sequence[tuple[str, str]], *, name: str) -> ImportedRu
         description=None,
         feature_matrix=None,
         host={},
-        notices=(),
+        notices=(_shared_load(at_once),) if at_once else (),
         tests=(test,),
         warnings=tuple(warnings.values()),
+    )
+
+
+def _shared_load(at_once: Mapping[str, str]) -> str:
+    """What a reader must know of jobs that did not wait for each other."""
+    names = [one_line(name) for name in at_once]
+    said = ", ".join(names[:MOST_SAID]) + ", ..." * (len(names) > MOST_SAID)
+    first = one_line(next(iter(at_once.values())))
+    return (
+        f"SHARED LOAD: jobs of one fio ran at the same time ({said}; first in {first}): the drive "
+        "served them together, none of their numbers is what it does alone"
     )
 
 
@@ -99,9 +131,7 @@ def _results(
     document: Mapping[str, Any], file: str, warnings: dict[str, RunWarning]
 ) -> Iterator[_Result]:
     """The jobs of a document; those of one name and workload ran at once and count together."""
-    shared = document.get("global options")
-    shared = shared if isinstance(shared, dict) else {}
-    grouped: dict[tuple[str, Workload], list[tuple[Mapping[str, Any], dict[str, Any]]]] = {}
+    grouped: dict[tuple[str, Workload], list[Mapping[str, Any]]] = {}
     if len(document["jobs"]) > LARGEST_DEMAND:
         raise UsageError(f"{file}: more than {LARGEST_DEMAND:,} jobs in one result")
     for job in document["jobs"]:
@@ -109,21 +139,36 @@ def _results(
             raise UsageError(f"{file}: a job of fio's is not an object")
         if job.get("error"):
             raise UsageError(f"{name_job(file, job)} failed with error {shown(job['error'])}")
-        own = job.get("job options")
-        options = {**shared, **(own if isinstance(own, dict) else {})}
-        workload = build_workload(job, options, file, warnings)
+        workload = _workload(job, options_of(document, job), file, warnings)
         if workload is not None:
-            key = (str(job.get("jobname")), workload)
-            grouped.setdefault(key, []).append((job, options))
+            grouped.setdefault((str(job.get("jobname")), workload), []).append(job)
     for (jobname, workload), jobs in grouped.items():
+        options = options_of(document, jobs[0])
         yield _Result(
             file=file,
             workload=workload,
-            measurement=build_measurement([job for job, _ in jobs], file),
+            measurement=build_measurement(jobs, file),
             options=readable(
-                f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in jobs[0][1].items())
+                f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
             ),
         )
+
+
+def _workload(
+    job: Mapping[str, Any], options: Mapping[str, Any], file: str, warnings: dict[str, RunWarning]
+) -> Workload | None:
+    """What the job was; None, with a warning, if that is no one workload, and if it moved nothing."""
+    workload, reason = None, why_left_out(job, options, file)
+    if reason is None:
+        workload = build_workload(job, options, file, warnings)
+    if workload is not None:
+        reason = why_not_of(job, workload, file)
+    if reason is None:
+        return workload
+    jobname = shown(job.get("jobname"))
+    text = f"job {jobname} is left out (first in {readable(file)}): {reason}"
+    warnings.setdefault(f"{jobname}: {reason}", RunWarning(code="job-left-out", text=text))
+    return None
 
 
 def _test(results: Sequence[_Result]) -> TestRecord:

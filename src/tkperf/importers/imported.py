@@ -22,12 +22,15 @@ LARGEST_COUNT = 2**63 - 1
 class ImportedRun:
     """Facts that the other tool did not keep are None.
 
+    ``date`` is what a file says of its day; ``written_s`` when the first file was written, after
+    what it tells had been run, in seconds since 1970.
     ``profile`` has the tables of a profile as far as the file has their numbers. ``notices`` are
     those that the file itself carries.
     """
 
     name: str
     date: str | None
+    written_s: float | None
     tool: str
     profile_name: str
     profile: dict[str, object]

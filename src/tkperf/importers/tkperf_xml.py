@@ -85,6 +85,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     return ImportedRun(
         name=root.tag,
         date=_line(header.text("testdate")),
+        written_s=None,
         tool=tool,
         profile_name="TKperf XML",
         profile=_profile(tool, found),
