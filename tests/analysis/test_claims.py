@@ -242,6 +242,14 @@ def test_a_baseline_without_results_is_a_mistake(tests: dict[str, Any]) -> None:
         )
 
 
+@pytest.mark.parametrize(("earlier", "now"), [("fio", "iops"), ("tp", "fio")])
+def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> None:
+    """A run of fio's files and one of tkperf's tests: said so, not a list of what is missing."""
+    runs = [made_up_run(test, one_test(test, (100.0,))) for test in (earlier, now)]
+    with pytest.raises(UsageError, match=r"here/earlier.tkperf: .* fio's files compare with each"):
+        check_against(runs[0], runs[1])
+
+
 def test_a_baseline_of_other_conditions_is_said() -> None:
     """Not steady, another profile, cut short, cells without a value: judged, with the words."""
     cells = {Cell(0, 4096): (100.0, 100.0), Cell(100, 4096): (None, None)}

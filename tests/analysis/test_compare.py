@@ -112,8 +112,11 @@ def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
     areas = replace(slow, info=replace(slow.info, suite="hdd"))
     with pytest.raises(UsageError, match="cannot be compared"):
         compare([slow, areas])
-    with pytest.raises(UsageError, match="no test in common"):
+    with pytest.raises(UsageError, match=r"no test in common .* in all of them$"):
         compare([slow, replace(slow, tests=())])
+    of_fio = made_up_run("f", {"fio": [made_up_section("fio", {Cell(0, 4096): (1.0,)})]})
+    with pytest.raises(UsageError, match="fio's files compare with each other, by workload, not"):
+        compare([slow, of_fio])
 
 
 def compare_values(

@@ -16,7 +16,12 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
-from tkperf.analysis.conditions import find_cut_short, find_differences, find_remarks
+from tkperf.analysis.conditions import (
+    explain_nothing_common,
+    find_cut_short,
+    find_differences,
+    find_remarks,
+)
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.measurement import REPORTED_PERCENTILES
@@ -131,7 +136,8 @@ def check_claims(
         folder: what the baseline's path is relative to.
 
     Raises:
-        UsageError, RunFileError: the baseline cannot be read, or has nothing to check.
+        UsageError, RunFileError: the baseline cannot be read, or has nothing to check or to check
+            with.
     """
     findings = [_check(claim, result) for claim in claims.claim]
     warnings = [*find_cut_short("run", result)]
@@ -144,6 +150,8 @@ def check_claims(
                 f"baseline {path}: nothing could be checked, it holds no result; give a run that "
                 "has finished a test"
             )
+        if because := explain_nothing_common((earlier, result)):
+            raise UsageError(f"baseline {path}: it has no test in common with the run{because}")
         findings += [_check(promise, result, note) for promise, note in promises]
         warnings += find_differences(("baseline", "run"), (earlier, result))
         warnings += find_remarks("baseline", earlier)

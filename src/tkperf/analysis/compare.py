@@ -13,7 +13,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tkperf.analysis.conditions import find_differences, find_gaps, find_remarks
+from tkperf.analysis.conditions import (
+    explain_nothing_common,
+    find_differences,
+    find_gaps,
+    find_remarks,
+)
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.errors import UsageError
 from tkperf.workload import Cell
@@ -122,7 +127,10 @@ def compare(results: Sequence[RunResult]) -> Comparison:
         )
     rows = tuple(_rows(results))
     if not rows:
-        raise UsageError("these runs have no test in common that was measured in all of them")
+        raise UsageError(
+            "these runs have no test in common that was measured in all of them"
+            + explain_nothing_common(results)
+        )
     names = _names(results)
     return Comparison(
         names=names,

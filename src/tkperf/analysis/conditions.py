@@ -49,6 +49,16 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
     yield from _section_differences(names, results, "preconditioning", _preconditioning)
 
 
+def explain_nothing_common(results: Sequence[RunResult]) -> str:
+    """Why runs without a common test have none, as far as that can be said; else empty."""
+    kinds = {test.name == "fio" for result in results for test in result.tests}
+    if len(kinds) < 2:
+        return ""
+    return (
+        "; runs made of fio's files compare with each other, by workload, not with tkperf's tests"
+    )
+
+
 def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
     """Tests, sections and cells that not all runs have, by the runs that have them.
 

@@ -48,8 +48,9 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     """Turn results of other tools into run files, to report, compare and check them.
 
     Each result XML of TKperf 1.x to 2.2 becomes a run. JSON files of fio, given together, become
-    one: the n-th result of a workload is its n-th round. Steady state is judged anew. Nothing is
-    overwritten; every result says that it was imported.
+    one: the n-th result of a workload is its n-th round. Such runs compare with each other, by
+    workload, not with tkperf's tests. Steady state is judged anew. Nothing is overwritten; every
+    result says that it was imported.
 
     \b
     Examples:
@@ -59,12 +60,12 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     contents = [(file, _read(file)) for file in files]
     xml = [(file, content) for file, content in contents if _is_xml(file, content)]
     fio = [(str(file), _text(content)) for file, content in contents if not _is_xml(file, content)]
-    if name is not None and len(xml) + bool(fio) > 1:
+    chosen = one_line(name or "") or None
+    if chosen and len(xml) + bool(fio) > 1:
         raise UsageError(
             f"--name names one run, these files make {len(xml) + bool(fio)}: each XML one, all files "
             "of fio one; import them one by one"
         )
-    chosen = None if name is None else one_line(name)
     runs = [
         (_named(parse_tkperf_xml(content, file=str(file)), chosen), file.name)
         for file, content in xml
