@@ -415,7 +415,7 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     (test,) = view.tests
     keys = [chart.key for chart in test.sections[0].charts]
     assert any("iopslog" in key for key in keys)
-    assert not [key for key in keys if "tgbw" in key or "fills" in key]
+    assert not [key for key in keys if "tgbw" in key or "fills" in key or "percentiles" in key]
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in us")
     assert ("Written", "-") in [fact for card in view.cards for fact in card.figures]
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout
@@ -457,6 +457,7 @@ def test_every_command_takes_a_run_of_which_little_is_known(tmp_path: Path) -> N
         path, out = str(tmp_path / f"{name}.tkperf"), tmp_path / name
         outputs = ["--csv", f"{out}", "--parquet", f"{out}", "--json", f"{out}.json"]
         texts = ["--markdown", f"{out}.md", "--xml", f"{out}.out.xml", "-o", f"{out}.html"]
+        texts += ["--pdf", f"{out}.pdf"]
         commands = (["show", path], ["report", path, *outputs, *texts], ["compare", path, path])
         for command in commands:
             done = CliRunner().invoke(cli, command)

@@ -89,7 +89,9 @@ def _over_slices(subject: Subject, capacity_bytes: float | None) -> list[ChartVi
             tuple((f"{name[1:]} %", percentile(name)) for name in PERCENTILES),
         ),
     ]
-    return [*charted, *window_chart(subject)]
+    # An imported stream has no percentiles.
+    drawn = [chart for chart in charted if chart.spec["data"]["values"]]  # type: ignore[index]
+    return [*drawn, *window_chart(subject)]
 
 
 def _rate(
