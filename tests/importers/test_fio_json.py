@@ -281,6 +281,28 @@ def test_clones_of_a_job_count_together() -> None:
     assert step.workload.jobs == 2
 
 
+def test_jobs_one_after_the_other_are_rounds() -> None:
+    """Two jobs of one name, the second behind a stonewall: each had the drive to itself."""
+    run = parse_fio_json([("a", of_groups(("a", 0, {}), ("a", 1, {})))], name="x")
+    assert [step.measurement.iops for step in run.tests[0].steps] == [10, 10]
+
+
+def test_two_jobs_of_one_name_at_once_are_two_threads() -> None:
+    run = parse_fio_json([("a", of_groups(("a", 0, {}), ("a", 0, {})))], name="x")
+    (step,) = run.tests[0].steps
+    assert (step.workload.jobs, step.measurement.iops) == (2, 20)
+
+
+def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
+    """Five jobs that shared the drive are not five rounds of what it does for one."""
+    together = [(name, 0, {}) for name in "abcde"]
+    with pytest.raises(UsageError, match="job a is left out .* ran at once with others"):
+        parse_fio_json([("x.json", of_groups(*together))], name="x")
+    run = parse_fio_json([("x.json", of_groups(*together, ("f", 1, {})))], name="x")
+    assert [step.measurement.iops for step in run.tests[0].steps] == [10]
+    assert len(run.warnings) == 5
+
+
 def status(at_s: float, *jobs: tuple[str, int, int], options: bool = True) -> str:
     """A status report: of each job its name, how many ms it has run and its I/Os."""
     return json.dumps({
@@ -513,6 +535,7 @@ def test_whatever_is_taken_is_a_run_file_that_reports(odd: dict[str, Any]) -> No
     ("text", "says"),
     [
         ("", "holds no JSON result of fio"),
+        ("{" * 2_000_000, "a.json: more than 1,000 braces"),
         ("{}", "holds no JSON result of fio"),
         ('{"jobs": [1]}', "is not an object"),
         ('{"jobs": []}', "no job of it moved data"),

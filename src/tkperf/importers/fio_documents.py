@@ -6,22 +6,34 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tkperf.errors import UsageError
+
 # Between two status reports of one fio its jobs ran, but for at most this.
 IDLE_MS = 2000.0
 # Where fio gives no time of day: the jobs of two reports ran on by at least this.
 SHORTEST_INTERVAL_MS = 100.0
 # More is no number of fio's.
 LARGEST = 1e18
+# Braces in the text around results. A file with more is not fio's, and would take long to search.
+MOST_ATTEMPTS = 1000
 
 
-def documents(text: str) -> Iterator[dict[str, Any]]:
-    """JSON objects with jobs in any text."""
-    decoder, position = json.JSONDecoder(), 0
+def documents(text: str, file: str) -> Iterator[dict[str, Any]]:
+    """JSON objects with jobs in any text.
+
+    Raises:
+        UsageError: it is full of braces that begin no JSON.
+    """
+    decoder, position, failed = json.JSONDecoder(), 0, 0
     while (position := text.find("{", position)) >= 0:
         try:
             value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError):
-            position += 1
+            position, failed = position + 1, failed + 1
+            if failed > MOST_ATTEMPTS:
+                raise UsageError(
+                    f"{file}: more than {MOST_ATTEMPTS:,} braces in it begin no JSON; is it fio's output?"
+                ) from None
             continue
         if isinstance(value, dict) and isinstance(value.get("jobs"), list):
             _divide_unified(value)
@@ -56,23 +68,30 @@ def is_unified(job: Mapping[str, Any]) -> bool:
     return "mixed" in job and not ("read" in job or "write" in job)
 
 
-def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the jobs that did not wait for each other.
+def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
+    """The jobs of a document, those together that did not wait for each other.
 
     Jobs that wait (stonewall) are a new group; fio does not list stonewall where it has no value.
     """
-    together: list[dict[str, None]] = []
+    groups: list[list[dict[str, Any]]] = []
     group_before: object = None
     for job in document["jobs"]:
         if not isinstance(job, dict):
             continue
         options, group = options_of(document, job), job.get("groupid")
         waits = "wait_for" in options or (group is None and "stonewall" in options)
-        if not together or waits or group != group_before:
-            together.append({})
+        if not groups or waits or group != group_before:
+            groups.append([])
         group_before = group
-        # Clones of one job (numjobs) are one load.
-        together[-1][str(job.get("jobname"))] = None
+        groups[-1].append(job)
+    return groups
+
+
+def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names of the jobs that shared the device. Clones of one job (numjobs) are one load."""
+    together = (
+        dict.fromkeys(str(job.get("jobname")) for job in group) for group in group_jobs(document)
+    )
     return tuple(name for names in together if len(names) > 1 for name in names)
 
 

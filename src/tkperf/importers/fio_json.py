@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tkperf.errors import UsageError
@@ -17,6 +17,7 @@ from tkperf.importers.fio_documents import (
     documents,
     find_first_written_s,
     find_jobs_at_once,
+    group_jobs,
     last_of_each_run,
     options_of,
 )
@@ -74,7 +75,7 @@ def parse_fio_json(files: Sequence[tuple[str, str]], *, name: str) -> ImportedRu
     written: list[dict[str, Any]] = []
     at_once: dict[str, str] = {}
     for file, text in files:
-        found = last_of_each_run(list(documents(text)))
+        found = last_of_each_run(list(documents(text, file)))
         if not found:
             raise UsageError(f"{file}: holds no JSON result of fio (--output-format=json or json+)")
         for document in found:
@@ -130,8 +131,11 @@ def _profile(results: Sequence[_Result], *, known: bool) -> dict[str, object]:
 def _results(
     document: Mapping[str, Any], file: str, warnings: dict[str, RunWarning]
 ) -> Iterator[_Result]:
-    """The jobs of a document; those of one name and workload ran at once and count together."""
-    grouped: dict[tuple[str, Workload], list[Mapping[str, Any]]] = {}
+    """The jobs of a document.
+
+    Clones (numjobs) ran at once and count together; jobs that waited for each other do not. Jobs of
+    other names that ran at once with the same workload are neither its rounds nor one known load.
+    """
     if len(document["jobs"]) > LARGEST_DEMAND:
         raise UsageError(f"{file}: more than {LARGEST_DEMAND:,} jobs in one result")
     for job in document["jobs"]:
@@ -139,19 +143,27 @@ def _results(
             raise UsageError(f"{file}: a job of fio's is not an object")
         if job.get("error"):
             raise UsageError(f"{name_job(file, job)} failed with error {shown(job['error'])}")
-        workload = _workload(job, options_of(document, job), file, warnings)
-        if workload is not None:
-            grouped.setdefault((str(job.get("jobname")), workload), []).append(job)
-    for (jobname, workload), jobs in grouped.items():
-        options = options_of(document, jobs[0])
-        yield _Result(
-            file=file,
-            workload=workload,
-            measurement=build_measurement(jobs, file),
-            options=readable(
-                f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
-            ),
-        )
+    for group in group_jobs(document):
+        clones: dict[tuple[str, Workload], list[Mapping[str, Any]]] = {}
+        for job in group:
+            workload = _workload(job, options_of(document, job), file, warnings)
+            if workload is not None:
+                clones.setdefault((str(job.get("jobname")), workload), []).append(job)
+        named = Counter(workload for _, workload in clones)
+        for (jobname, workload), jobs in clones.items():
+            if named[workload] > 1:
+                _leave_out(jobs[0], f"it ran at once with others as {workload}", file, warnings)
+                continue
+            options = options_of(document, jobs[0])
+            yield _Result(
+                file=file,
+                # Two jobs of one name are clones, too, whatever their numjobs says.
+                workload=replace(workload, jobs=max(workload.jobs, len(jobs))),
+                measurement=build_measurement(jobs, file),
+                options=readable(
+                    f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
+                ),
+            )
 
 
 def _workload(
@@ -165,10 +177,16 @@ def _workload(
         reason = why_not_of(job, workload, file)
     if reason is None:
         return workload
+    _leave_out(job, reason, file, warnings)
+    return None
+
+
+def _leave_out(
+    job: Mapping[str, Any], reason: str, file: str, warnings: dict[str, RunWarning]
+) -> None:
     jobname = shown(job.get("jobname"))
     text = f"job {jobname} is left out (first in {readable(file)}): {reason}"
     warnings.setdefault(f"{jobname}: {reason}", RunWarning(code="job-left-out", text=text))
-    return None
 
 
 def _test(results: Sequence[_Result]) -> TestRecord:

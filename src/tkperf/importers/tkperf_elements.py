@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 from xml.etree.ElementTree import Element
 
@@ -25,8 +25,15 @@ class Source:
 
     file: str
     element: Element
+    _values: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def value(self, name: str) -> Any:
+        """What a child holds, decoded once: every cell of every round asks for some."""
+        if name not in self._values:
+            self._values[name] = self._decoded(name)
+        return self._values[name]
+
+    def _decoded(self, name: str) -> Any:
         text = self.element.findtext(name)
         if text is None:
             return None
