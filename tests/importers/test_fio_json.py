@@ -296,7 +296,7 @@ def test_two_jobs_of_one_name_at_once_are_two_threads() -> None:
 def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
     """Five jobs that shared the drive are not five rounds of what it does for one."""
     together = [(name, 0, {}) for name in "abcde"]
-    with pytest.raises(UsageError, match="job a is left out .* ran at once with others"):
+    with pytest.raises(UsageError, match=r"job a is left out .* ran at once with others"):
         parse_fio_json([("x.json", of_groups(*together))], name="x")
     run = parse_fio_json([("x.json", of_groups(*together, ("f", 1, {})))], name="x")
     assert [step.measurement.iops for step in run.tests[0].steps] == [10]
