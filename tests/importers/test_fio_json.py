@@ -295,7 +295,7 @@ def test_two_jobs_of_one_name_at_once_are_two_threads() -> None:
 
 def test_jobs_at_once_with_one_workload_are_no_rounds() -> None:
     """Five jobs that shared the drive are not five rounds of what it does for one."""
-    together = [(name, 0, {}) for name in "abcde"]
+    together: list[tuple[str, int | None, dict[str, str]]] = [(name, 0, {}) for name in "abcde"]
     with pytest.raises(UsageError, match=r"job a is left out .* ran at once with others"):
         parse_fio_json([("x.json", of_groups(*together))], name="x")
     run = parse_fio_json([("x.json", of_groups(*together, ("f", 1, {})))], name="x")
