@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import sqlite3
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import io_stats
+from tests.builders import io_stats, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.errors import RunFileError
 from tkperf.events import Judged, PurgeEnded, StepEnded, TestEnded, TestStarted
@@ -20,7 +21,7 @@ from tkperf.phases import Outcome, SectionOutcome
 from tkperf.record import PurgeRecord, RunStatus
 from tkperf.runfile.packed import pack
 from tkperf.runfile.reader import RunFile
-from tkperf.steady_state import judge
+from tkperf.steady_state import SteadyStateVerdict, judge
 
 LATENCIES_NS = [190_000, 200_000, 220_000]
 
@@ -163,3 +164,112 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
     change(path, "UPDATE step SET write_histogram = ?", blob + cut if cut else blob[:-1])
     with pytest.raises(RunFileError, match="it does not end where it should"):
         read_all(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE step SET duration_s = 0", "table step, key duration_s: Expected `float` > 0"),
+        ("UPDATE step SET duration_s = -1", "key duration_s"),
+        ("UPDATE step SET duration_s = 9e999", "key duration_s"),
+        ("UPDATE step SET planned_s = -1", "key planned_s"),
+        ("UPDATE step SET started_s = 9e999", "key started_s"),
+        ("UPDATE step SET write_ios = 'x'", "table step, write, key ios: Expected `int`"),
+        ("UPDATE step SET write_ios = 1.5", "table step, write, key ios: Expected `int`"),
+        ("UPDATE step SET write_ios = -5", "table step, write, key ios: Expected `int` >= 0"),
+        ("UPDATE step SET read_bytes = -5", "table step, read, key bytes"),
+        ("UPDATE step SET write_latency_ios = -1", "write, key latency_ios"),
+        ("UPDATE step SET write_latency_max_ns = -1", "write, key latency_max_ns"),
+        ("UPDATE step SET write_histogram = 'text'", "it is damaged"),
+        ("UPDATE step SET number = 0", "key number"),
+        ("UPDATE step SET jobs = 'x'", "key jobs"),
+        ("UPDATE step SET host_limited = 7", "key host_limited"),
+        ("UPDATE step SET job_id = 77", "key job_file"),
+        ("UPDATE sample SET duration_us = 0", "a sample has an impossible time or count"),
+        ("UPDATE sample SET duration_us = -1", "a sample has an impossible time or count"),
+        ("UPDATE sample SET start_us = -1", "a sample has an impossible time or count"),
+        ("UPDATE sample SET write_bytes = -1", "a sample has an impossible time or count"),
+        ("UPDATE sample SET write_ios = 1.5", "a sample has an impossible time or count"),
+        ("UPDATE sample SET write_ios = 9e999", "a sample has an impossible time or count"),
+        ("UPDATE sample SET write_ios = 'x'", "it is damaged"),
+        ("UPDATE purge SET duration_s = -1", "table purge, key duration_s"),
+        ("UPDATE test SET name = 'iops'", "two tests of one name"),
+        ("UPDATE test SET ended_s = -1", "test iops ends before it starts"),
+        ("UPDATE test SET outcome = '{\"sections\": 5}'", "it is damaged"),
+        ("UPDATE test SET outcome = json_set(outcome, '$.sections[0].verdict.values', "
+         "json('[1]')) WHERE id = 1", "a verdict needs one value for each round"),
+        ("UPDATE verdict SET verdict = json_set(verdict, '$.rounds', json('[]'))",
+         "a verdict needs one value for each round"),
+        ("UPDATE verdict SET verdict = json_set(verdict, '$.values', json('[1]'))",
+         "a verdict needs one value for each round"),
+        ("UPDATE verdict SET number = -1", "table verdict, key number"),
+        ("UPDATE run SET value = '5' WHERE key = 'status'", "table run, key status"),
+        ("UPDATE run SET value = '5' WHERE key = 'ended_utc'", "table run, key ended_utc"),
+    ],
+)  # fmt: skip
+def test_what_tkperf_never_writes_is_refused(path: Path, statement: str, says: str) -> None:
+    """The error names the file, the table and the key."""
+    change(path, statement)
+    with pytest.raises(RunFileError, match=r"^cannot read .*/a\.tkperf: it is damaged") as raised:
+        read_all(path)
+    assert says in str(raised.value)
+
+
+def nested(depth: int) -> str:
+    return '{"a": ' * depth + "1" + "}" * depth
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "says"),
+    [
+        ("profile", "[" * 100_000, "recursion"),
+        ("profile", nested(900), "key"),
+        ("host", nested(900), "key"),
+        ("device", json.dumps({"members": ["x"]}), "key device.members[0]"),
+        ("device", json.dumps({"members": 5}), "key device.members"),
+        ("device", '{"members": [{"capacity_bytes": NaN}]}', "members[0].capacity_bytes"),
+        ("device", '{"capacity_bytes": 1e999}', "key device.capacity_bytes"),
+        ("device", '{"capacity_bytes": true}', "key device.capacity_bytes"),
+        ("profile", '{"hard_disk": {"areas": "x"}}', "key profile.hard_disk.areas"),
+        ("profile", '{"hard_disk": {"areas": 0}}', "key profile.hard_disk.areas"),
+        ("profile", '{"hard_disk": "x"}', "key profile.hard_disk"),
+        ("active_range_length_bytes", "-5", "key active_range_length_bytes"),
+        ("active_range_length_bytes", "0", "key active_range_length_bytes"),
+        ("active_range_offset_bytes", "-5", "key active_range_offset_bytes"),
+    ],
+)
+def test_facts_that_are_reckoned_with_are_checked(
+    path: Path, fact: str, value: str, says: str
+) -> None:
+    """Others may be what they are, as long as they are not nested without end."""
+    change(path, "UPDATE run SET value = ? WHERE key = ?", value, fact)
+    with pytest.raises(RunFileError, match=r"a\.tkperf: it is damaged \(") as raised:
+        read_all(path)
+    assert says in str(raised.value)
+
+
+def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:
+    """Members of a set with their sources and gaps; limits may be infinite."""
+    member = {"capacity_bytes": 5, "sources": {"model": "smartctl"}, "gaps": ["none"]}
+    device: dict[str, object] = {
+        "capacity_bytes": None,
+        "members": [member],
+        "sources": {},
+        "gaps": [],
+    }
+    profile = {"steady_state": {"max_slope_excursion_percent": float("inf")}, "hard_disk": None}
+    for fact, value in (("device", device), ("profile", profile)):
+        change(path, "UPDATE run SET value = ? WHERE key = ?", json.dumps(value), fact)
+    with RunFile(path) as run_file:
+        info = run_file.record().info
+    assert (info.device, info.profile) == (device, profile)
+    assert info.name == run_info().name
+
+
+def test_a_verdict_has_a_value_for_each_round() -> None:
+    """Valid from construction, so that charts and texts need not look."""
+    verdict = judge([1, 2], [5.0, 6.0], tracking="t", unit="u")
+    facts = {name: getattr(verdict, name) for name in SteadyStateVerdict.__dataclass_fields__}
+    for changed in ({"rounds": ()}, {"values": (1.0,)}, {"rounds": (), "values": ()}):
+        with pytest.raises(ValueError, match="one value for each round"):
+            SteadyStateVerdict(**(facts | changed))
