@@ -56,6 +56,12 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("[100, 95, 65", "[100, 100, 65", "iops.read_percents", "twice"),
         ("passes = 2", "passes = 2 2", "", "not valid TOML"),
         ('name = "pts-e-1.1"', 'name = "../x"', "name", "match"),
+        ("jobs = 4", "jobs = " + "[" * 5000, "", "nested too deeply"),
+        ("jobs = 4", "jobs = " + "{a = " * 5000, "", "nested too deeply"),
+        ("jobs = 4", "jobs = " + "9" * 5000, "", "not valid TOML: Exceeds the limit"),
+        ("jobs = 4", "jobs = 0x" + "f" * 20_000, "demand.jobs", "<= 2147483647"),
+        ("step_s = 60\ntracking_read", "step_s = inf\ntracking_read", "iops.step_s", "<="),
+        ('length = "100%"', 'length = "' + "9" * 1_000_002 + '"', "active_range.length", "not a size"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_file_key_and_reason(

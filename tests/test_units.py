@@ -36,3 +36,11 @@ def test_any_text_is_a_size_or_a_clear_error(text: str) -> None:
 def test_absurd_sizes_are_refused() -> None:
     with pytest.raises(UsageError, match="no drive is as large"):
         parse_size_bytes("9" * 400)
+
+
+@pytest.mark.parametrize("text", ["9" * 1_000_002, "0." + "0" * 1_000_002 + "1", "x" * 5000])
+def test_long_texts_are_refused_in_short_words(text: str) -> None:
+    """Also beyond what Decimal reckons with; the error does not repeat all of it."""
+    with pytest.raises(UsageError, match="is not a size") as raised:
+        parse_size_bytes(text)
+    assert len(str(raised.value)) < 200

@@ -66,6 +66,10 @@ class SteadyStateVerdict:
     reason: str
     needed_rounds: int = 5
 
+    def __post_init__(self) -> None:
+        if not self.rounds or len(self.rounds) != len(self.values):
+            raise ValueError("a verdict needs one value for each round, and at least one round")
+
     @property
     def judged(self) -> bool:
         return len(self.rounds) >= self.needed_rounds

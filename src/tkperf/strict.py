@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
+
+from tkperf.errors import UsageError
+
+T = TypeVar("T")
+
+
+def decode_strictly(
+    decode: Callable[[], T], *, what: str, language: str, error: type[UsageError] = UsageError
+) -> T:
+    """What ``decode`` makes of a file; ``what`` and the key of a mistake are named in errors.
+
+    Raises:
+        UsageError: or ``error``: not that language, a typo, or a value of another type.
+    """
+    try:
+        return decode()
+    except msgspec.ValidationError as mistake:
+        raise error(f"{what}{describe_mistake(mistake)}") from mistake
+    except RecursionError:
+        raise error(f"{what}: not valid {language}: it is nested too deeply") from None
+    except (msgspec.DecodeError, ValueError) as mistake:
+        # Python's own limits, as for digits, are no msgspec errors.
+        raise error(f"{what}: not valid {language}: {mistake}") from mistake
 
 
 def describe_mistake(error: msgspec.ValidationError) -> str:

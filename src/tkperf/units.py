@@ -47,11 +47,13 @@ def parse_size_bytes(text: str) -> int:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
     if match is None or match[2].lower() not in _FACTORS:
         raise UsageError(
-            f"'{text}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes"
+            f"'{text[:40]}' is not a size; write for example 512MiB, 16GiB, 960GB or a number of bytes"
         )
-    size_bytes = int(Decimal(match[1]) * _FACTORS[match[2].lower()])
+    amount = Decimal(match[1])
+    # First, as a product of more digits than Decimal reckons with is an error of its own.
+    size_bytes = _TOO_LARGE if amount >= _TOO_LARGE else int(amount * _FACTORS[match[2].lower()])
     if size_bytes <= 0:
-        raise UsageError(f"'{text}' is not a size: it must be more than 0 bytes")
+        raise UsageError(f"'{text[:40]}' is not a size: it must be more than 0 bytes")
     if size_bytes >= _TOO_LARGE:
         raise UsageError(f"'{text[:40]}' is not a size: no drive is as large")
     return size_bytes

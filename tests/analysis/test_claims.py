@@ -21,7 +21,7 @@ from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
 from tkperf.cli.check import print_checked, read_and_check
 from tkperf.cli.main import cli
-from tkperf.errors import ClaimsNotMetError, UsageError
+from tkperf.errors import ClaimsNotMetError, RunFileError, UsageError
 from tkperf.events import RunStarted
 from tkperf.record import RunStatus
 from tkperf.report.view import build_view
@@ -135,6 +135,11 @@ def test_a_run_meets_itself_as_baseline(result: RunResult, folder: Path) -> None
         (claim("at_most = inf"), "key at_most: inf is not a finite number"),
         (claim("at_least = -1"), "key at_least: -1"),
         ("= broken", "not valid TOML"),
+        ("a = " + "[" * 5000, "nested too deeply"),
+        ("a = " + "{a = " * 5000, "nested too deeply"),
+        (claim("at_least = " + "9" * 5000), "not valid TOML: Exceeds the limit"),
+        (claim("at_least = 1").replace('"4k"', "0x" + "f" * 20_000), r"key claim\[0\].block_size"),
+        (claim("at_least = 1").replace("4k", "9" * 1_000_002), "key block_size: .* not a size"),
     ],
 )
 def test_mistakes_name_file_and_key(text: str, says: str) -> None:
@@ -142,6 +147,16 @@ def test_mistakes_name_file_and_key(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says) as raised:
         parse_claims(text, file="claims.toml")
     assert "claims.toml" in str(raised.value)
+
+
+def test_a_baseline_of_an_impossible_name_is_a_clear_error(
+    result: RunResult, tmp_path: Path
+) -> None:
+    """A name that no file can have is no file, not a traceback."""
+    claims = tmp_path / "claims.toml"
+    claims.write_text(f'[baseline]\nrun = "{"a" * 5000}"\nwithin_percent = 5\n')
+    with pytest.raises(RunFileError, match=r"cannot read .*: File name too long"):
+        read_and_check(claims, result)
 
 
 def test_the_command(result: RunResult, folder: Path, tmp_path: Path) -> None:

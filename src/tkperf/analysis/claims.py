@@ -25,7 +25,7 @@ from tkperf.analysis.conditions import (
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.measurement import REPORTED_PERCENTILES
-from tkperf.strict import describe_mistake
+from tkperf.strict import decode_strictly
 from tkperf.units import format_block_size, format_mix, parse_size_bytes
 
 RATES = ("iops", "megabytes_per_s")
@@ -43,7 +43,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     test: TESTS
     metric: str
     read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
-    block_size: str | int
+    block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
     at_least: float | None = None
     at_most: float | None = None
     section: str | None = None
@@ -101,12 +101,9 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
     Raises:
         UsageError: not TOML, a typo, or a claim that says nothing.
     """
-    try:
-        claims = msgspec.toml.decode(text, type=ClaimsFile)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"claims {file}{describe_mistake(error)}") from error
-    except msgspec.DecodeError as error:
-        raise UsageError(f"claims {file}: not valid TOML: {error}") from error
+    claims = decode_strictly(
+        lambda: msgspec.toml.decode(text, type=ClaimsFile), what=f"claims {file}", language="TOML"
+    )
     if not claims.claim and claims.baseline is None:
         raise UsageError(f"claims {file}: holds no [[claim]] and no [baseline]")
     for number, claim in enumerate(claims.claim, start=1):

@@ -16,13 +16,15 @@ import msgspec
 
 from tkperf.errors import ProfileError, UsageError
 from tkperf.steady_state import Criteria
-from tkperf.strict import describe_mistake
+from tkperf.strict import decode_strictly
 from tkperf.units import KIB, format_block_size_kib, parse_size_bytes
 from tkperf.workload import Access, ActiveRange, Cell, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
+# Beyond these a number is a slip: fio's own counts end there, and so does a century.
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+_CENTURY_S = 100 * 366 * 86400
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=_CENTURY_S)]
 BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=16 * 1024)]
 Source = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -95,7 +97,7 @@ class LatencyTable(_Table, frozen=True, kw_only=True):
     io_depth: Count
     tracking_read_percent: Percent
     tracking_block_size_kib: BlockSizeKib
-    histogram_s: Annotated[float, msgspec.Meta(ge=0)]
+    histogram_s: Annotated[float, msgspec.Meta(ge=0, le=_CENTURY_S)]
 
 
 class WriteSaturationTable(_Table, frozen=True, kw_only=True):
@@ -105,7 +107,7 @@ class WriteSaturationTable(_Table, frozen=True, kw_only=True):
     read_percent: Percent
     slice_s: Seconds
     max_slices: Count
-    capacity_multiple: Annotated[float, msgspec.Meta(gt=0)]
+    capacity_multiple: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
     round_every_slices: Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -203,12 +205,12 @@ def parse_profile(text: str, *, file: str) -> Profile:
     Raises:
         ProfileError: not TOML, a typo, or an impossible value.
     """
-    try:
-        profile = msgspec.toml.decode(text, type=Profile)
-    except msgspec.ValidationError as error:
-        raise ProfileError(f"profile {file}{describe_mistake(error)}") from error
-    except msgspec.DecodeError as error:
-        raise ProfileError(f"profile {file}: not valid TOML: {error}") from error
+    profile = decode_strictly(
+        lambda: msgspec.toml.decode(text, type=Profile),
+        what=f"profile {file}",
+        language="TOML",
+        error=ProfileError,
+    )
     fault = _find_fault(profile)
     if fault:
         raise ProfileError(f"profile {file}, key {fault}")
@@ -276,13 +278,15 @@ def resolve_active_range(text: str, capacity_bytes: int, alignment_bytes: int) -
         except ValueError:
             percent = 0.0
         if not 0 < percent <= 100:
-            raise UsageError(f"'{text}' is not a share of the device: give 1% to 100%, or a size")
+            raise UsageError(
+                f"'{text[:40]}' is not a share of the device: give 1% to 100%, or a size"
+            )
         length_bytes = int(capacity_bytes * percent / 100)
     else:
         length_bytes = min(parse_size_bytes(text), capacity_bytes)
     length_bytes -= length_bytes % alignment_bytes
     if length_bytes <= 0:
-        raise UsageError(f"active range '{text}' is less than one logical block of the device")
+        raise UsageError(f"active range '{text[:40]}' is less than one logical block of the device")
     return ActiveRange(offset_bytes=0, length_bytes=length_bytes)
 
 

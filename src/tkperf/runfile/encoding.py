@@ -1,18 +1,12 @@
-"""Histograms and samples as small byte strings. Format described in docs/run-file.md.
-
-Numbers are unsigned LEB128 varints, tables of counts are byte planes; a blob is one raw LZMA2
-stream of them.
-"""
+"""Histograms and samples as small byte strings. Format described in docs/run-file.md."""
 
 from __future__ import annotations
 
 import lzma
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tkperf.errors import RunFileError
 from tkperf.histogram import (
     BUCKET_LOWER_NS,
     BUCKET_UPPER_NS,
@@ -22,11 +16,20 @@ from tkperf.histogram import (
     bucket_of_ns,
 )
 from tkperf.measurement import NO_IO, IoStats, Sample
-from tkperf.seconds import Seconds
-
-# Measured on per-second histograms: LZMA with these settings beats zlib and bz2.
-_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
-
+from tkperf.runfile.packed import (
+    DO_NOT_FIT,
+    Numbers,
+    most_bytes,
+    pack,
+    put_indices,
+    put_numbers,
+    put_planes,
+    take_indices,
+    unpack,
+    unzigzag,
+    zigzag,
+)
+from tkperf.seconds import FloatArray, Seconds
 
 # A group of buckets in a sample's histogram is at most this fraction of its lower edge wide.
 COARSE_WIDTH = 1 / 16
@@ -57,64 +60,12 @@ def coarsen(histogram: Histogram) -> Histogram:
     return Histogram.from_dense(dense)
 
 
-_NO_DETAILS = "the run file lacks the details of samples it holds"
-_ENDS_EARLY = "the run file holds a histogram that ends early"
-_LONGEST_NUMBER_BYTES = 9  # 63 bits
-
-
-class _Numbers:
-    """Takes numbers and tables from an unpacked blob, in the order in which they were put in."""
-
-    def __init__(self, blob: bytes) -> None:
-        try:
-            self._data = lzma.decompress(blob, format=lzma.FORMAT_RAW, filters=_FILTERS)
-        except (lzma.LZMAError, EOFError) as error:
-            raise RunFileError(f"the run file holds a damaged histogram: {error}") from error
-        self._at = 0
-
-    def one(self) -> int:
-        number = shift = 0
-        while True:
-            byte = self._take(1)[0]
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return number
-            shift += 7
-
-    def many(self, count: int) -> IntArray:
-        """Numbers one after the other, all at once: there are many in a day's samples."""
-        if not count:
-            return np.empty(0, dtype=np.int64)
-        piece = np.frombuffer(self._data, dtype=np.uint8)[self._at : self._at + 10 * count]
-        ends = np.flatnonzero(piece < 0x80)[:count]
-        if ends.size < count:
-            raise RunFileError(_ENDS_EARLY)
-        piece = piece[: ends[-1] + 1]
-        starts = np.concatenate(([0], ends[:-1] + 1))
-        place = np.arange(piece.size) - np.repeat(starts, np.diff(ends, prepend=-1))
-        if place.max() > _LONGEST_NUMBER_BYTES - 1:
-            raise RunFileError("the run file holds a number that is too large")
-        self._at += piece.size
-        bits = (piece & 0x7F).astype(np.int64) << (7 * place)
-        return np.add.reduceat(bits, starts)
-
-    def table(self, rows: int, columns: int) -> IntArray:
-        """Byte planes, the lowest first: rows x columns numbers."""
-        table = np.zeros(rows * columns, dtype=np.int64)
-        for plane in range(self.one()):
-            piece = np.frombuffer(self._take(rows * columns), dtype=np.uint8)
-            table |= piece.astype(np.int64) << (8 * plane)
-        return table.reshape(rows, columns)
-
-    def _take(self, size: int) -> bytes:
-        piece = self._data[self._at : self._at + size]
-        if len(piece) < size:
-            raise RunFileError(_ENDS_EARLY)
-        self._at += size
-        return piece
-
-    def skip_table(self, rows: int, columns: int) -> None:
-        self._take(self.one() * rows * columns)
+_NO_DETAILS = "samples lack their details"
+# fio's last document, of a thousand threads with every bucket filled: about a third of it.
+_MOST_OUTPUT_BYTES = 256 << 20
+# fio takes its counts one after the other while threads go on, and so does a histogram's total
+# differ from the count beside it: by little, but by more where fio itself was held up.
+_MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
 
 
 def encode_histogram(histogram: Histogram) -> bytes | None:
@@ -122,16 +73,17 @@ def encode_histogram(histogram: Histogram) -> bytes | None:
     if not histogram.total:
         return None
     steps = np.diff(histogram.counts, prepend=0)
-    return _pack(_indices(histogram.indices) + _planes(_zigzag(steps).reshape(1, -1)))
+    return pack(put_indices(histogram.indices) + put_planes(zigzag(steps).reshape(1, -1)))
 
 
 def decode_histogram(blob: bytes | None) -> Histogram:
-    """Raises RunFileError or ValueError when the blob is damaged."""
+    """Raises ValueError when the blob is damaged."""
     if blob is None:
         return Histogram()
-    numbers = _Numbers(blob)
-    indices = _take_indices(numbers)
-    steps = _unzigzag(numbers.table(1, indices.size)[0])
+    numbers = Numbers(blob, most_bytes(1, 0))
+    indices = take_indices(numbers)
+    steps = unzigzag(numbers.table(1, indices.size)[0])
+    numbers.end()
     return Histogram(indices, np.cumsum(steps))
 
 
@@ -146,17 +98,17 @@ def encode_sample_details(samples: Sequence[Sample]) -> bytes | None:
         table = np.zeros((len(side), filled.size), dtype=np.int64)
         for row, histogram in enumerate(histograms):
             table[row, np.searchsorted(filled, histogram.indices)] = histogram.counts
-        data += _indices(filled) + _planes(table)
+        data += put_indices(filled) + put_planes(table)
         # fio's latency count trails its I/O count by little, so the difference is mostly 0.
         trailing = np.array([stats.ios - stats.latency_ios for stats in side], dtype=np.int64)
-        data += _varints(_zigzag(trailing).tolist())
+        data += put_numbers(zigzag(trailing).tolist())
         # 0 stands for "not measured", so values are stored plus one.
         for extremes in (
             [stats.latency_min_ns for stats in side],
             [stats.latency_max_ns for stats in side],
         ):
-            data += _varints(0 if value is None else value + 1 for value in extremes)
-    return _pack(bytes(data))
+            data += put_numbers(0 if value is None else value + 1 for value in extremes)
+    return pack(bytes(data))
 
 
 SampleRow = tuple[int, int, int | None, int | None, int | None, int | None, int | None, int | None]
@@ -167,7 +119,7 @@ def sample_rows(samples: Sequence[Sample]) -> Iterator[SampleRow]:
     for sample in samples:
         yield (
             round(sample.start_s * 1e6),
-            round(sample.duration_s * 1e6),
+            max(1, round(sample.duration_s * 1e6)),  # the rest of a step may be shorter
             *_side_columns(sample.read),
             *_side_columns(sample.write),
         )
@@ -183,28 +135,56 @@ def decode_samples(rows: Sequence[SampleRow], details: bytes | None) -> tuple[Sa
     """The samples of a step, from its rows in order and its details.
 
     Raises:
-        RunFileError, ValueError: the details are damaged or do not fit the rows.
+        ValueError: the details are damaged or do not fit the rows.
     """
-    if not rows:
+    numbers = _open_details(rows, details)
+    if numbers is None:
         return ()
-    if details is None:
-        raise RunFileError(_NO_DETAILS)
-    numbers = _Numbers(details)
+    _as_table(rows)
     sides = [
         _decode_side([row[2 + 3 * side : 5 + 3 * side] for row in rows], numbers) for side in (0, 1)
     ]
+    numbers.end()
     return tuple(
         Sample(start_s=row[0] / 1e6, duration_s=row[1] / 1e6, read=read, write=write)
         for row, read, write in zip(rows, *sides, strict=True)
     )
 
 
-def _decode_side(columns: Sequence[Sequence[int | None]], numbers: _Numbers) -> list[IoStats]:
+def _open_details(rows: Sequence[SampleRow], details: bytes | None) -> Numbers | None:
+    """None for a step that has neither samples nor details."""
+    if details is None and rows:
+        raise ValueError(_NO_DETAILS)
+    if details is None:
+        return None
+    if not rows:
+        raise ValueError(DO_NOT_FIT)
+    return Numbers(details, 2 * most_bytes(len(rows), 3))
+
+
+def _as_table(rows: Sequence[SampleRow]) -> FloatArray:
+    """Rows as numbers; NULL, as a direction without I/O has, becomes NaN.
+
+    Raises:
+        ValueError: not whole numbers from 0 on, or a sample that took no time.
+    """
+    table = np.array(rows, dtype=np.float64)
+    amounts = table[:, 2:]
+    known = np.concatenate((table[:, :2].ravel(), amounts[~np.isnan(amounts)]))
+    whole = (known >= 0) & (known < np.inf) & (known == np.trunc(known))
+    if not (whole.all() and (table[:, 1] > 0).all()):
+        raise ValueError("a sample has an impossible time or count")
+    return table
+
+
+def _decode_side(columns: Sequence[Sequence[int | None]], numbers: Numbers) -> list[IoStats]:
     size = len(columns)
-    filled = _take_indices(numbers)
+    filled = take_indices(numbers)
     table = numbers.table(size, filled.size)
-    trailing = _unzigzag(numbers.many(size)).tolist()
+    trailing = unzigzag(numbers.many(size))
     minima, maxima = numbers.many(size).tolist(), numbers.many(size).tolist()
+    latency_ios = np.array([ios or 0 for ios, _, _ in columns], dtype=np.int64) - trailing
+    _require_fit(table.sum(axis=1), latency_ios)
     side = []
     for row, (ios, bytes_, latency_sum_ns) in enumerate(columns):
         kept = np.flatnonzero(table[row])
@@ -212,7 +192,7 @@ def _decode_side(columns: Sequence[Sequence[int | None]], numbers: _Numbers) -> 
             IoStats(
                 ios=ios or 0,
                 bytes=bytes_ or 0,
-                latency_ios=(ios or 0) - trailing[row],
+                latency_ios=int(latency_ios[row]),
                 latency_sum_ns=latency_sum_ns or 0,
                 latency_min_ns=minima[row] - 1 if minima[row] else None,
                 latency_max_ns=maxima[row] - 1 if maxima[row] else None,
@@ -222,30 +202,38 @@ def _decode_side(columns: Sequence[Sequence[int | None]], numbers: _Numbers) -> 
     return side
 
 
+def _require_fit(totals: IntArray, latency_ios: IntArray) -> None:
+    """Refuse histograms that hold other I/Os than those of their rows, if they hold any."""
+    apart = np.abs(totals - latency_ios)
+    allowed = _MOST_TRAILING_IOS + _MOST_TRAILING_SHARE * np.maximum(totals, latency_ios)
+    if (latency_ios < 0).any() or (totals.any() and (apart > allowed).any()):
+        raise ValueError(DO_NOT_FIT)
+
+
 def decode_seconds(rows: Sequence[SampleRow], details: bytes | None) -> Seconds:
     """The samples of a step as columns, from its rows in order and its details.
 
     Raises:
-        RunFileError, ValueError: the details are damaged or do not fit the rows.
+        ValueError: the details are damaged or do not fit the rows.
     """
-    if not rows:
+    numbers = _open_details(rows, details)
+    if numbers is None:
         return Seconds()
-    if details is None:
-        raise RunFileError(_NO_DETAILS)
-    numbers = _Numbers(details)
-    # NULL, as a direction without I/O has, becomes NaN.
-    table = np.array(rows, dtype=np.float64)
+    table = _as_table(rows)
     start_s, duration_s = table[:, 0] / 1e6, table[:, 1] / 1e6
     ios, bytes_, sum_ns = (
         np.nan_to_num(table[:, n]) + np.nan_to_num(table[:, n + 3]) for n in (2, 3, 4)
     )
     latency_ios, highest = ios, np.zeros(len(rows), dtype=np.int64)
     for _ in ("read", "write"):
-        filled = _take_indices(numbers)
+        filled = take_indices(numbers)
         numbers.skip_table(len(rows), filled.size)
-        latency_ios = latency_ios - _unzigzag(numbers.many(len(rows)))
+        latency_ios = latency_ios - unzigzag(numbers.many(len(rows)))
         numbers.many(len(rows))  # minima
         highest = np.maximum(highest, numbers.many(len(rows)))
+    numbers.end()
+    if (latency_ios < 0).any():
+        raise ValueError(DO_NOT_FIT)
     with np.errstate(divide="ignore", invalid="ignore"):
         return Seconds(
             start_s=start_s,
@@ -263,50 +251,11 @@ def compress(data: bytes) -> bytes | None:
 
 
 def decompress(blob: bytes | None) -> bytes:
-    """Raises RunFileError when the blob is damaged."""
+    """Raises ValueError when the blob is damaged."""
+    if not blob:
+        return b""
+    unpacker = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_OUTPUT_BYTES)
     try:
-        return lzma.decompress(blob) if blob else b""
+        return unpack(unpacker, blob, _MOST_OUTPUT_BYTES)
     except (lzma.LZMAError, EOFError) as error:
-        raise RunFileError(f"the run file holds damaged output of fio: {error}") from error
-
-
-def _indices(indices: IntArray) -> bytes:
-    """How many, then the distance of each from the one before, the first from 0."""
-    return _varints([indices.size, *np.diff(indices, prepend=0).tolist()])
-
-
-def _take_indices(numbers: _Numbers) -> IntArray:
-    return np.cumsum(numbers.many(numbers.one()), dtype=np.int64)
-
-
-def _planes(table: NDArray[np.int64]) -> bytes:
-    """How many byte planes, then each, the lowest first, row after row."""
-    highest = int(table.max(initial=0))
-    planes = (highest.bit_length() + 7) // 8
-    return bytes([planes]) + b"".join(
-        ((table >> (8 * plane)) & 0xFF).astype(np.uint8).tobytes() for plane in range(planes)
-    )
-
-
-def _zigzag(numbers: IntArray) -> IntArray:
-    """0, -1, 1, -2 ... as 0, 1, 2, 3 ..."""
-    return np.where(numbers >= 0, 2 * numbers, -2 * numbers - 1)
-
-
-def _unzigzag(numbers: IntArray) -> IntArray:
-    return np.where(numbers % 2, -(numbers + 1) // 2, numbers // 2)
-
-
-def _varints(numbers: Iterable[int]) -> bytes:
-    out = bytearray()
-    for number in numbers:
-        rest = number
-        while rest > 0x7F:
-            out.append(rest & 0x7F | 0x80)
-            rest >>= 7
-        out.append(rest)
-    return bytes(out)
-
-
-def _pack(data: bytes) -> bytes:
-    return lzma.compress(data, format=lzma.FORMAT_RAW, filters=_FILTERS)
+        raise ValueError(f"output of fio: {error}") from error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -13,34 +12,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from tkperf.errors import RunFileError
-from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
-from tkperf.phases import Outcome
-from tkperf.record import (
-    PurgeRecord,
-    RunInfo,
-    RunNote,
-    RunRecord,
-    RunStatus,
-    RunWarning,
-    StepKind,
-    StepRecord,
-    TestRecord,
-    VerdictRecord,
-)
-from tkperf.runfile.encoding import (
-    SampleRow,
-    decode_histogram,
-    decode_samples,
-    decode_seconds,
-    decompress,
+from tkperf.measurement import Sample
+from tkperf.record import RunNote, RunRecord, RunStatus, RunWarning, StepRecord, TestRecord
+from tkperf.runfile.encoding import SampleRow, decode_samples, decode_seconds, decompress
+from tkperf.runfile.rows import (
+    RunEnd,
+    convert,
+    parse_facts,
+    parse_outcome,
+    parse_purge,
+    parse_step,
+    parse_test,
+    parse_verdict,
 )
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
 from tkperf.seconds import Seconds
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Access, Workload
 
 KILLED = "tkperf was stopped without being able to end the run"
 
@@ -54,13 +41,13 @@ class RunFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        if not path.is_file():
-            raise RunFileError(
-                f"{path} is a folder: name a run file in it"
-                if path.is_dir()
-                else f"there is no run file {path}"
-            )
         with self._guard():
+            if not path.is_file():
+                raise RunFileError(
+                    f"{path} is a folder: name a run file in it"
+                    if path.is_dir()
+                    else f"there is no run file {path}"
+                )
             self._db = _open(path)
             (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -97,25 +84,21 @@ class RunFile:
             }
             if not facts:
                 raise RunFileError(f"{self._path} holds no run: tkperf was stopped before it began")
-            status = RunStatus(facts.pop("status"))
-            ended_utc, because = facts.pop("ended_utc"), facts.pop("ended_because")
-            facts.pop("tests")
-            killed = status is RunStatus.RUNNING and not written
+            end = convert("run", facts, RunEnd)
+            killed = end.status is RunStatus.RUNNING and not written
             return RunRecord(
-                info=msgspec.convert(facts, RunInfo),
-                status=RunStatus.INTERRUPTED if killed else status,
-                ended_utc=ended_utc,
-                ended_because=KILLED if killed else because,
-                tests=tuple(self._test(row, written) for row in self._rows("test", "id")),
+                info=parse_facts(facts),
+                status=RunStatus.INTERRUPTED if killed else end.status,
+                ended_utc=end.ended_utc,
+                ended_because=KILLED if killed else end.ended_because,
+                tests=self._tests(written),
                 warnings=tuple(
-                    RunWarning(
-                        code=row["code"], text=row["text"], test=row["test"], at_s=row["at_s"]
-                    )
-                    for row in self._rows("warning", "id")
+                    convert("warning", row, RunWarning)
+                    for row in self._rows("SELECT * FROM warning ORDER BY id")
                 ),
                 notes=tuple(
-                    RunNote(code=row["code"], text=row["text"], test=row["test"], at_s=row["at_s"])
-                    for row in self._rows("note", "id")
+                    convert("note", row, RunNote)
+                    for row in self._rows("SELECT * FROM note ORDER BY id")
                 ),
             )
 
@@ -171,48 +154,36 @@ class RunFile:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
         return row
 
-    def _rows(self, table: str, order: str) -> list[sqlite3.Row]:
-        return self._db.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()  # noqa: S608
+    def _rows(self, query: str, *values: object) -> list[dict[str, Any]]:
+        return [dict(row) for row in self._db.execute(query, values)]
 
-    def _test(self, test: sqlite3.Row, written: bool) -> TestRecord:
-        def rows(query: str) -> list[sqlite3.Row]:
-            return self._db.execute(query, (test["id"],)).fetchall()
+    def _tests(self, written: bool) -> tuple[TestRecord, ...]:
+        tests = tuple(
+            self._test(row, written) for row in self._rows("SELECT * FROM test ORDER BY id")
+        )
+        # Steps and their samples are found by the name of their test.
+        if len({test.name for test in tests}) < len(tests):
+            raise ValueError("table test: two tests of one name")
+        return tests
 
-        status = RunStatus(test["status"])
-        if status is RunStatus.RUNNING and not written:
-            status = RunStatus.INTERRUPTED
-        outcome = test["outcome"]
+    def _test(self, columns: dict[str, Any], written: bool) -> TestRecord:
+        def of_test(select: str) -> list[dict[str, Any]]:
+            return self._rows(f"{select} WHERE test_id = ? ORDER BY sequence", columns["id"])
+
+        row = parse_test(columns)
+        killed = row.status is RunStatus.RUNNING and not written
+        steps = of_test(
+            "SELECT step.*, job.text AS job_file FROM step LEFT JOIN job ON job.id = job_id"
+        )
         return TestRecord(
-            name=test["name"],
-            status=status,
-            started_s=test["started_s"],
-            ended_s=test["ended_s"],
-            outcome=None if outcome is None else _outcome(json.loads(outcome)),
-            purges=tuple(
-                PurgeRecord(
-                    section=row["section"],
-                    started_s=row["started_s"],
-                    duration_s=row["duration_s"],
-                    method=row["method"],
-                    note=row["note"],
-                )
-                for row in rows("SELECT * FROM purge WHERE test_id = ? ORDER BY sequence")
-            ),
-            steps=tuple(
-                _step(row)
-                for row in rows(
-                    "SELECT step.*, job.text AS job_text FROM step JOIN job ON job.id = job_id "
-                    "WHERE test_id = ? ORDER BY sequence"
-                )
-            ),
-            verdicts=tuple(
-                VerdictRecord(
-                    section=row["section"],
-                    number=row["number"],
-                    verdict=_verdict(json.loads(row["verdict"])),
-                )
-                for row in rows("SELECT * FROM verdict WHERE test_id = ? ORDER BY sequence")
-            ),
+            name=row.name,
+            status=RunStatus.INTERRUPTED if killed else row.status,
+            started_s=row.started_s,
+            ended_s=row.ended_s,
+            outcome=None if row.outcome is None else parse_outcome(row.outcome),
+            purges=tuple(map(parse_purge, of_test("SELECT * FROM purge"))),
+            steps=tuple(map(parse_step, steps)),
+            verdicts=tuple(map(parse_verdict, of_test("SELECT * FROM verdict"))),
         )
 
     def _is_being_written(self) -> bool:
@@ -250,21 +221,23 @@ class RunFile:
                 f"{error}; {journal.name} beside it belongs to it: copy both to a folder you may "
                 "write to and read it there"
             )
-        if isinstance(error, sqlite3.Error | OSError):
+        if isinstance(error, OSError):
+            return error.strerror or str(error)
+        if isinstance(error, sqlite3.Error):
             return str(error)
         return f"it is damaged ({error})"
 
 
-# What damaged bytes lead to before anything notices: wrong types, numbers, names, lengths.
+# What damaged bytes lead to before anything notices: wrong types, numbers, names, lengths, depths.
 _DAMAGED = (
     sqlite3.Error,
     OSError,
     ValueError,
     LookupError,
     TypeError,
-    OverflowError,
+    ArithmeticError,
     MemoryError,
-    msgspec.ValidationError,
+    RecursionError,
 )
 
 
@@ -301,71 +274,3 @@ def read_run(path: Path) -> RunRecord:
     """
     with RunFile(path) as run_file:
         return run_file.record()
-
-
-def _outcome(data: dict[str, Any]) -> Outcome:
-    for section in data["sections"]:
-        if section["verdict"] is not None:
-            section["verdict"] = _with_nan(section["verdict"])
-    return msgspec.convert(data, Outcome)
-
-
-def _verdict(data: dict[str, Any]) -> SteadyStateVerdict:
-    return msgspec.convert(_with_nan(data), SteadyStateVerdict)
-
-
-def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
-    """NaN again where JSON says null and the verdict must have a number."""
-    numbers = ("average", "data_excursion", "allowed_data_excursion", "allowed_slope_excursion")
-    for holder, keys in ((verdict, numbers), (verdict["fit"] or {}, ("slope", "intercept"))):
-        for key in keys:
-            if key in holder and holder[key] is None:
-                holder[key] = math.nan
-    verdict["values"] = [math.nan if value is None else value for value in verdict["values"]]
-    return verdict
-
-
-def _step(row: sqlite3.Row) -> StepRecord:
-    cpu = None
-    if row["cpu_busiest_thread_percent"] is not None:
-        cpu = CpuUse(
-            busiest_thread_percent=row["cpu_busiest_thread_percent"],
-            all_threads_percent=row["cpu_all_threads_percent"],
-        )
-    return StepRecord(
-        section=row["section"],
-        kind=StepKind(row["kind"]),
-        number=row["number"],
-        position=row["position"],
-        workload=Workload(
-            access=Access(row["access"]),
-            read_percent=row["read_percent"],
-            block_size_bytes=row["block_size_bytes"],
-            jobs=row["jobs"],
-            io_depth=row["io_depth"],
-        ),
-        planned_s=row["planned_s"],
-        started_s=row["started_s"],
-        gap_s=row["gap_s"],
-        measurement=Measurement(
-            duration_s=row["duration_s"],
-            read=_stats(row, "read"),
-            write=_stats(row, "write"),
-            cpu=cpu,
-            host_limited=bool(row["host_limited"]),
-            rates_known=bool(row["rates_known"]),
-        ),
-        job_file=row["job_text"],
-    )
-
-
-def _stats(row: Any, side: str) -> IoStats:
-    return IoStats(
-        ios=row[f"{side}_ios"],
-        bytes=row[f"{side}_bytes"],
-        latency_ios=row[f"{side}_latency_ios"],
-        latency_sum_ns=row[f"{side}_latency_sum_ns"],
-        latency_min_ns=row[f"{side}_latency_min_ns"],
-        latency_max_ns=row[f"{side}_latency_max_ns"],
-        histogram=decode_histogram(row[f"{side}_histogram"]),
-    )

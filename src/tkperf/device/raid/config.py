@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from tkperf.errors import UsageError
-from tkperf.strict import describe_mistake
+from tkperf.strict import decode_strictly
 
 # Fewest members by level. mdadm would make smaller ones of some, but not sets of that level.
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
@@ -47,15 +47,16 @@ def load_raid_config(path: Path) -> RaidConfig:
         UsageError: the message names the file, the key and what is wrong.
     """
     try:
-        config = msgspec.json.decode(path.read_bytes(), type=RaidConfig)
+        text = path.read_bytes()
     except FileNotFoundError:
         raise UsageError(f"there is no RAID configuration {path}; an example: {EXAMPLE}") from None
     except OSError as error:
         raise UsageError(f"cannot read the RAID configuration {path}: {error.strerror}") from error
-    except msgspec.ValidationError as error:
-        raise UsageError(f"RAID configuration {path}{describe_mistake(error)}") from error
-    except msgspec.DecodeError as error:
-        raise UsageError(f"RAID configuration {path}: not valid JSON: {error}") from error
+    config = decode_strictly(
+        lambda: msgspec.json.decode(text, type=RaidConfig),
+        what=f"RAID configuration {path}",
+        language="JSON",
+    )
     fault = _find_fault(config)
     if fault:
         raise UsageError(f"RAID configuration {path}, key {fault}")

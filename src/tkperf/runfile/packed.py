@@ -1,0 +1,156 @@
+"""The pieces that a blob of a run file is made of, put together and taken apart.
+
+Numbers are unsigned LEB128 varints, tables of counts are byte planes; a blob is one raw LZMA2
+stream of them. Taking apart is strict and bounded: a file may be damaged or made to do harm.
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tkperf.histogram import BUCKETS, IntArray
+
+# Measured on per-second histograms: LZMA with these settings beats zlib and bz2.
+_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0, "dict_size": 1 << 20}]
+
+DO_NOT_FIT = "histograms do not fit their rows"
+_ENDS_EARLY = "a histogram ends early"
+_TOO_LARGE = "a number is too large"
+_LONGEST_NUMBER_BYTES = 9  # 63 bits
+_MOST_PLANES = 8  # 64 bits
+
+
+def most_bytes(rows: int, numbers: int) -> int:
+    """What a table of histograms with as many numbers beside each row can take, unpacked."""
+    row_bytes = BUCKETS * _MOST_PLANES + numbers * _LONGEST_NUMBER_BYTES
+    return (2 + BUCKETS) * _LONGEST_NUMBER_BYTES + rows * row_bytes
+
+
+def unpack(unpacker: lzma.LZMADecompressor, blob: bytes, limit_bytes: int) -> bytes:
+    """The whole of a stream. A small one can be made that unpacks to more than memory holds.
+
+    Raises:
+        LZMAError, EOFError: damaged, or not exactly one stream of up to ``limit_bytes``.
+    """
+    data = unpacker.decompress(blob, max_length=limit_bytes + 1)
+    if len(data) > limit_bytes:
+        raise lzma.LZMAError("it is larger than it can be")
+    if not unpacker.eof or unpacker.unused_data:
+        raise lzma.LZMAError("it does not end where it should")
+    return data
+
+
+class Numbers:
+    """Takes numbers and tables from an unpacked blob, in the order in which they were put in."""
+
+    def __init__(self, blob: bytes, limit_bytes: int) -> None:
+        unpacker = lzma.LZMADecompressor(format=lzma.FORMAT_RAW, filters=_FILTERS)
+        try:
+            self._data = unpack(unpacker, blob, limit_bytes)
+        except (lzma.LZMAError, EOFError) as error:
+            raise ValueError(f"a histogram: {error}") from error
+        self._at = 0
+
+    def one(self) -> int:
+        number = 0
+        for place in range(_LONGEST_NUMBER_BYTES):
+            byte = self._take(1)[0]
+            number |= (byte & 0x7F) << (7 * place)
+            if byte < 0x80:
+                return number
+        raise ValueError(_TOO_LARGE)
+
+    def many(self, count: int) -> IntArray:
+        """Numbers one after the other, all at once: there are many in a day's samples."""
+        if not count:
+            return np.empty(0, dtype=np.int64)
+        piece = np.frombuffer(self._data, dtype=np.uint8)[self._at : self._at + 10 * count]
+        ends = np.flatnonzero(piece < 0x80)[:count]
+        if ends.size < count:
+            raise ValueError(_ENDS_EARLY)
+        piece = piece[: ends[-1] + 1]
+        starts = np.concatenate(([0], ends[:-1] + 1))
+        place = np.arange(piece.size) - np.repeat(starts, np.diff(ends, prepend=-1))
+        if place.max() > _LONGEST_NUMBER_BYTES - 1:
+            raise ValueError(_TOO_LARGE)
+        self._at += piece.size
+        bits = (piece & 0x7F).astype(np.int64) << (7 * place)
+        return np.add.reduceat(bits, starts)
+
+    def table(self, rows: int, columns: int) -> IntArray:
+        """Byte planes, the lowest first: rows x columns numbers."""
+        table = np.zeros(rows * columns, dtype=np.int64)
+        for plane in range(self._plane_count()):
+            piece = np.frombuffer(self._take(rows * columns), dtype=np.uint8)
+            table |= piece.astype(np.int64) << (8 * plane)
+        return table.reshape(rows, columns)
+
+    def skip_table(self, rows: int, columns: int) -> None:
+        self._take(self._plane_count() * rows * columns)
+
+    def end(self) -> None:
+        """Nothing may be left: what is read for other rows than were written ends elsewhere."""
+        if self._at != len(self._data):
+            raise ValueError(DO_NOT_FIT)
+
+    def _plane_count(self) -> int:
+        planes = self.one()
+        if planes > _MOST_PLANES:
+            raise ValueError(_TOO_LARGE)
+        return planes
+
+    def _take(self, size: int) -> bytes:
+        piece = self._data[self._at : self._at + size]
+        if len(piece) < size:
+            raise ValueError(_ENDS_EARLY)
+        self._at += size
+        return piece
+
+
+def put_indices(indices: IntArray) -> bytes:
+    """How many, then the distance of each from the one before, the first from 0."""
+    return put_numbers([indices.size, *np.diff(indices, prepend=0).tolist()])
+
+
+def take_indices(numbers: Numbers) -> IntArray:
+    count = numbers.one()
+    if count > BUCKETS:
+        raise ValueError("a histogram has more buckets than there are")
+    return np.cumsum(numbers.many(count), dtype=np.int64)
+
+
+def put_planes(table: NDArray[np.int64]) -> bytes:
+    """How many byte planes, then each, the lowest first, row after row."""
+    highest = int(table.max(initial=0))
+    planes = (highest.bit_length() + 7) // 8
+    return bytes([planes]) + b"".join(
+        ((table >> (8 * plane)) & 0xFF).astype(np.uint8).tobytes() for plane in range(planes)
+    )
+
+
+def zigzag(numbers: IntArray) -> IntArray:
+    """0, -1, 1, -2 ... as 0, 1, 2, 3 ..."""
+    return np.where(numbers >= 0, 2 * numbers, -2 * numbers - 1)
+
+
+def unzigzag(numbers: IntArray) -> IntArray:
+    return np.where(numbers % 2, -(numbers + 1) // 2, numbers // 2)
+
+
+def put_numbers(numbers: Iterable[int]) -> bytes:
+    out = bytearray()
+    for number in numbers:
+        rest = number
+        while rest > 0x7F:
+            out.append(rest & 0x7F | 0x80)
+            rest >>= 7
+        out.append(rest)
+    return bytes(out)
+
+
+def pack(data: bytes) -> bytes:
+    return lzma.compress(data, format=lzma.FORMAT_RAW, filters=_FILTERS)

@@ -1,0 +1,275 @@
+"""Damaged, edited and made-up run files: one clear error, never a traceback or a false value."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sqlite3
+import time
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.builders import io_stats, run_info
+from tests.runfile.runs import a_run, a_step
+from tkperf.errors import RunFileError
+from tkperf.events import Judged, PurgeEnded, StepEnded, TestEnded, TestStarted
+from tkperf.measurement import NO_IO, Measurement, Sample
+from tkperf.phases import Outcome, SectionOutcome
+from tkperf.record import PurgeRecord, RunStatus
+from tkperf.runfile.packed import pack
+from tkperf.runfile.reader import RunFile
+from tkperf.steady_state import SteadyStateVerdict, judge
+
+LATENCIES_NS = [190_000, 200_000, 220_000]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A run of every kind of row, with a step of five seconds."""
+    path, writer = a_run(tmp_path)
+    stats = io_stats(LATENCIES_NS)
+    samples = tuple(
+        Sample(start_s=second, duration_s=1, read=NO_IO, write=stats) for second in range(5)
+    )
+    seen = Measurement(duration_s=5.0, read=NO_IO, write=stats, samples=samples)
+    verdict = judge([1, 2], [5.0, 6.0], tracking="t", unit="u")
+    ended = SectionOutcome(section="IOPS", window=(1,), verdict=verdict, ended_because="")
+    purge = PurgeRecord(section="IOPS", started_s=0, duration_s=0, method="m")
+    writer(PurgeEnded(test="iops", record=purge))
+    writer(StepEnded(test="iops", record=a_step(1, measurement=seen)))
+    writer(Judged(test="iops", section="IOPS", number=1, verdict=verdict))
+    outcome = Outcome(sections=(ended,))
+    writer(TestEnded(test="iops", status=RunStatus.COMPLETE, outcome=outcome, at_s=9))
+    writer(TestStarted(test="lat", at_s=9))
+    writer.close()
+    return path
+
+
+def change(path: Path, statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        assert database.execute(statement, values).rowcount > 0, statement
+
+
+def read_all(path: Path) -> None:
+    """All that there is to read of a run."""
+    with RunFile(path) as run_file:
+        for test in run_file.record().tests:
+            run_file.seconds(test)
+            for step in test.steps:
+                run_file.samples(test.name, step)
+                run_file.engine_output(test.name, step)
+
+
+def test_undamaged_it_is_read(path: Path) -> None:
+    """What the other tests damage is whole before."""
+    read_all(path)
+
+
+@pytest.mark.parametrize("lost", ["number = 4", "number = 0", "number = 2", "1"])
+def test_samples_that_were_lost_are_missed(path: Path, lost: str) -> None:
+    """Details are those of all rows: with one less they would be read as other latencies."""
+    change(path, f"DELETE FROM sample WHERE {lost}")
+    with RunFile(path) as run_file:
+        (test, _) = run_file.record().tests
+        with pytest.raises(RunFileError, match=r"a\.tkperf: it is damaged \("):
+            run_file.seconds(test)
+        with pytest.raises(RunFileError, match=r"a\.tkperf: it is damaged \("):
+            run_file.samples("iops", test.steps[0])
+
+
+def test_a_count_that_its_histogram_denies_is_refused(path: Path) -> None:
+    """Of a second's I/Os about all have a latency."""
+    change(path, "UPDATE sample SET write_ios = 1000000 WHERE number = 1")
+    with pytest.raises(RunFileError, match="histograms do not fit their rows"):
+        read_all(path)
+
+
+def test_latency_counts_that_trail_are_kept(tmp_path: Path) -> None:
+    """fio's counts of a second are not taken at once: they may differ, and are read as they are."""
+    path, writer = a_run(tmp_path)
+    whole = io_stats(LATENCIES_NS * 100)
+    trailing = type(whole)(
+        ios=310, bytes=1, latency_ios=290, latency_sum_ns=1, histogram=whole.histogram
+    )
+    sample = Sample(start_s=0, duration_s=1, read=NO_IO, write=trailing)
+    seen = Measurement(duration_s=1.0, read=NO_IO, write=whole, samples=(sample,))
+    writer(StepEnded(test="iops", record=a_step(1, measurement=seen)))
+    writer.close()
+    with RunFile(path) as run_file:
+        (step,) = run_file.record().tests[0].steps
+        (found,) = run_file.samples("iops", step)
+    assert (found.write.ios, found.write.latency_ios) == (310, 290)
+
+
+def test_the_shortest_sample_has_a_length(tmp_path: Path) -> None:
+    """What is left of a step of 1.0000001 s rounds to no microsecond at all."""
+    path, writer = a_run(tmp_path)
+    rest = Sample(start_s=1, duration_s=1e-7, read=NO_IO, write=io_stats([1000]))
+    seen = Measurement(duration_s=1e-7, read=NO_IO, write=io_stats([1000]), samples=(rest,))
+    writer(StepEnded(test="iops", record=a_step(1, measurement=seen)))
+    writer.close()
+    read_all(path)
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("column", "most_bytes"),
+    [("write_histogram", 2 * MIB), ("sample_details", 4 * MIB), ("fio_json", 600 * MIB)],
+)
+def test_a_blob_that_unpacks_without_end_is_refused(
+    path: Path, column: str, most_bytes: int
+) -> None:
+    """A few kB of nothing but zeroes do not become as much memory as they say."""
+    packer, zeroes = lzma.LZMACompressor(preset=0), bytes(8 * MIB)
+    bomb = pack(zeroes)
+    if column == "fio_json":
+        bomb = b"".join(packer.compress(zeroes) for _ in range(36)) + packer.flush()
+    change(path, f"UPDATE step SET {column} = ?", bomb)
+    tracemalloc.start()
+    with pytest.raises(RunFileError, match="larger than it can be"):
+        read_all(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < most_bytes
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xff" * 15_000,  # one number
+        b"\x00" + b"\xff\xff\xff\xff\x7f",  # no buckets, many planes of nothing
+        b"\xff\xff\x7f" + b"\x00" * 9000,  # more buckets than there are
+        b"\x00\x00\x00",  # more than belongs to it
+    ],
+)
+def test_impossible_numbers_are_refused_at_once(path: Path, data: bytes) -> None:
+    """Whatever the length that a blob pretends to have."""
+    change(path, "UPDATE step SET write_histogram = ?", pack(data))
+    began_s = time.monotonic()
+    with pytest.raises(RunFileError, match="it is damaged"):
+        read_all(path)
+    assert time.monotonic() - began_s < 5
+
+
+@pytest.mark.parametrize("cut", [b"", b"x", b"\x00" * 4])
+def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
+    """Neither cut short nor with something behind its end."""
+    with closing(sqlite3.connect(path)) as database:
+        ((blob,),) = database.execute("SELECT write_histogram FROM step").fetchall()
+    change(path, "UPDATE step SET write_histogram = ?", blob + cut if cut else blob[:-1])
+    with pytest.raises(RunFileError, match="it does not end where it should"):
+        read_all(path)
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE step SET duration_s = 0", "table step, key duration_s: Expected `float` > 0"),
+        ("UPDATE step SET duration_s = -1", "key duration_s"),
+        ("UPDATE step SET duration_s = 9e999", "key duration_s"),
+        ("UPDATE step SET planned_s = -1", "key planned_s"),
+        ("UPDATE step SET started_s = 9e999", "key started_s"),
+        ("UPDATE step SET write_ios = 'x'", "table step, write, key ios: Expected `int`"),
+        ("UPDATE step SET write_ios = 1.5", "table step, write, key ios: Expected `int`"),
+        ("UPDATE step SET write_ios = -5", "table step, write, key ios: Expected `int` >= 0"),
+        ("UPDATE step SET read_bytes = -5", "table step, read, key bytes"),
+        ("UPDATE step SET write_latency_ios = -1", "write, key latency_ios"),
+        ("UPDATE step SET write_latency_max_ns = -1", "write, key latency_max_ns"),
+        ("UPDATE step SET write_histogram = 'text'", "it is damaged"),
+        ("UPDATE step SET number = 0", "key number"),
+        ("UPDATE step SET jobs = 'x'", "key jobs"),
+        ("UPDATE step SET host_limited = 7", "key host_limited"),
+        ("UPDATE step SET job_id = 77", "key job_file"),
+        ("UPDATE sample SET duration_us = 0", "a sample has an impossible time or count"),
+        ("UPDATE sample SET duration_us = -1", "a sample has an impossible time or count"),
+        ("UPDATE sample SET start_us = -1", "a sample has an impossible time or count"),
+        ("UPDATE sample SET write_bytes = -1", "a sample has an impossible time or count"),
+        ("UPDATE sample SET write_ios = 1.5", "a sample has an impossible time or count"),
+        ("UPDATE sample SET write_ios = 9e999", "a sample has an impossible time or count"),
+        ("UPDATE sample SET write_ios = 'x'", "it is damaged"),
+        ("UPDATE purge SET duration_s = -1", "table purge, key duration_s"),
+        ("UPDATE test SET name = 'iops'", "two tests of one name"),
+        ("UPDATE test SET ended_s = -1", "test iops ends before it starts"),
+        ("UPDATE test SET outcome = '{\"sections\": 5}'", "it is damaged"),
+        ("UPDATE test SET outcome = json_set(outcome, '$.sections[0].verdict.values', "
+         "json('[1]')) WHERE id = 1", "a verdict needs one value for each round"),
+        ("UPDATE verdict SET verdict = json_set(verdict, '$.rounds', json('[]'))",
+         "a verdict needs one value for each round"),
+        ("UPDATE verdict SET verdict = json_set(verdict, '$.values', json('[1]'))",
+         "a verdict needs one value for each round"),
+        ("UPDATE verdict SET number = -1", "table verdict, key number"),
+        ("UPDATE run SET value = '5' WHERE key = 'status'", "table run, key status"),
+        ("UPDATE run SET value = '5' WHERE key = 'ended_utc'", "table run, key ended_utc"),
+    ],
+)  # fmt: skip
+def test_what_tkperf_never_writes_is_refused(path: Path, statement: str, says: str) -> None:
+    """The error names the file, the table and the key."""
+    change(path, statement)
+    with pytest.raises(RunFileError, match=r"^cannot read .*/a\.tkperf: it is damaged") as raised:
+        read_all(path)
+    assert says in str(raised.value)
+
+
+def nested(depth: int) -> str:
+    return '{"a": ' * depth + "1" + "}" * depth
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "says"),
+    [
+        ("profile", "[" * 100_000, "recursion"),
+        ("profile", nested(900), "key"),
+        ("host", nested(900), "key"),
+        ("device", json.dumps({"members": ["x"]}), "key device.members[0]"),
+        ("device", json.dumps({"members": 5}), "key device.members"),
+        ("device", '{"members": [{"capacity_bytes": NaN}]}', "members[0].capacity_bytes"),
+        ("device", '{"capacity_bytes": 1e999}', "key device.capacity_bytes"),
+        ("device", '{"capacity_bytes": true}', "key device.capacity_bytes"),
+        ("profile", '{"hard_disk": {"areas": "x"}}', "key profile.hard_disk.areas"),
+        ("profile", '{"hard_disk": {"areas": 0}}', "key profile.hard_disk.areas"),
+        ("profile", '{"hard_disk": "x"}', "key profile.hard_disk"),
+        ("active_range_length_bytes", "-5", "key active_range_length_bytes"),
+        ("active_range_length_bytes", "0", "key active_range_length_bytes"),
+        ("active_range_offset_bytes", "-5", "key active_range_offset_bytes"),
+    ],
+)
+def test_facts_that_are_reckoned_with_are_checked(
+    path: Path, fact: str, value: str, says: str
+) -> None:
+    """Others may be what they are, as long as they are not nested without end."""
+    change(path, "UPDATE run SET value = ? WHERE key = ?", value, fact)
+    with pytest.raises(RunFileError, match=r"a\.tkperf: it is damaged \(") as raised:
+        read_all(path)
+    assert says in str(raised.value)
+
+
+def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:
+    """Members of a set with their sources and gaps; limits may be infinite."""
+    member = {"capacity_bytes": 5, "sources": {"model": "smartctl"}, "gaps": ["none"]}
+    device: dict[str, object] = {
+        "capacity_bytes": None,
+        "members": [member],
+        "sources": {},
+        "gaps": [],
+    }
+    profile = {"steady_state": {"max_slope_excursion_percent": float("inf")}, "hard_disk": None}
+    for fact, value in (("device", device), ("profile", profile)):
+        change(path, "UPDATE run SET value = ? WHERE key = ?", json.dumps(value), fact)
+    with RunFile(path) as run_file:
+        info = run_file.record().info
+    assert (info.device, info.profile) == (device, profile)
+    assert info.name == run_info().name
+
+
+def test_a_verdict_has_a_value_for_each_round() -> None:
+    """Valid from construction, so that charts and texts need not look."""
+    verdict = judge([1, 2], [5.0, 6.0], tracking="t", unit="u")
+    facts = {name: getattr(verdict, name) for name in SteadyStateVerdict.__dataclass_fields__}
+    for changed in ({"rounds": ()}, {"values": (1.0,)}, {"rounds": (), "values": ()}):
+        with pytest.raises(ValueError, match="one value for each round"):
+            SteadyStateVerdict(**(facts | changed))
