@@ -11,6 +11,7 @@ from rich.table import Table
 from tkperf.analysis.claims import Checked, State, check_claims, parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult, analyse
+from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import plain, write_output
 from tkperf.errors import ClaimsNotMetError, UsageError
 from tkperf.runfile.reader import read_run
@@ -52,7 +53,7 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
     if as_json:
         click.echo(render_check_json(checked, result))
     else:
-        print_checked(checked, result, Console(emoji=False))
+        print_checked(checked, result, OutputConsole(emoji=False))
     if junit is not None:
         write_output(
             junit, render_junit(checked, result), say=not as_json, inputs=(run_file, claims_file)

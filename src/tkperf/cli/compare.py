@@ -13,6 +13,7 @@ from rich.table import Table
 from tkperf.analysis.compare import Change, Comparison, Entry, compare
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import analyse
+from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import plain, write_output
 from tkperf.cli.rendering import (
     build_comparison_view,
@@ -82,7 +83,7 @@ def compare_runs(
     if zipped and folder is None:
         raise UsageError("-z packs what -f writes: give -f DIR, too")
     comparison = compare([analyse(read_run(path)) for path in run_files])
-    print_comparison(comparison, Console(emoji=False))
+    print_comparison(comparison, OutputConsole(emoji=False))
     if folder is not None:
         csv_file = csv_file or folder / "comparison.csv"
         html_file = html_file or folder / "comparison.html"

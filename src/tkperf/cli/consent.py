@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 import click
-from rich.console import Console
 
+from tkperf.cli.console import tell
 from tkperf.cli.options import RunOptions
 from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation
@@ -19,7 +19,7 @@ from tkperf.plan import Case, forecast
 from tkperf.units import format_capacity, format_duration
 
 
-def show_plan(options: RunOptions, preparation: Preparation, console: Console) -> None:
+def show_plan(options: RunOptions, preparation: Preparation) -> None:
     """What is about to happen, on stderr, before the question."""
     if options.quiet or options.progress == "json":
         return
@@ -53,8 +53,7 @@ def show_plan(options: RunOptions, preparation: Preparation, console: Console) -
             f"[bold]cache[/bold]    volatile write cache {preparation.write_cache} during the run"
         )
     lines += [f"[yellow]warning[/yellow]  {plain(warning)}" for warning in preparation.warnings]
-    for line in lines:
-        console.print(line, highlight=False, soft_wrap=True)
+    tell(*lines)
 
 
 def ask_permit(

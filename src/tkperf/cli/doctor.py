@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import plain
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
@@ -75,7 +76,7 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
       tkperf doctor /dev/nvme0n1
       tkperf doctor /dev/sdb --unlock
     """
-    console = Console()
+    console = OutputConsole()
     if device is None:
         if unlock:
             raise UsageError("--unlock needs a DEVICE")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import suppress
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -16,6 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import plain
 from tkperf.events import (
     Event,
@@ -45,16 +47,19 @@ class LiveView:
 
     def __init__(self, console: Console | None = None) -> None:
         self._live = Live(
-            console=console or Console(stderr=True), auto_refresh=False, transient=True
+            console=console or OutputConsole(stderr=True), auto_refresh=False, transient=True
         )
         self._state = _State()
 
     def __enter__(self) -> Self:
-        self._live.__enter__()
+        with suppress(OSError):  # a terminal that is gone: the first event says so
+            self._live.__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._live.__exit__(None, None, None)
+        # On a terminal that went away meanwhile rich cannot tidy up, which is nobody's concern.
+        with suppress(OSError, IndexError):
+            self._live.__exit__(None, None, None)
 
     def __call__(self, event: Event) -> None:
         self._state.take(event)

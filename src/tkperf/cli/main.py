@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
 
 from tkperf import __version__
-from tkperf.errors import TkperfError
+from tkperf.cli.console import complain, fill_closed_streams, let_go
+from tkperf.errors import TkperfError, UsageError
 
 # Each command by its name, with module and function: a command loads what it needs when it is called.
 COMMANDS = {
@@ -41,6 +45,26 @@ class _Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def make_context(self, *args: Any, **settings: Any) -> click.Context:
+        with _output_trouble():  # --help and --version print here
+            return super().make_context(*args, **settings)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _output_trouble():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _output_trouble() -> Iterator[None]:
+    """Before click, which ends with 1 where a reader is gone: that would be "claims not met"."""
+    try:
+        yield
+    except BrokenPipeError:
+        sys.exit(141)
+    except OSError as error:
+        what = "cannot write the output" if error.filename is None else error.filename
+        raise UsageError(f"{what}: {error.strerror}") from error
+
 
 @click.group(cls=_Commands, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="tkperf")
@@ -64,22 +88,25 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit."""
+    fill_closed_streams()
+    exit_code = 0
     try:
         cli.main(standalone_mode=False)
     except TkperfError as error:
-        fail(str(error), error.exit_code)
+        exit_code = _fail(str(error), error.exit_code)
     except click.exceptions.Abort:
-        fail("stopped by the user; nothing was touched", 130)
+        exit_code = _fail("stopped by the user; nothing was touched", 130)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        sys.exit(2)
+        complain(error.format_message())
+        exit_code = 2
     except click.ClickException as error:
-        fail(error.format_message(), 2)
-    except BrokenPipeError:
-        sys.exit(141)
-
-
-def fail(message: str, exit_code: int) -> None:
-    """One line on stderr, and out."""
-    click.echo(f"tkperf: {message}", err=True)
+        exit_code = _fail(error.format_message(), 2)
+    finally:
+        let_go(sys.stdout)
+        let_go(sys.stderr)
     sys.exit(exit_code)
+
+
+def _fail(message: str, exit_code: int) -> int:
+    complain(f"tkperf: {message}")
+    return exit_code

@@ -11,10 +11,9 @@ import smtplib
 import ssl
 from email.message import EmailMessage
 
-import click
-
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import RunResult, analyse
+from tkperf.cli.console import complain
 from tkperf.cli.options import RunOptions
 from tkperf.errors import EngineError, TkperfError
 from tkperf.process import run_command
@@ -34,16 +33,15 @@ def notify(options: RunOptions) -> None:
     try:
         result = analyse(read_run(options.run_path))
     except TkperfError as error:
-        click.echo(f"tkperf: warning: nobody was told of the end of the run: {error}", err=True)
+        complain(f"tkperf: warning: nobody was told of the end of the run: {error}")
         return
     if options.mail is not None:
         try:
             _send(options, build_mail(options, result))
         except (OSError, smtplib.SMTPException) as error:
-            click.echo(
+            complain(
                 f"tkperf: warning: the mail to {options.mail} could not be sent through "
                 f"{options.smtp}: {error}",
-                err=True,
             )
     if options.notify_command is not None:
         _run(options.notify_command, options, result)
@@ -97,10 +95,8 @@ def _run(command: str, options: RunOptions, result: RunResult) -> None:
     try:
         done = run_command(words, timeout_s=COMMAND_LIMIT_S)
     except EngineError as error:
-        click.echo(f"tkperf: warning: --notify-command: {error}", err=True)
+        complain(f"tkperf: warning: --notify-command: {error}")
         return
     if done.status != 0:
         said = " ".join((done.stderr or done.stdout).split())[:200]
-        click.echo(
-            f"tkperf: warning: --notify-command ended with status {done.status}: {said}", err=True
-        )
+        complain(f"tkperf: warning: --notify-command ended with status {done.status}: {said}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 import msgspec
@@ -14,33 +14,66 @@ from tkperf.cli.live import LiveView
 from tkperf.cli.options import RunOptions
 from tkperf.cli.plain import PlainLines
 from tkperf.errors import RunFileError
-from tkperf.events import Event, Observer, SampleSeen, StepEnded
+from tkperf.events import Event, Noted, Observer, SampleSeen, StepEnded
 from tkperf.measurement import IoStats, Sample
+from tkperf.record import RunNote
 
 
 @contextmanager
 def open_observers(options: RunOptions) -> Iterator[tuple[Observer, ...]]:
-    """The log and the chosen view, closed however the run ends."""
+    """The log and the chosen view, closed however the run ends.
+
+    Neither can end it: a run of days is worth more than somebody to watch it.
+    """
     try:
         log = options.log_path.open("a", encoding="utf-8")
     except OSError as error:
         raise RunFileError(f"cannot write the log {options.log_path}: {error.strerror}") from error
-    with log:
-        observers: list[Observer] = [PlainLines(log, every_s=60.0, jobs=options.debug)]
-        progress = options.progress
-        if progress == "auto":
-            progress = "live" if sys.stderr.isatty() else "plain"
-        if progress == "json":
-            observers.append(JsonLines(sys.stdout))
-        elif options.quiet:
-            pass
-        elif progress == "live":
-            with LiveView() as live:
-                yield (*observers, live)
+    try:
+        lines = UntilLost(PlainLines(log, every_s=60.0, jobs=options.debug))
+        with _open_view(options) as view:
+            yield (lines,) if view is None else (lines, UntilLost(view, told=lines))
+    finally:
+        with suppress(OSError):  # what a full disk did not take is tried once more here
+            log.close()
+
+
+@contextmanager
+def _open_view(options: RunOptions) -> Iterator[Observer | None]:
+    progress = options.progress
+    if progress == "auto":
+        progress = "live" if sys.stderr.isatty() else "plain"
+    if progress == "json":
+        yield JsonLines(sys.stdout)
+    elif options.quiet:
+        yield None
+    elif progress == "live":
+        with LiveView() as live:
+            yield live
+    else:
+        yield PlainLines(sys.stderr, every_s=10.0)
+
+
+class UntilLost:
+    """A view until it fails: its reader has gone, its disk is full, its terminal was closed.
+
+    Then it is given up, and ``told`` gets a note, once.
+    """
+
+    def __init__(self, view: Observer, *, told: Observer | None = None) -> None:
+        self._view: Observer | None = view
+        self._told = told
+
+    def __call__(self, event: Event) -> None:
+        if self._view is None:
             return
-        else:
-            observers.append(PlainLines(sys.stderr, every_s=10.0))
-        yield tuple(observers)
+        try:
+            self._view(event)
+        except Exception as error:  # whatever it is, the measurement can go on
+            self._view = None
+            if self._told is not None:
+                text = f"progress is no longer shown: {error}"
+                self._told(Noted(note=RunNote(code="progress-lost", text=text)))
 
 
 class JsonLines:

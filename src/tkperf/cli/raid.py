@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from tkperf.cli.consent import ask_for
+from tkperf.cli.console import tell
 from tkperf.cli.equipment import Equipment, find_ioengine, fio_engine
 from tkperf.cli.options import (
     RunOptions,
@@ -277,8 +277,7 @@ def _show_plan(
     lines.append(f"[bold]profile[/bold]  {plain(profile.title)}")
     purge = "none (--no-purge)" if options.no_purge else "by the controller"
     lines.append(f"[bold]purge[/bold]    {', '.join(sorted(set(methods))) or purge}")
-    for line in lines:
-        Console(stderr=True).print(line, highlight=False, soft_wrap=True)
+    tell(*lines)
 
 
 def _clear_away(options: RunOptions, raid: MdadmSet, permits: list[ErasePermit]) -> None:

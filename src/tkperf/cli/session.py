@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-
 from tkperf.analysis.results import analyse
 from tkperf.cli.consent import show_plan
+from tkperf.cli.console import open_console, tell
 from tkperf.cli.equipment import Equipment, open_equipment
 from tkperf.cli.notify import notify
 from tkperf.cli.options import RunOptions
@@ -19,8 +18,8 @@ from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation, prepare
 from tkperf.cli.progress import open_observers
 from tkperf.cli.run_info import build_run_info
-from tkperf.cli.tables import open_console, print_results
-from tkperf.errors import RunFileError, TkperfError
+from tkperf.cli.tables import print_results
+from tkperf.errors import RunFileError, TkperfError, UsageError
 from tkperf.record import RunWarning
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
@@ -32,7 +31,7 @@ def run_session(options: RunOptions) -> None:
     require_free_name(options)
     preparation = prepare(options)
     try:
-        show_plan(options, preparation, Console(stderr=True))
+        show_plan(options, preparation)
         with open_equipment(options, preparation) as equipment:
             run_and_keep(options, preparation, equipment)
     finally:
@@ -92,12 +91,17 @@ def show_results(options: RunOptions) -> None:
     """The tables on stdout, and how to see them again on stderr."""
     if options.progress == "json":
         return
-    print_results(analyse(read_run(options.run_path)), open_console())
-    Console(stderr=True).print(
-        f"\nrun file: {plain(options.run_path)}\nreport:   tkperf report {plain(options.run_path)}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    run_path = options.run_path
+    try:
+        print_results(analyse(read_run(run_path)), open_console())
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(
+            f"the run has ended, but its results cannot be printed: {error.strerror}; see them "
+            f"with tkperf show {run_path}"
+        ) from error
+    tell(f"\nrun file: {plain(run_path)}\nreport:   tkperf report {plain(run_path)}")
 
 
 @contextmanager
@@ -113,8 +117,13 @@ def _say_what_is_kept(options: RunOptions) -> Iterator[None]:
 
 @contextmanager
 def _stop_signals() -> Iterator[None]:
-    """End the run in order on Ctrl-C, SIGTERM or a lost terminal; further ones are ignored."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    """End the run in order on Ctrl-C, SIGTERM or a lost terminal; further ones are ignored.
+
+    Under nohup, which is told by SIGHUP being ignored already, a lost terminal ends nothing.
+    """
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
 
     def stop(*_: object) -> None:
         for number in numbers:

@@ -8,7 +8,8 @@ import click
 
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.results import analyse
-from tkperf.cli.tables import open_console, print_results
+from tkperf.cli.console import open_console
+from tkperf.cli.tables import print_results
 from tkperf.runfile.reader import read_run
 
 

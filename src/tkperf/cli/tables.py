@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -23,12 +22,6 @@ from tkperf.workload import Cell
 
 NOT_MEASURED = "-"
 _LARGE = 1e5
-_WIDE = 160
-
-
-def open_console() -> Console:
-    """stdout; wide enough for every table where it is no terminal, which says how wide it is."""
-    return Console() if sys.stdout.isatty() else Console(width=_WIDE)
 
 
 def print_results(result: RunResult, console: Console) -> None:

@@ -1,0 +1,203 @@
+"""Output that nobody takes: it never ends a run, and never looks like a result."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builders import run_info, simulate
+from tests.cli.test_bad_input import ENV, assert_clear
+from tkperf.cli.progress import UntilLost
+from tkperf.events import Event, Noted, TestStarted
+from tkperf.record import RunStatus
+from tkperf.runfile.reader import read_run
+
+TKPERF = [sys.executable, "-m", "tkperf"]
+RUN = ["ssd", "n", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops"]
+FULL = Path("/dev/full")
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info())
+    return folder / "run.tkperf"
+
+
+def assert_measured_to_its_end(folder: Path) -> None:
+    record = read_run(folder / "n.tkperf")
+    assert record.status is RunStatus.COMPLETE
+    assert record.tests[0].outcome is not None
+
+
+def start(
+    folder: Path, *options: str, stdout: int, stderr: int, nohup: bool = False
+) -> subprocess.Popen[bytes]:
+    before = ["nohup"] if nohup else []
+    argv = [*before, *TKPERF, *RUN, "--output", str(folder), *options]
+    return subprocess.Popen(
+        argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "stream"),
+    [(("--progress", "json"), "stdout"), (("--progress", "plain"), "stderr")],
+)
+@pytest.mark.parametrize("trouble", ["reader gone", "disk full", "closed"])
+def test_a_run_goes_on_without_anybody_to_watch_it(
+    tmp_path: Path, options: tuple[str, ...], stream: str, trouble: str
+) -> None:
+    """Complete, exit code 0; the log says once that progress was given up."""
+    if trouble == "disk full":
+        lost = os.open(FULL, os.O_WRONLY)
+    else:
+        reader, lost = os.pipe()
+        os.close(reader)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | {stream: lost}
+    if trouble == "closed":
+        shell = f'exec "$@" {1 if stream == "stdout" else 2}>&-'
+        argv = ["sh", "-c", shell, "sh", *TKPERF, *RUN, *options, "--output", str(tmp_path)]
+        done = subprocess.run(argv, env=ENV, check=False, **streams)  # type: ignore[call-overload]
+    else:
+        done = start(tmp_path, *options, stdout=streams["stdout"], stderr=streams["stderr"])
+        done.wait(120)
+    os.close(lost)
+    assert done.returncode == 0
+    assert_measured_to_its_end(tmp_path)
+    given_up = (tmp_path / "n.log").read_text().count("progress is no longer shown")
+    assert given_up == (trouble != "closed")
+
+
+@pytest.mark.parametrize(("progress", "shown"), [("live", b"elapsed"), ("plain", b"round 1")])
+def test_a_run_goes_on_without_its_terminal(tmp_path: Path, progress: str, shown: bytes) -> None:
+    """Its window was closed: lines get EIO, the live view finds no terminal any more."""
+    terminal, ours = pty.openpty()
+    running = start(tmp_path, "--progress", progress, stdout=subprocess.DEVNULL, stderr=ours)
+    os.close(ours)
+    seen = b""
+    while shown not in seen:
+        seen += os.read(terminal, 4096)
+    os.close(terminal)
+    assert running.wait(120) == 0
+    assert_measured_to_its_end(tmp_path)
+
+
+def test_a_run_goes_on_without_its_log(tmp_path: Path) -> None:
+    """Each step is in the run file all the same."""
+    (tmp_path / "n.log").symlink_to(FULL)
+    nowhere = subprocess.DEVNULL
+    assert start(tmp_path, "-q", stdout=nowhere, stderr=nowhere).wait(120) == 0
+    assert_measured_to_its_end(tmp_path)
+
+
+@pytest.mark.parametrize("nohup", [True, False])
+def test_nohup_is_obeyed(tmp_path: Path, nohup: bool) -> None:
+    """A lost terminal ends a run in order, unless the user said beforehand that it shall not."""
+    running = start(
+        tmp_path,
+        "--progress",
+        "json",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        nohup=nohup,
+    )
+    assert running.stdout is not None
+    running.stdout.readline()
+    running.send_signal(signal.SIGHUP)
+    running.communicate(timeout=120)
+    assert running.returncode == (0 if nohup else 130)
+
+
+def test_a_view_that_failed_is_left_alone() -> None:
+    """One note, then silence; what it is told about is not lost for the others."""
+    seen: list[Event] = []
+    notes: list[Event] = []
+
+    def fails(event: Event) -> None:
+        seen.append(event)
+        raise OSError(28, "No space left on device")
+
+    view = UntilLost(fails, told=notes.append)
+    event = TestStarted(test="iops", at_s=0.0)
+    view(event)
+    view(event)
+    assert seen == [event]
+    (note,) = notes
+    assert isinstance(note, Noted)
+    assert "No space left" in note.note.text
+
+
+def on_a_full_disk(*argv: str | Path) -> subprocess.CompletedProcess[str]:
+    with FULL.open("w") as stdout:
+        done = subprocess.run(
+            [*TKPERF, *map(str, argv)],
+            env=ENV, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, timeout=120,
+        )  # fmt: skip
+    done.stdout = ""
+    return done
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("show", "RUN"),
+        ("show", "--json", "RUN"),
+        ("compare", "RUN", "RUN"),
+        ("check", "--json", "RUN", "CLAIMS"),
+        ("check", "RUN", "CLAIMS"),
+        ("report", "RUN", "--markdown", "FOLDER/run.md"),
+        ("doctor",),
+        ("--help",),
+        ("ssd", "--help"),
+        ("--version",),
+        ("completion", "bash"),
+    ],
+)
+def test_a_full_stdout_is_one_clear_line(run_file: Path, argv: tuple[str, ...]) -> None:
+    """Not 1, which would be "claims not met", and no traceback."""
+    claims = run_file.with_name("claims.toml")
+    claims.write_text(
+        "[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1"
+    )
+    names = {"RUN": str(run_file), "CLAIMS": str(claims)}
+    folder = str(run_file.parent)
+    words = [names.get(word, word).replace("FOLDER", folder) for word in argv]
+    done = on_a_full_disk(*words)
+    assert_clear(done, 2, "cannot write the output: No space left on device")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_results_that_cannot_be_printed_are_kept(tmp_path: Path) -> None:
+    """After a run its results are in the run file, and the message says so."""
+    done = on_a_full_disk(*RUN, "-q", "--output", tmp_path)
+    assert_clear(done, 2, "No space left on device", f"tkperf show {tmp_path}/n.tkperf")
+    assert_measured_to_its_end(tmp_path)
+
+
+@pytest.mark.parametrize("command", ["show", "compare", "doctor"])
+def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command: str) -> None:
+    """As with other programs that SIGPIPE ends: 141, and nothing is said."""
+    reader, lost = os.pipe()
+    os.close(reader)
+    files = [] if command == "doctor" else [str(run_file)] * 2
+    files = files[:1] if command == "show" else files
+    done = subprocess.run(
+        [*TKPERF, command, *files], env=ENV, stdout=lost, stderr=subprocess.PIPE, check=False
+    )
+    os.close(lost)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_nobody_to_read_the_error_changes_no_exit_code(tmp_path: Path) -> None:
+    with FULL.open("w") as full:
+        done = subprocess.run(
+            [*TKPERF, "show", tmp_path / "no"], stdout=full, stderr=full, check=False
+        )
+    assert done.returncode == 6
