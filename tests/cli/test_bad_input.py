@@ -13,6 +13,9 @@ import pytest
 
 ENV = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
 
+LONG = "A" * 300
+GOLDEN_XML = str(Path(__file__).parents[1] / "golden/tkperf-2.2-tp.xml")
+
 
 def tkperf(
     *argv: str | Path, path: str | None = None, stdin: str = ""
@@ -49,6 +52,15 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "/dev/new", "--size", "1MiB"], 4, "/dev is no place for a scratch file"),
         (["ssd", "n", "sim:none"], 2, "known are nvme-4kn, sata-ssd, unsteady"),
         (["ssd", "a/b", "sim:sata-ssd"], 2, "becomes a file name"),
+        (["ssd", LONG, "sim:sata-ssd"], 2, "NAME has 300 characters; it becomes a file name"),
+        (["ssd", LONG[:245], "sim:sata-ssd"], 2, "use 200 at most"),
+        (["ssd", "n", "sim:sata-ssd", "--output", LONG], 6, "File name too long"),
+        (["ssd", "n", LONG], 2, "File name too long"),
+        (["ssd", "n", "sim:sata-ssd", "--profile", f"{LONG}.toml"], 2, "File name too long"),
+        (["show", LONG], 6, "File name too long"),
+        (["compare", "-f", LONG, LONG], 2, "File name too long"),
+        (["import", LONG], 2, "File name too long"),
+        (["import", GOLDEN_XML, "--name", LONG], 2, "--name has 300 characters"),
         (["ssd", "n", "x", "-nj", "0"], 2, "0 is not in the range"),
         (["ssd", "n", "x", "-iod", "0"], 2, "0 is not in the range"),
         (["ssd", "n", "x", "-rt", "-1"], 2, "-1.0 is not in the range"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from tkperf import __version__
+from tkperf.cli.options import LONGEST_NAME, refuse_long_name
 from tkperf.errors import UsageError
 from tkperf.events import (
     Judged,
@@ -57,6 +58,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
       tkperf import old/D3-S4510.xml                    writes D3-S4510.tkperf
       tkperf import rounds/*.json --name D3-S4510-fio   writes D3-S4510-fio.tkperf
     """
+    refuse_long_name("--name", name or "")
     contents = [(file, _read(file)) for file in files]
     xml = [(file, content) for file, content in contents if _is_xml(file, content)]
     fio = [(str(file), _text(content)) for file, content in contents if not _is_xml(file, content)]
@@ -119,7 +121,7 @@ def _read(file: Path) -> bytes:
 
 
 def _file_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip("._+-") or "imported"
+    return re.sub(r"[^A-Za-z0-9._+-]", "_", name).lstrip("._+-")[:LONGEST_NAME] or "imported"
 
 
 def _write(writer: RunFileWriter, run: ImportedRun, source: str) -> None:

@@ -18,6 +18,9 @@ from tkperf.procedures import SUITES
 from tkperf.process import find_program
 from tkperf.profiles import built_in_profiles
 
+# File systems take 255 bytes, with what comes before and after NAME in the names of files.
+LONGEST_NAME = 200
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
@@ -65,6 +68,7 @@ class RunOptions:
                 f"NAME '{self.name}' becomes a file name: use letters, digits and . _ + - only, "
                 "beginning with a letter or digit"
             )
+        refuse_long_name("NAME", self.name)
         given = [
             option
             for option, value in (
@@ -99,6 +103,14 @@ class RunOptions:
     @property
     def log_path(self) -> Path:
         return self.folder / f"{self.name}.log"
+
+
+def refuse_long_name(what: str, name: str) -> None:
+    """Raise where a name could not be the name of a file."""
+    if len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most"
+        )
 
 
 Function = TypeVar("Function", bound=Callable[..., object])

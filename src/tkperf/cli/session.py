@@ -47,12 +47,12 @@ def require_free_name(options: RunOptions) -> None:
     Raises:
         RunFileError: NAME is taken, or the folder cannot be written to.
     """
-    if options.run_path.exists():
-        raise RunFileError(
-            f"{options.run_path} exists already and is not overwritten: choose another NAME or "
-            "another --output folder"
-        )
     try:
+        if options.run_path.exists():
+            raise RunFileError(
+                f"{options.run_path} exists already and is not overwritten: choose another NAME "
+                "or another --output folder"
+            )
         options.folder.mkdir(parents=True, exist_ok=True)
         probe = options.folder / f".{options.name}.{os.getpid()}.probe"
         probe.touch(exist_ok=False)
