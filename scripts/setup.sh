@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what tkperf needs on Debian or Ubuntu: system packages with apt, the rest into .venv.
-#   scripts/setup.sh         what running tests and reports needs
-#   scripts/setup.sh test    what the project's own tests need, too
+#   scripts/setup.sh            what running tests and reports needs
+#   scripts/setup.sh parquet    what tkperf report --parquet needs, too
+#   scripts/setup.sh test       what the project's own tests need, too
 # Called again it returns at once. Root or sudo is used for apt alone, and only if a package lacks.
 set -eu
 cd "$(dirname "$0")/.."
@@ -96,9 +97,11 @@ else
 fi
 
 say "installing Python packages into .venv"
-# The test environment serves the demo as well; the other way round packages would go missing.
+# What was asked for once stays: the test environment serves the demo as well, with Parquet.
 if [ "$purpose" = test ] || [ -e .venv/.tkperf-test ]; then
     set -- --all-extras --dev
+elif [ "$purpose" = parquet ] || [ -e .venv/.tkperf-parquet ]; then
+    set -- --extra report --extra parquet --no-dev
 else
     set -- --extra report --no-dev
 fi

@@ -7,7 +7,6 @@ import io
 import json
 import math
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,14 +109,6 @@ def test_parquet_has_the_tables_with_their_types(tmp_path: Path) -> None:
         assert [tuple(row.values()) for row in read.to_pylist()] == [
             tuple(row) for row in table.rows
         ]
-
-
-def test_without_pyarrow_the_command_to_install_it_is_said(
-    result: RunResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"pip install 'tkperf\[parquet\]'"):
-        render_parquet(tables_of(result)["cells"])
 
 
 def tkperf_xml(result: RunResult) -> tuple[ET.Element, dict[str, dict[str, Any]]]:

@@ -12,7 +12,7 @@ from tkperf.analysis.claims import Checked, State, check_claims, parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.console import OutputConsole
-from tkperf.cli.output import plain, write_output
+from tkperf.cli.output import STDOUT, Outputs, plain
 from tkperf.errors import ClaimsNotMetError, UsageError
 from tkperf.runfile.reader import read_run
 
@@ -27,7 +27,7 @@ STYLES = {State.MET: "green", State.NOT_MET: "bold red", State.NOT_MEASURED: "ye
     "--junit",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also as JUnit XML, for CI systems.",
+    help="Also as JUnit XML, for CI systems; - is stdout.",
 )
 def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILE: met, not met, or not measured.
@@ -48,16 +48,15 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
       run = "last-firmware.tkperf"
       within_percent = 5
     """
+    outputs = Outputs((junit, STDOUT if as_json else None), inputs=(run_file, claims_file))
     result = analyse(read_run(run_file))
     checked = read_and_check(claims_file, result)
     if as_json:
         click.echo(render_check_json(checked, result))
-    else:
+    elif not outputs.on_stdout:
         print_checked(checked, result, OutputConsole(emoji=False))
     if junit is not None:
-        write_output(
-            junit, render_junit(checked, result), say=not as_json, inputs=(run_file, claims_file)
-        )
+        outputs.write(junit, render_junit(checked, result))
     missed = [finding for finding in checked.findings if finding.state is not State.MET]
     if missed:
         raise ClaimsNotMetError(

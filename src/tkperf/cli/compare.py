@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import click
@@ -14,7 +15,7 @@ from tkperf.analysis.compare import Change, Comparison, Entry, compare
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import analyse
 from tkperf.cli.console import OutputConsole
-from tkperf.cli.output import plain, write_output
+from tkperf.cli.output import Outputs, files_in, plain
 from tkperf.cli.rendering import (
     build_comparison_view,
     render_comparison_pdf,
@@ -26,6 +27,7 @@ from tkperf.errors import UsageError
 from tkperf.runfile.reader import read_run
 from tkperf.units import format_block_size_kib, format_mix
 
+PICTURE_SUFFIX = ".png"
 STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
 
 
@@ -36,7 +38,7 @@ STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
     "csv_file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also as CSV.",
+    help="Also as CSV. Of each FILE: - is stdout.",
 )
 @click.option(
     "--html",
@@ -57,9 +59,12 @@ STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
     "--folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="All of them into this folder: comparison.html, .pdf, .csv, and TKperf's plots as PNG.",
+    help="All of them into this folder, whatever else is asked for: comparison.html, .pdf, .csv, and "
+    "TKperf's plots as PNG.",
 )
-@click.option("-z", "--zip", "zipped", is_flag=True, help="With -f: also as comparison.zip.")
+@click.option(
+    "-z", "--zip", "zipped", is_flag=True, help="With -f: what it holds as comparison.zip, too."
+)
 def compare_runs(
     run_files: tuple[Path, ...],
     csv_file: Path | None,
@@ -82,33 +87,51 @@ def compare_runs(
     """
     if zipped and folder is None:
         raise UsageError("-z packs what -f writes: give -f DIR, too")
+    asked = (("csv", csv_file), ("html", html_file), ("pdf", pdf_file))
+    wanted = [(kind, path) for kind, path in asked if path is not None]
+    names = [f"comparison.{kind}" for kind, _ in asked]
+    wanted += [(path.suffix[1:], path) for path in files_in(folder, names)]
+    packed = files_in(folder, ["comparison.zip"]) if zipped else []
+    # Once now, as the rest takes its time; and once when the pictures are known.
+    planned = Outputs([*(path for _, path in wanted), *packed], inputs=run_files)
     comparison = compare([analyse(read_run(path)) for path in run_files])
-    print_comparison(comparison, OutputConsole(emoji=False))
-    if folder is not None:
-        csv_file = csv_file or folder / "comparison.csv"
-        html_file = html_file or folder / "comparison.html"
-        pdf_file = pdf_file or folder / "comparison.pdf"
-    files: dict[Path, bytes | str] = {}
-    if csv_file is not None:
-        files[csv_file] = "".join(render_csv(build_comparison_table(comparison)))
-    if html_file is not None or pdf_file is not None:
-        view = build_comparison_view(comparison)
-        if html_file is not None:
-            files[html_file] = render_html(view)
-        if pdf_file is not None:
-            with start_drawer() as drawer:
-                files[pdf_file] = render_comparison_pdf(view, comparison, drawer)
-        if folder is not None:
-            for name, picture in render_tkperf_plots(view).items():
-                files[folder / name] = picture
-    for path, content in files.items():
-        write_output(path, content)
-    if zipped and folder is not None:
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in files:
-                archive.write(path, path.name)
-        write_output(folder / "comparison.zip", packed.getvalue())
+    if not planned.on_stdout:
+        print_comparison(comparison, OutputConsole(emoji=False))
+    contents = _render(comparison, {kind for kind, _ in wanted}, plots=folder is not None)
+    wanted += [
+        (path.name, path) for path in files_in(folder, contents) if path.suffix == PICTURE_SUFFIX
+    ]
+    outputs = Outputs([*(path for _, path in wanted), *packed], inputs=run_files)
+    for kind, path in wanted:
+        outputs.write(path, contents[kind])
+    for path in packed:
+        outputs.write(path, _zip(each for _, each in wanted if each.parent == folder))
+
+
+def _render(
+    comparison: Comparison, kinds: Collection[str], *, plots: bool
+) -> dict[str, bytes | str]:
+    """The comparison by kind of file, and its plots by their names."""
+    contents: dict[str, bytes | str] = {}
+    if "csv" in kinds:
+        contents["csv"] = "".join(render_csv(build_comparison_table(comparison)))
+    if "html" not in kinds and "pdf" not in kinds:
+        return contents
+    view = build_comparison_view(comparison)
+    if "html" in kinds:
+        contents["html"] = render_html(view)
+    if "pdf" in kinds:
+        with start_drawer() as drawer:
+            contents["pdf"] = render_comparison_pdf(view, comparison, drawer)
+    return contents | (render_tkperf_plots(view) if plots else {})
+
+
+def _zip(files: Iterable[Path]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in files:
+            archive.write(path, path.name)
+    return packed.getvalue()
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -12,7 +12,52 @@ from rich.markup import escape
 
 from tkperf.errors import UsageError
 
+STDOUT = Path("-")
+
 _START_OF_A_RUN_FILE = b"SQLite format 3\0"
+
+
+class Outputs:
+    """The files of one command, looked at together before the first of them is written.
+
+    With one of them on stdout nothing else is said there.
+
+    Raises:
+        UsageError: two are the same, one is to hold another, or something would be destroyed.
+    """
+
+    def __init__(self, files: Iterable[Path | None], *, inputs: Iterable[Path | None] = ()) -> None:
+        named = [path for path in files if path is not None]
+        self._inputs = tuple(inputs)
+        self.on_stdout = STDOUT in named
+        places: dict[Path, Path] = {}
+        for path in named:
+            with _clear_errors(path):
+                _refuse_to_destroy(path, self._inputs)
+                place = path if path == STDOUT else path.resolve()
+            if place in places:
+                raise UsageError(
+                    f"{path} is named for two outputs; nothing was written: give each its own"
+                )
+            places[place] = path
+        for place, path in places.items():
+            if not places.keys().isdisjoint(place.parents) and path != STDOUT:
+                raise UsageError(f"{path} would lie in another output, a file; nothing was written")
+
+    def write(self, path: Path, content: bytes | str | Iterable[str]) -> None:
+        """As ``write_output``."""
+        write_output(path, content, say=not self.on_stdout, inputs=self._inputs)
+
+
+def files_in(folder: Path | None, names: Iterable[str]) -> list[Path]:
+    """The files of an output folder.
+
+    Raises:
+        UsageError: it is ``-``, but stdout holds one file only.
+    """
+    if folder == STDOUT:
+        raise UsageError("several files do not fit on stdout: name a folder, not -")
+    return [] if folder is None else [folder / name for name in names]
 
 
 def write_output(
@@ -24,7 +69,7 @@ def write_output(
 ) -> None:
     """Write a file, its folder too, and say its name, unless stdout holds something else.
 
-    A file that is there is replaced once the new one is complete.
+    ``-`` is stdout. A file that is there is replaced once the new one is complete.
 
     Args:
         inputs: what it is made from, so is not overwritten.
@@ -32,15 +77,17 @@ def write_output(
     Raises:
         UsageError: it cannot be written, or would replace a run file or an input.
     """
-    try:
+    if path == STDOUT:
+        for piece in (content,) if isinstance(content, bytes | str) else content:
+            click.echo(piece.encode() if isinstance(piece, str) else piece, nl=False)
+        return
+    with _clear_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _refuse_to_destroy(path, inputs)
         if path.exists() and not path.is_file():  # /dev/stdout, a pipe
             _write(path, content)
         else:
             _replace(path.resolve(), content)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
     if say:
         click.echo(path)
 
@@ -50,8 +97,16 @@ def plain(text: object) -> str:
     return escape("".join(each for each in str(text) if each.isprintable() or each == "\n"))
 
 
+@contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+
+
 def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
-    if not path.is_file():
+    if path == STDOUT or not path.is_file():
         return
     if any(each is not None and each.exists() and path.samefile(each) for each in inputs):
         raise UsageError(

@@ -6,9 +6,19 @@ import io
 from itertools import islice
 
 from tkperf.analysis.export_tables import COUNTS, FLAGS, TEXTS, Table
-from tkperf.errors import UsageError
+from tkperf.cli.packages import packages_of
 
 _ROWS_AT_ONCE = 1 << 16
+
+
+def require_parquet() -> None:
+    """Find out before anything is written.
+
+    Raises:
+        UsageError: pyarrow is missing.
+    """
+    with packages_of("parquet", whose="Parquet needs"):
+        import pyarrow.parquet  # noqa: F401, PLC0415
 
 
 def render_parquet(table: Table) -> bytes:
@@ -17,13 +27,9 @@ def render_parquet(table: Table) -> bytes:
     Raises:
         UsageError: pyarrow is missing.
     """
-    try:
-        import pyarrow as pa  # noqa: PLC0415
-        from pyarrow import parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise UsageError(
-            f"Parquet needs more packages ({error.name} is missing): pip install 'tkperf[parquet]'"
-        ) from error
+    require_parquet()
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
 
     def find_type(column: str) -> pa.DataType:
         if column in TEXTS:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.compare import Comparison
-from tkperf.analysis.details import CellDetail
+from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult
-from tkperf.errors import UsageError
+from tkperf.cli.packages import packages_of
+from tkperf.record import RunRecord
+from tkperf.runfile.reader import RunFile
 
 if TYPE_CHECKING:
     from tkperf.report.drawing import Drawer
@@ -31,12 +33,23 @@ def start_drawer() -> Iterator[Drawer]:
         yield drawer
 
 
+def require_packages(*, pdf: bool) -> None:
+    """Find out before anything is written that a page, or a PDF too, could not be."""
+    with _packages():
+        import tkperf.report.html  # noqa: PLC0415
+
+        if pdf:
+            import tkperf.report.pdf  # noqa: F401, PLC0415
+
+
 def build_run_view(
-    result: RunResult, checked: Checked | None, details: Sequence[CellDetail]
+    opened: RunFile, record: RunRecord, result: RunResult, checked: Checked | None = None
 ) -> ReportView:
+    """The report of a run, with what lies behind its figures."""
     with _packages():
         from tkperf.report.view import build_view  # noqa: PLC0415
-    return build_view(result, checked, details)
+    seconds = {test.name: opened.seconds(test) for test in record.tests}
+    return build_view(result, checked, build_details(result, record, seconds))
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:
@@ -76,11 +89,5 @@ def render_tkperf_plots(view: ReportView) -> dict[str, bytes]:
     }
 
 
-@contextmanager
-def _packages() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise UsageError(
-            f"reports need more packages ({error.name} is missing): pip install 'tkperf[report]'"
-        ) from error
+def _packages() -> AbstractContextManager[None]:
+    return packages_of("report", whose="reports need")

@@ -8,16 +8,23 @@ from pathlib import Path
 
 import click
 
-from tkperf.analysis.details import build_details
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tables import build_tables, render_csv
-from tkperf.analysis.export_tkperf import render_tkperf_xml
-from tkperf.analysis.results import analyse
+from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
+from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.check import read_and_check
-from tkperf.cli.output import write_output
-from tkperf.cli.parquet import render_parquet
-from tkperf.cli.rendering import build_run_view, print_run, render_html, start_drawer
+from tkperf.cli.console import complain
+from tkperf.cli.output import Outputs, files_in
+from tkperf.cli.parquet import render_parquet, require_parquet
+from tkperf.cli.rendering import (
+    build_run_view,
+    print_run,
+    render_html,
+    require_packages,
+    start_drawer,
+)
+from tkperf.errors import UsageError
 from tkperf.runfile.reader import RunFile
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -83,39 +90,56 @@ def report(
       tkperf report D3-S4510.tkperf --pdf D3-S4510.pdf -o D3-S4510.html
       tkperf report D3-S4510.tkperf --csv tables --xml D3-S4510.xml
       tkperf report D3-S4510.tkperf -o /srv/www/d3.html --json d3.json
+      tkperf report D3-S4510.tkperf --markdown - | wl-copy   - is stdout
     """
     others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file)
-    write = partial(write_output, inputs=(run_file, claims_file))
+    if html is None and not any(others):
+        html = run_file.with_suffix(".html")
     with ExitStack() as stack:
+        # All that may fail comes first: then nothing is written.
         drawer = stack.enter_context(start_drawer()) if pdf_file else None
+        if html is not None or pdf_file is not None:
+            require_packages(pdf=pdf_file is not None)
+        if parquet_folder is not None:
+            require_parquet()
         opened = stack.enter_context(RunFile(run_file))
         record = opened.record()
-        if html is None and not any(others):
-            html = run_file.with_suffix(".html")
         result = analyse(record)
-        checked = None if claims_file is None else read_and_check(claims_file, result)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
-        # First, as TKperf's format has no place for some runs: then nothing is written.
-        xml = render_tkperf_xml(result) if xml_file is not None else None
-        if csv_folder is not None:
-            for table in build_tables(result, steps, opened.samples):
-                write(csv_folder / f"{table.name}.csv", render_csv(table))
-        if parquet_folder is not None:
-            for table in build_tables(result, steps, opened.samples):
-                write(parquet_folder / f"{table.name}.parquet", render_parquet(table))
+        tables = partial(build_tables, result, steps, opened.samples)
+        csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
+        parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
+        outputs = Outputs(
+            (html, pdf_file, json_file, xml_file, markdown_file, *csv_files, *parquet_files),
+            inputs=(run_file, claims_file),
+        )
+        checked = None if claims_file is None else read_and_check(claims_file, result)
+        xml = None if xml_file is None else _render_xml(result)
+
+        for path, table in zip(csv_files, tables(), strict=False):
+            outputs.write(path, render_csv(table))
+        for path, table in zip(parquet_files, tables(), strict=False):
+            outputs.write(path, render_parquet(table))
         if json_file is not None:
-            write(json_file, (render_json(result), "\n"))
+            outputs.write(json_file, (render_json(result), "\n"))
         if xml is not None and xml_file is not None:
-            write(xml_file, xml.text)
+            outputs.write(xml_file, xml.text)
             for missing in xml.left_out:
-                click.echo(f"left out of {xml_file}: {missing}", err=True)
+                complain(f"left out of {xml_file}: {missing}")
         if markdown_file is not None:
-            write(markdown_file, (render_markdown(result),))
+            outputs.write(markdown_file, (render_markdown(result),))
         if html is not None or pdf_file is not None:
-            seconds = {test.name: opened.seconds(test) for test in record.tests}
-            view = build_run_view(result, checked, build_details(result, record, seconds))
+            view = build_run_view(opened, record, result, checked)
             printed = None if drawer is None else print_run(view, result, drawer)
             if html is not None:
-                write(html, render_html(view))
+                outputs.write(html, render_html(view))
             if pdf_file is not None and printed is not None:
-                write(pdf_file, printed.render())
+                outputs.write(pdf_file, printed.render())
+
+
+def _render_xml(result: RunResult) -> TkperfXml:
+    """In TKperf's format, which has no place for some runs."""
+    try:
+        return render_tkperf_xml(result)
+    except UsageError as error:
+        raise UsageError(f"{error}; nothing was written, neither the other outputs") from error

@@ -1,0 +1,151 @@
+"""Several outputs of one command: none is lost to another, or for a reason known beforehand."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tkperf
+from tests.builders import run_info, simulate
+from tkperf.cli.main import cli
+from tkperf.cli.packages import packages_of
+from tkperf.errors import UsageError
+
+PLOTS = {"compIOPSPlt.png", "compLATPlt.png", "compTPPlt.png", "compWriteSatIOPSPlt.png"}
+CLAIMS = "[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1\n"
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    simulate(folder, run_info())
+    return folder / "run.tkperf"
+
+
+@pytest.fixture
+def here(simulated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two runs and claims, and nothing else."""
+    for name in ("a", "b"):
+        shutil.copy(simulated, tmp_path / f"{name}.tkperf")
+    (tmp_path / "claims.toml").write_text(CLAIMS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(command: str) -> Result:
+    return CliRunner().invoke(cli, command.split())
+
+
+def made(folder: Path) -> set[str]:
+    given = {"a.tkperf", "b.tkperf", "claims.toml"}
+    return {path.name for path in folder.iterdir()} - given
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "report a.tkperf --json x --xml x",
+        "report a.tkperf --json x --xml ./y/../x",
+        "report a.tkperf --json - --markdown -",
+        "report a.tkperf --csv x --json x",
+        "report a.tkperf --csv x --json x/cells.csv",
+        "report a.tkperf --csv x --parquet x/cells.csv",
+        "report a.tkperf --json x --csv -",
+        "report a.tkperf --json x --markdown b.tkperf",
+        "report a.tkperf --json x --xml x/y",
+        "compare a.tkperf b.tkperf --csv x --html x",
+        "compare a.tkperf b.tkperf -f x --csv x/comparison.csv",
+        "compare a.tkperf b.tkperf -f x --csv x",
+        "compare a.tkperf b.tkperf -z -f x --csv x/comparison.zip",
+        "compare a.tkperf b.tkperf -f -",
+        "check a.tkperf claims.toml --json --junit -",
+    ],
+)
+def test_outputs_in_each_others_way_are_refused(here: Path, command: str) -> None:
+    """Before the first is written, by whatever path the same place is named."""
+    done = run(command)
+    assert isinstance(done.exception, UsageError), done.output
+    assert made(here) == set()
+
+
+def test_a_link_to_another_output_is_the_same_place(here: Path) -> None:
+    (here / "link").symlink_to(here / "x")
+    assert isinstance(run("report a.tkperf --json x --xml link").exception, UsageError)
+    assert not (here / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "missing"),
+    [
+        ("--parquet tables", "pyarrow"),
+        ("-o x.html", "jinja2"),
+        ("--pdf x.pdf", "typst"),
+        ("--pdf x.pdf", "vl_convert"),
+    ],
+)
+def test_a_missing_package_is_found_before_anything_is_written(
+    here: Path, monkeypatch: pytest.MonkeyPatch, option: str, missing: str
+) -> None:
+    """Its name and a command that installs it."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    for name in [name for name in sys.modules if name.startswith("tkperf.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    done = run(f"report a.tkperf --csv csv --json x.json {option}")
+    assert isinstance(done.exception, UsageError), done.output
+    assert f"({missing}" in str(done.exception)
+    assert made(here) == set()
+
+
+def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The .venv of scripts/setup.sh has no pip; elsewhere there is no such script."""
+    checkout = Path(tkperf.__file__).parents[2]
+
+    def said() -> str:
+        with pytest.raises(UsageError) as raised, packages_of("parquet", whose="it needs"):
+            raise ImportError(name="pyarrow")
+        return str(raised.value)
+
+    monkeypatch.setattr(sys, "prefix", str(checkout / ".venv"))
+    assert said().endswith(f"(pyarrow is missing): sh {checkout}/scripts/setup.sh parquet")
+    monkeypatch.setattr(sys, "prefix", "/usr")
+    assert said().endswith("pip install 'tkperf[parquet]'")
+
+
+def test_an_impossible_xml_says_that_nothing_was_written(here: Path) -> None:
+    """The run has no place in TKperf's format: the other outputs are not written either."""
+    (here / "a.tkperf").unlink()
+    simulate(here, run_info(suite="hdd"))
+    (here / "run.tkperf").rename(here / "a.tkperf")
+    done = run("report a.tkperf --json x.json --xml x.xml")
+    assert "nothing was written" in str(done.exception)
+    assert made(here) == set()
+
+
+def test_a_dash_is_stdout(here: Path) -> None:
+    """The document and nothing else; no file of that name."""
+    assert json.loads(run("report a.tkperf --json -").stdout)["schema"]
+    assert run("report a.tkperf --markdown - --xml x.xml").stdout.startswith("# ")
+    assert run("report a.tkperf -o -").stdout.startswith("<!DOCTYPE html>")
+    assert CliRunner().invoke(cli, ["report", "a.tkperf", "--pdf", "-"]).stdout_bytes[:4] == b"%PDF"
+    assert run("compare a.tkperf b.tkperf --csv -").stdout.startswith("run,target,")
+    assert ET.fromstring(run("check a.tkperf claims.toml --junit -").stdout).tag == "testsuite"
+    assert made(here) == {"x.xml"}
+
+
+def test_a_comparisons_folder_holds_all_of_it(here: Path) -> None:
+    """Whatever else is asked for, as -f says; the zip has the same and no more."""
+    done = run("compare a.tkperf b.tkperf -f all -z --csv one.csv --html one.html")
+    assert done.exit_code == 0, done.output
+    expected = {"comparison.html", "comparison.pdf", "comparison.csv", *PLOTS}
+    assert made(here) == {"all", "one.csv", "one.html"}
+    assert made(here / "all") == {*expected, "comparison.zip"}
+    with zipfile.ZipFile(here / "all/comparison.zip") as packed:
+        assert set(packed.namelist()) == expected
+    assert (here / "one.csv").read_text() == (here / "all/comparison.csv").read_text()
