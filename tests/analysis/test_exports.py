@@ -81,6 +81,29 @@ def test_csv_has_every_cell(result: RunResult) -> None:
     assert len(rows(tables["verdicts"])) == sum(len(section.verdicts) for section in sections)
 
 
+def test_a_verdict_can_be_computed_again_from_its_tables(result: RunResult) -> None:
+    """Window, values and how many were needed: average and range follow from them."""
+    tables = tables_of(result)
+    values = rows(tables["verdict_values"])
+    verdicts = rows(tables["verdicts"])
+    assert verdicts
+    for verdict in verdicts:
+        window = [
+            row
+            for row in values
+            if all(row[key] == verdict[key] for key in ("test", "section", "last_round"))
+        ]
+        seen = [float(row["value"]) for row in window]
+        assert len(seen) == int(verdict["window_rounds"])
+        assert int(verdict["needed_rounds"]) == 5
+        assert window[-1]["round"] == verdict["last_round"]
+        assert sum(seen) / len(seen) == pytest.approx(float(verdict["average"]))
+        assert max(seen) - min(seen) == pytest.approx(float(verdict["data_excursion"]))
+        for row in window if verdict["slope"] else ():
+            line = float(verdict["slope"]) * int(row["round"]) + float(verdict["intercept"])
+            assert float(row["fitted"]) == pytest.approx(line)
+
+
 def test_csv_has_every_second(tmp_path: Path) -> None:
     """The seconds add up to the steps' own totals."""
     simulated = simulate(tmp_path, run_info())

@@ -35,20 +35,10 @@ _SAMPLE = (
     *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
 )  # fmt: skip
 _VERDICT = (
-    "last_round",
-    "tracking",
-    "unit",
-    "average",
-    "data_excursion",
-    "allowed_data_excursion",
-    "slope_excursion",
-    "allowed_slope_excursion",
-    "slope",
-    "intercept",
-    "correlation",
-    "reached",
-    "reason",
-)
+    "last_round", "tracking", "unit", "window_rounds", "needed_rounds", "average", "data_excursion",
+    "allowed_data_excursion", "slope_excursion", "allowed_slope_excursion", "slope", "intercept",
+    "correlation", "reached", "reason",
+)  # fmt: skip
 
 _COMPARISON = (
     "read_percent", "block_size_bytes", "measure", "unit", "value", "low", "high", "range_over",
@@ -62,7 +52,8 @@ TEXTS = frozenset((
 FLAGS = frozenset(("host_limited", "complete", "reached", "within_noise"))
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
-    "total_written_bytes", "last_round", "number", "position",
+    "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
+    "position",
 ))  # fmt: skip
 
 
@@ -90,6 +81,7 @@ def build_tables(
         ("rounds", ("round_or_area", "complete", *_CELL), _rounds(result)),
         ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
         ("verdicts", _VERDICT, _verdicts(result)),
+        ("verdict_values", ("last_round", "tracking", "unit", "round", "value", "fitted"), _verdict_values(result)),
         ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):  # fmt: skip
@@ -207,11 +199,22 @@ def _verdicts(result: RunResult) -> Iterator[Row]:
             fit = verdict.fit
             yield (
                 *_place(result, test), section.name, verdict.rounds[-1], verdict.tracking, verdict.unit,
-                verdict.average, verdict.data_excursion, verdict.allowed_data_excursion,
+                len(verdict.rounds), verdict.needed_rounds, verdict.average, verdict.data_excursion, verdict.allowed_data_excursion,
                 verdict.slope_excursion, verdict.allowed_slope_excursion,
                 *((fit.slope, fit.intercept, fit.correlation) if fit else (None, None, None)),
                 verdict.reached, verdict.reason,
             )  # fmt: skip
+
+
+def _verdict_values(result: RunResult) -> Iterator[Row]:
+    """The window of each verdict, a round a row, so that it can be computed again."""
+    for test, section in _sections(result):
+        for verdict in section.verdicts:
+            for number, value in zip(verdict.rounds, verdict.values, strict=True):
+                yield (
+                    *_place(result, test), section.name, verdict.rounds[-1], verdict.tracking,
+                    verdict.unit, number, value, verdict.fit.at(number) if verdict.fit else None,
+                )  # fmt: skip
 
 
 def _histograms(result: RunResult) -> Iterator[Row]:
