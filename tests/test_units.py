@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tkperf.errors import UsageError
-from tkperf.units import parse_size_bytes
+from tkperf.units import format_count, format_window, parse_size_bytes
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,13 @@ def test_long_texts_are_refused_in_short_words(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size") as raised:
         parse_size_bytes(text)
     assert len(str(raised.value)) < 200
+
+
+def test_one_is_singular() -> None:
+    """A count and a window read as people say them."""
+    assert [format_count(count, "slice") for count in (0, 1, 1440)] == [
+        "0 slices",
+        "1 slice",
+        "1,440 slices",
+    ]
+    assert [format_window(window) for window in ((3,), (3, 4, 5))] == ["round 3", "rounds 3-5"]

@@ -5,6 +5,7 @@ PTS has it (PTS User Guide, section 2, note on units).
 """
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal
 
 from tkperf.errors import UsageError
@@ -88,6 +89,18 @@ def format_duration(duration_s: float) -> str:
     if minutes:
         return f"{minutes} min {seconds:02d} s"
     return f"{seconds} s"
+
+
+def format_count(count: int, what: str) -> str:
+    """So many of something with a regular plural: ``1 slice``, ``1,440 slices``."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def format_window(numbers: Sequence[int]) -> str:
+    """Consecutive rounds: ``round 1``, ``rounds 4-8``."""
+    if len(numbers) == 1:
+        return f"round {numbers[0]}"
+    return f"rounds {numbers[0]}-{numbers[-1]}"
 
 
 def format_mix(read_percent: int) -> str:

@@ -294,7 +294,7 @@ def test_a_baseline_of_other_conditions_is_said() -> None:
         "baseline: FILE TARGET",
         "baseline: the run is interrupted",
         "baseline: S did not reach steady state",
-        "baseline: 1 of its results have no value and are not checked",
+        "baseline: 1 result without a value, so not checked",
     )
     same = check_against(later, replace(later, status=RunStatus.FAILED))
     assert same.warnings[0] == "run: the run is failed"

@@ -369,7 +369,7 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
         "b: the run is interrupted",
         *(f"b: warning {number}" for number in range(5)),
         "b: and 2 more warnings in its own report",
-        "b: 1 of 1 results are limited by the host's CPUs",
+        "b: 1 of 1 result limited by the host's CPUs",
     )
     (table,) = build_comparison_view(both).tests[0].sections[0].tables
     assert table.rows[0][3:] == ("10.5", "10.5* (x1.000)")

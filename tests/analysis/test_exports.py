@@ -7,6 +7,7 @@ import io
 import json
 import math
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.cli.parquet import render_parquet
 from tkperf.errors import UsageError
 from tkperf.profiles import load_profile
+from tkperf.record import IMPORTED
 from tkperf.runfile.reader import RunFile
 from tkperf.units import KIB
 from tkperf.workload import Cell
@@ -237,6 +239,42 @@ def test_markdown_has_the_tables(result: RunResult) -> None:
     cell = result.tests[0].sections[0].cells[-2]
     assert f"{cell.iops:,.1f}" in text
     assert "| - |" in text
+
+
+def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResult) -> None:
+    """Demand, purge and preconditioning, of each section where they differ."""
+    text = render_markdown(result)
+    assert "| Threads / queue depth | TC2/QD16; latency test TC1/QD1 |" in text
+    assert "| Purge | test |" in text
+    (told,) = re.findall(r"\| Preconditioning \| (.*) \|", text)
+    assert "IOPS, Latency" in told
+    assert ": 2.0 x the active range" in told
+    assert told.endswith("Write Saturation: none")
+    imported = simulate(tmp_path, run_info(device={"kind": IMPORTED}))
+    without = replace(
+        imported,
+        tests=tuple(
+            replace(test, sections=(replace(test.sections[0], purge=None, filled_bytes=None),))
+            for test in imported.tests
+        ),
+    )
+    text = render_markdown(without)
+    assert "| Purge | not known |" in text
+    assert "| Preconditioning | not known |" in text
+
+
+def test_xml_has_a_command_line_that_can_be_used_again(result: RunResult) -> None:
+    """Quoted where a shell would take it apart; an imported one is a text already."""
+
+    def told(**changes: Any) -> object:
+        info = run_info(**changes)
+        root = ET.fromstring(render_tkperf_xml(replace(result, info=info)).text)
+        return json.loads(root.findtext("cmdline") or "")
+
+    words = ("tkperf", "ssd", "n", "/dev/sdx", "--purge-command", "tool --erase {device}")
+    assert shlex.split(str(told(command_line=words))) == list(words)
+    text = "tkperf ssd 'a b'"
+    assert told(command_line=(text,), device={"kind": IMPORTED}) == text
 
 
 def test_simulated_is_said_everywhere(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.measurement import REPORTED_PERCENTILES
 from tkperf.strict import decode_strictly
-from tkperf.units import format_block_size, format_mix, parse_size_bytes
+from tkperf.units import format_block_size, format_count, format_mix, parse_size_bytes
 
 RATES = ("iops", "megabytes_per_s")
 LATENCIES = (
@@ -155,7 +155,9 @@ def check_claims(
         left = sum(len(section.cells) for test in earlier.tests for section in test.sections)
         left -= len(promises)
         if left:
-            warnings.append(f"baseline: {left} of its results have no value and are not checked")
+            warnings.append(
+                f"baseline: {format_count(left, 'result')} without a value, so not checked"
+            )
     return Checked(findings=tuple(findings), warnings=tuple(warnings))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.record import RunStatus
+from tkperf.units import format_count
 
 # Of a long list only the first are said.
 MOST_SAID = 5
@@ -32,7 +33,7 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
     conditions: dict[str, Of] = {
         "profile": lambda result: result.info.profile_name,
         "suite": lambda result: result.info.suite,
-        "demand (thread count, queue depth)": _demand,
+        "demand (thread count, queue depth)": describe_demand,
         "active range": _share,
         "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
         "fio": lambda result: result.info.fio_version,
@@ -45,8 +46,8 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
         if len({str(value) for value in seen}) > 1:
             yield f"{condition} differs ({_each(names, seen)})"
     yield from _profile_differences(names, results)
-    yield from _section_differences(names, results, "purge", _purge)
-    yield from _section_differences(names, results, "preconditioning", _preconditioning)
+    yield from _section_differences(names, results, "purge", describe_purge)
+    yield from _section_differences(names, results, "preconditioning", describe_preconditioning)
 
 
 def explain_nothing_common(results: Sequence[RunResult]) -> str:
@@ -88,7 +89,7 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
                 owners = [name for name, of in zip(names, level, strict=True) if place in of]
                 only.setdefault(", ".join(owners), []).append(said)
     for owners_said, found in only.items():
-        yield f"only in {owners_said}: {_handful(found, 'results')}"
+        yield f"only in {owners_said}: {_handful(found, 'result')}"
 
 
 def find_remarks(name: str, result: RunResult) -> Iterator[str]:
@@ -99,12 +100,14 @@ def find_remarks(name: str, result: RunResult) -> Iterator[str]:
     for warning in result.warnings[:MOST_SAID]:
         yield f"{name}: {warning.text}"
     if len(result.warnings) > MOST_SAID:
-        yield f"{name}: and {len(result.warnings) - MOST_SAID} more warnings in its own report"
+        more = format_count(len(result.warnings) - MOST_SAID, "more warning")
+        yield f"{name}: and {more} in its own report"
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
     limited = sum(cell.host_limited is True for cell in cells)
     if limited:
-        yield f"{name}: {limited} of {len(cells)} results are limited by the host's CPUs"
+        of = f"{limited} of {format_count(len(cells), 'result')}"
+        yield f"{name}: {of} limited by the host's CPUs"
     for section in sections:
         if section.steady is False:
             yield f"{name}: {section.name} did not reach steady state"
@@ -126,11 +129,12 @@ def _each(names: Sequence[str], values: Iterable[object]) -> str:
 def _handful(items: Sequence[str], more: str) -> str:
     said = ", ".join(items[:MOST_SAID])
     left = len(items) - MOST_SAID
-    return f"{said} and {left} more {more}" if left > 0 else said
+    return f"{said} and {format_count(left, f'more {more}')}" if left > 0 else said
 
 
-def _demand(result: RunResult) -> str | None:
-    demand = result.info.profile.get("demand")
+def describe_demand(result: RunResult, table: str = "demand") -> str | None:
+    """Thread count and queue depth, by default of all tests but latency."""
+    demand = result.info.profile.get(table)
     if not isinstance(demand, dict):
         return None
     return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}"
@@ -163,7 +167,7 @@ def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> 
         if len(set(seen)) > 1:
             differing.append(f"{key} ({_each(names, seen)})")
     if differing:
-        yield f"numbers of the profiles differ: {_handful(differing, 'numbers')}"
+        yield f"numbers of the profiles differ: {_handful(differing, 'number')}"
 
 
 def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
@@ -217,7 +221,7 @@ def _section_differences(
             if len(set(seen)) > 1:
                 differing.setdefault(seen, []).append(place[1])
     for seen, sections_said in differing.items():
-        said = _handful(sections_said, "sections")
+        said = _handful(sections_said, "section")
         yield f"{condition} differs ({_each(names, seen)}) in {said}"
 
 
@@ -227,14 +231,15 @@ def _sections(result: RunResult) -> dict[tuple[str, str], SectionResult]:
     }
 
 
-def _purge(result: RunResult, section: SectionResult) -> str | None:
+def describe_purge(result: RunResult, section: SectionResult) -> str | None:
+    """The method; None is not known."""
     if section.purge is None:
         return None if result.info.imported else "none"
     return section.purge.method
 
 
-def _preconditioning(result: RunResult, section: SectionResult) -> str | None:
-    """In multiples of the active range, as specifications have it."""
+def describe_preconditioning(result: RunResult, section: SectionResult) -> str | None:
+    """In multiples of the active range, as specifications have it; None is not known."""
     length_bytes = result.info.active_range_length_bytes
     if section.filled_bytes is None:
         return None if result.info.imported else "none"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from math import isnan
 
+from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
 from tkperf.units import format_block_size_kib, format_capacity, format_mix
 from tkperf.workload import Cell
@@ -31,6 +32,9 @@ def render_markdown(result: RunResult) -> str:
         "Write cache": device.get("write_cache_in_run"),
         "Profile": f"{info.profile_name}: {info.profile.get('title')}",
         "Load": ", ".join(word for word in (info.fio_version, info.engine) if word),
+        "Threads / queue depth": _demand(result),
+        "Purge": _by_section(result, describe_purge),
+        "Preconditioning": _by_section(result, describe_preconditioning),
         "Active range": None
         if info.active_range_length_bytes is None
         else format_capacity(info.active_range_length_bytes),
@@ -53,6 +57,32 @@ def render_markdown(result: RunResult) -> str:
             if any(cell.host_limited for cell in section.cells):
                 lines += ["\\* limited by the host's CPUs", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _demand(result: RunResult) -> str | None:
+    demand = describe_demand(result)
+    latency = describe_demand(result, "latency")
+    if latency is None or all(test.name != "lat" for test in result.tests):
+        return demand
+    return f"{demand or 'not known'}; latency test {latency}"
+
+
+def _by_section(
+    result: RunResult, describe: Callable[[RunResult, SectionResult], str | None]
+) -> str | None:
+    """What was done before each section; the sections are named if it was not the same for all.
+
+    A section that goes on where the one before it ended, as the latency histogram does, is not told.
+    """
+    names: dict[str | None, list[str]] = {}
+    for test in result.tests:
+        for position, section in enumerate(test.sections):
+            if position and section.purge is None and section.filled_bytes is None:
+                continue
+            names.setdefault(describe(result, section), []).append(section.name)
+    if len(names) < 2:
+        return next(iter(names), None)
+    return "; ".join(f"{', '.join(of)}: {done or 'not known'}" for done, of in names.items())
 
 
 def _verdict(section: SectionResult) -> list[str]:

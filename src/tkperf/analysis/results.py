@@ -27,7 +27,7 @@ from tkperf.record import (
     TestRecord,
 )
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import format_capacity, format_duration
+from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Cell
 
 TITLES = {
@@ -364,7 +364,7 @@ def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
 def describe_stream(section: SectionResult) -> str:
     """How long a stream was: ``62 slices, 1 h 02 min, 514.8 GB written``."""
     last = section.slices[-1]
-    said = f"{len(section.slices)} slice{'s' * (len(section.slices) > 1)}, "
+    said = f"{format_count(len(section.slices), 'slice')}, "
     said += format_duration(last.start_s + last.duration_s)
     if last.total_written_bytes is None:
         return said

@@ -6,15 +6,18 @@ from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.measure import Measurement
+from rich.padding import Padding
 from rich.table import Table
 
-from tkperf.analysis.claims import Checked, State, check_claims, parse_claims
+from tkperf.analysis.claims import Checked, Finding, State, check_claims, parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import STDOUT, Outputs, plain
 from tkperf.errors import ClaimsNotMetError, UsageError
 from tkperf.runfile.reader import read_run
+from tkperf.units import format_count
 
 STYLES = {State.MET: "green", State.NOT_MET: "bold red", State.NOT_MEASURED: "yellow"}
 
@@ -59,10 +62,8 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
         outputs.write(junit, render_junit(checked, result))
     missed = [finding for finding in checked.findings if finding.state is not State.MET]
     if missed:
-        raise ClaimsNotMetError(
-            f"{run_file}: {len(missed)} of {len(checked.findings)} claims are not met or not "
-            "measured"
-        )
+        of = f"{len(missed)} of {format_count(len(checked.findings), 'claim')}"
+        raise ClaimsNotMetError(f"{run_file}: {of} not met or not measured")
 
 
 def read_and_check(claims_file: Path, result: RunResult) -> Checked:
@@ -94,15 +95,41 @@ def print_checked(checked: Checked, result: RunResult, console: Console) -> None
         right = name in ("measured", "margin")
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for finding in checked.findings:
-        value = "-" if finding.value is None else f"{finding.value:,.1f} {finding.unit}"
-        margin = "-" if finding.margin_percent is None else f"{finding.margin_percent:+.1f} %"
         table.add_row(
             plain(finding.claim),
             finding.limit,
-            value,
-            margin,
-            f"[{STYLES[finding.state]}]{finding.state.value}[/]",
+            _value(finding),
+            _margin(finding),
+            _state(finding),
             plain(finding.note or ""),
             plain(finding.source or ""),
         )
-    console.print(table)
+    unlimited = console.options.update(width=10_000)
+    if Measurement.get(console, unlimited, table).maximum <= console.width:
+        console.print(table)
+    else:  # rich would break words to make it fit
+        for finding in checked.findings:
+            _print_stacked(finding, console)
+
+
+def _print_stacked(finding: Finding, console: Console) -> None:
+    lines = [
+        f"claimed {finding.limit}, measured {_value(finding)}, margin {_margin(finding)}",
+        plain(finding.note or ""),
+        plain(f"source: {finding.source}" if finding.source else ""),
+    ]
+    console.print(f"{_state(finding)}: {plain(finding.claim)}", highlight=False)
+    for line in filter(None, lines):
+        console.print(Padding(line, (0, 0, 0, 4), expand=False), highlight=False)
+
+
+def _value(finding: Finding) -> str:
+    return "-" if finding.value is None else f"{finding.value:,.1f} {finding.unit}"
+
+
+def _margin(finding: Finding) -> str:
+    return "-" if finding.margin_percent is None else f"{finding.margin_percent:+,.1f} %"
+
+
+def _state(finding: Finding) -> str:
+    return f"[{STYLES[finding.state]}]{finding.state.value}[/]"

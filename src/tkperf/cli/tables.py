@@ -17,7 +17,13 @@ from tkperf.analysis.results import (
     describe_stream,
 )
 from tkperf.cli.output import plain
-from tkperf.units import format_block_size_kib, format_capacity, format_mix
+from tkperf.units import (
+    format_block_size_kib,
+    format_capacity,
+    format_count,
+    format_mix,
+    format_window,
+)
 from tkperf.workload import Cell
 
 NOT_MEASURED = "-"
@@ -113,7 +119,7 @@ def _print_areas(section: SectionResult, console: Console) -> None:
     if section.name.startswith("Throughput"):
         quantity, value = ("MB/s", _megabytes_per_s)
     table = Table(
-        title=f"{quantity} over {len(section.window)} of {section.areas} areas of the disk",
+        title=f"{quantity} over {len(section.window)} of {format_count(section.areas or 0, 'area')} of the disk",
         title_justify="left", title_style="",
     )  # fmt: skip
     for name in ("KiB", "R/W %", "first area", "last area", "mean", "slowest", "fastest"):
@@ -158,12 +164,13 @@ def _verdict_line(section: SectionResult) -> str:
     if not verdict.judged:
         return f"not judged, {plain(section.ended_because)}; {plain(verdict.reason)}"
     state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
-    slope = "-" if verdict.slope_excursion is None else f"{verdict.slope_excursion:.4g}"
     return (
-        f"{state}, {plain(section.ended_because)}; {plain(verdict.tracking)}: average {verdict.average:.6g} "
-        f"{verdict.unit}, range {verdict.data_excursion:.4g} (allowed "
-        f"{verdict.allowed_data_excursion:.4g}), slope {slope} (allowed "
-        f"{verdict.allowed_slope_excursion:.4g})"
+        f"{state}, {plain(section.ended_because)}; {plain(verdict.tracking)}: average "
+        f"{_number(verdict.average, 1)} {plain(verdict.unit)}, range "
+        f"{_number(verdict.data_excursion, 1)} (allowed "
+        f"{_number(verdict.allowed_data_excursion, 1)}), slope "
+        f"{_number(verdict.slope_excursion, 1)} (allowed "
+        f"{_number(verdict.allowed_slope_excursion, 1)})"
     )
 
 
@@ -177,7 +184,7 @@ def _print_matrix(
     """Block sizes down, read/write mixes across, as the PTS lays it out."""
     mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
     sizes = sorted({cell.block_size_bytes for cell in section.cells})
-    window = f"rounds {section.window[0]}-{section.window[-1]}" if section.window else "no window"
+    window = format_window(section.window) if section.window else "no window"
     console.print(f"\n{quantity}, {window}; KiB down, R/W % across", highlight=False)
     table = Table(box=SIMPLE_HEAD, show_edge=False)
     table.add_column("KiB", justify="right", overflow="fold")

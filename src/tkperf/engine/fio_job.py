@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tkperf.errors import UsageError
-from tkperf.units import format_block_size, format_capacity
+from tkperf.units import format_block_size, format_capacity, format_count
 from tkperf.workload import Access, ActiveRange, Step, Workload
 
 
@@ -52,7 +52,7 @@ def split_regions(
     if blocks < jobs:
         raise UsageError(
             f"the active range of {format_capacity(active_range.length_bytes)} is too small for "
-            f"{jobs} jobs with blocks of {format_block_size(block_size_bytes)}: "
+            f"{format_count(jobs, 'job')} with blocks of {format_block_size(block_size_bytes)}: "
             "take a larger range or fewer jobs"
         )
     edges = [blocks * job // jobs for job in range(jobs + 1)]

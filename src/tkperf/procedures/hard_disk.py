@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from tkperf.phases import Answer, Outcome, Procedure, Round, SectionOutcome
 from tkperf.procedures.parts import Part
 from tkperf.profiles import HardDiskTable, Profile
-from tkperf.units import KIB, format_block_size
+from tkperf.units import KIB, format_block_size, format_count
 from tkperf.workload import Access, ActiveRange, Step
 
 IOPS_SECTION = "IOPS by area"
@@ -71,7 +71,7 @@ def _each_area(
         section=section,
         window=tuple(range(1, len(areas) + 1)),
         verdict=None,
-        ended_because=f"all {len(areas)} areas measured",
+        ended_because=f"all {format_count(len(areas), 'area')} measured",
     )
 
 

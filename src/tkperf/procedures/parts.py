@@ -15,6 +15,7 @@ from tkperf.phases import (
 )
 from tkperf.profiles import Profile, SteadyStateTable
 from tkperf.steady_state import SteadyStateVerdict, judge
+from tkperf.units import format_count, format_window
 from tkperf.workload import Access, Step
 
 Part = Phase | SteadyStateVerdict
@@ -63,9 +64,9 @@ def rounds_until_steady(
         window=verdict.rounds,
         verdict=verdict,
         ended_because=(
-            f"steady state in rounds {verdict.rounds[0]}-{verdict.rounds[-1]}"
+            f"steady state in {format_window(verdict.rounds)}"
             if verdict.reached
-            else f"no steady state in {rounds[-1]} rounds: {verdict.reason}"
+            else f"no steady state in {format_count(rounds[-1], 'round')}: {verdict.reason}"
         ),
     )
 

@@ -7,7 +7,7 @@ from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures.parts import expect_measurement
 from tkperf.profiles import Profile
 from tkperf.steady_state import SteadyStateVerdict, judge
-from tkperf.units import format_capacity
+from tkperf.units import format_capacity, format_count
 from tkperf.workload import Access
 
 SECTION = "Write Saturation"
@@ -55,7 +55,7 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
         if written_bytes >= enough_bytes:
             written = f"{table.capacity_multiple:g} x the active range"
             return _end(verdict, f"{written} written ({format_capacity(written_bytes)})")
-    return _end(verdict, f"longest time of {table.max_slices} slices")
+    return _end(verdict, f"longest time of {format_count(table.max_slices, 'slice')}")
 
 
 def _end(verdict: SteadyStateVerdict | None, because: str) -> Outcome:

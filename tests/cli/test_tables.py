@@ -1,0 +1,91 @@
+"""Tables in the terminal: figures as everywhere else, words kept whole."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.builders import run_info, simulate
+from tkperf.analysis.claims import Checked, Finding, State
+from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.results import RunResult
+from tkperf.cli.check import print_checked
+from tkperf.cli.tables import print_results
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    return simulate(tmp_path_factory.mktemp("run"), run_info())
+
+
+def shown(result: RunResult, width: int = 200) -> str:
+    file = io.StringIO()
+    print_results(result, Console(file=file, width=width))
+    return file.getvalue()
+
+
+def test_verdicts_have_the_figures_of_the_other_reports(result: RunResult) -> None:
+    """Average, range and limits spelled as in the Markdown: no exponents."""
+    (line,) = [line for line in shown(result).splitlines() if line.startswith("IOPS: ")]
+    figures = line[line.index("average") :]
+    assert "e+" not in figures
+    assert figures in render_markdown(result)
+
+
+def test_one_of_anything_is_singular(result: RunResult) -> None:
+    """A run that was stopped early has one round, one slice."""
+    test, stream = result.tests[0], result.tests[3]
+    section = replace(test.sections[0], window=(1,))
+    slices = replace(stream.sections[0], slices=stream.sections[0].slices[:1])
+    short = replace(
+        result,
+        tests=(replace(test, sections=(section,)), replace(stream, sections=(slices,))),
+    )
+    assert "IOPS, round 1; KiB down" in shown(short)
+    for text in (shown(short), render_markdown(short)):
+        assert "1 slice, " in text
+        assert "1 slices" not in text
+
+
+FINDING = Finding(
+    claim="tp 100/0 1024k megabytes_per_s",
+    source="data sheet",
+    state=State.MET,
+    limit=">= 0.01 MB/s",
+    value=512.3,
+    unit="MB/s",
+    margin_percent=8882057.7,
+    note="steady state was not reached",
+)
+
+
+@pytest.mark.parametrize("width", [50, 80, 200])
+def test_claims_are_legible_at_any_width(result: RunResult, width: int) -> None:
+    """No line is wider than the terminal, no word is cut; a margin has separators."""
+    file = io.StringIO()
+    quiet = replace(result, info=replace(result.info, notices=()))
+    print_checked(Checked(findings=(FINDING,), warnings=()), quiet, Console(file=file, width=width))
+    text = file.getvalue()
+    assert all(len(line) <= width for line in text.splitlines())
+    for word in ("megabytes_per_s", "+8,882,057.7", "512.3", "reached", "sheet"):
+        assert word in text
+    assert ("┃" in text) == (width == 200)
+
+
+def test_the_number_of_claims_not_met_is_said(tmp_path: Path) -> None:
+    """Whether it is one or several."""
+    from click.testing import CliRunner
+
+    from tkperf.cli.main import cli
+
+    simulate(tmp_path, run_info())
+    claims = tmp_path / "claims.toml"
+    claims.write_text(
+        "[[claim]]\ntest='iops'\nmetric='iops'\nread_percent=0\nblock_size='4k'\nat_least=1e12"
+    )
+    done = CliRunner().invoke(cli, ["check", str(tmp_path / "run.tkperf"), str(claims)])
+    assert "1 of 1 claim not met or not measured" in str(done.exception)
