@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import email
 import email.policy
+import re
 import socketserver
+import sys
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -62,7 +65,7 @@ def run(folder: Path, *options: str) -> Result:
 
 
 def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
-    """To the address, with the status in the subject, tables in the text, the run file attached."""
+    """To the address, status in the subject, tables in the text, report and run file attached."""
     server = f"127.0.0.1:{mailbox.server_address[1]}"
     ran = run(tmp_path, "-m", "me@example.org", "-s", server, "--mail-from", "lab@example.org")
     assert ran.exit_code == 0, ran.output
@@ -72,8 +75,59 @@ def test_the_results_are_mailed(tmp_path: Path, mailbox: Mailbox) -> None:
     body = message.get_body(("plain",))
     assert body is not None
     assert "SIMULATED" in body.get_content()
-    (attached,) = list(message.iter_attachments())
+    assert "not attached" not in body.get_content()
+    report, attached = message.iter_attachments()
     assert attached.get_content() == (tmp_path / "mailed.tkperf").read_bytes()
+    assert report.get_filename() == "mailed.html"
+    assert report.get_content_type() == "text/html"
+    assert "<!DOCTYPE html>" in report.get_content()
+    # Without them a mail counts as spam.
+    assert abs((datetime.now(UTC) - message["Date"].datetime).total_seconds()) < 600
+    assert re.fullmatch(r"<[^@\s]+@[^@\s]+>", message["Message-ID"])
+
+
+@pytest.mark.parametrize(
+    ("module", "says"), [("jinja2", "jinja2 is missing"), (None, "internal trouble")]
+)
+def test_a_report_that_cannot_be_made_holds_up_no_mail(
+    tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch, module: str | None, says: str
+) -> None:
+    """The text says why; the results and the run file are there."""
+    if module is None:
+
+        def fails(*_: object) -> str:
+            raise RuntimeError(says)
+
+        monkeypatch.setattr("tkperf.cli.notify.build_run_view", fails)
+    else:
+        monkeypatch.setitem(sys.modules, module, None)
+        for name in [name for name in sys.modules if name.startswith("tkperf.report")]:
+            monkeypatch.delitem(sys.modules, name)
+    server = f"127.0.0.1:{mailbox.server_address[1]}"
+    ran = run(tmp_path, "-m", "me@example.org", "-s", server)
+    assert ran.exit_code == 0, ran.output
+    message = email.message_from_bytes(mailbox.mail, policy=email.policy.default)
+    body = message.get_body(("plain",))
+    assert body is not None
+    text = body.get_content()
+    assert "IOPS" in text
+    assert "mailed.html is not attached: " in text
+    assert says in text
+    assert [part.get_filename() for part in message.iter_attachments()] == ["mailed.tkperf"]
+
+
+def test_what_is_too_large_for_a_mail_stays_out(
+    tmp_path: Path, mailbox: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both count together; what is left out is named."""
+    monkeypatch.setattr("tkperf.cli.notify.MOST_ATTACHED_BYTES", 10)
+    server = f"127.0.0.1:{mailbox.server_address[1]}"
+    assert run(tmp_path, "-m", "me@example.org", "-s", server).exit_code == 0
+    message = email.message_from_bytes(mailbox.mail, policy=email.policy.default)
+    body = message.get_body(("plain",))
+    assert body is not None
+    assert "mailed.tkperf is not attached: " in body.get_content()
+    assert list(message.iter_attachments()) == []
 
 
 def test_a_mail_server_that_is_not_there_is_a_warning(tmp_path: Path) -> None:

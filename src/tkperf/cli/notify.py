@@ -9,15 +9,21 @@ import os
 import shlex
 import smtplib
 import ssl
+from datetime import UTC, datetime
 from email.message import EmailMessage
+from email.utils import format_datetime, make_msgid
+from functools import partial
+from pathlib import Path
 
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.console import complain
 from tkperf.cli.options import RunOptions
+from tkperf.cli.rendering import build_run_view, render_html
 from tkperf.errors import EngineError, TkperfError
 from tkperf.process import run_command
-from tkperf.runfile.reader import read_run
+from tkperf.runfile.reader import RunFile, read_run
+from tkperf.units import format_capacity
 
 SMTP_LIMIT_S = 60.0
 COMMAND_LIMIT_S = 300.0
@@ -48,20 +54,42 @@ def notify(options: RunOptions) -> None:
 
 
 def build_mail(options: RunOptions, result: RunResult) -> EmailMessage:
-    """The results as text, the run file attached if it is small enough for a mailbox."""
+    """The results as text, with the report and the run file as far as a mailbox takes them."""
+    missing: list[str] = []
+    attached: list[tuple[str, str, bytes]] = []
+    left_bytes = MOST_ATTACHED_BYTES
+    # The report first: it is what most readers of the mail open.
+    for name, kind, read in (
+        (f"{options.name}.html", "text/html", partial(_render_report, options.run_path, result)),
+        (options.run_path.name, "application/vnd.sqlite3", options.run_path.read_bytes),
+    ):
+        try:
+            content = read()
+        except Exception as error:  # whatever it is, the mail goes out
+            missing.append(f"{name} is not attached: {error}")
+            continue
+        if len(content) > left_bytes:
+            size = format_capacity(len(content))
+            missing.append(f"{name} is not attached: {size} are too much for a mail")
+            continue
+        left_bytes -= len(content)
+        attached.append((name, kind, content))
     message = EmailMessage()
     message["Subject"] = f"tkperf: {result.info.name} {result.status.value}"
     message["From"] = options.mail_from or f"tkperf@{os.uname().nodename}"
     message["To"] = options.mail
-    message.set_content(render_markdown(result))
-    if options.run_path.stat().st_size <= MOST_ATTACHED_BYTES:
-        message.add_attachment(
-            options.run_path.read_bytes(),
-            maintype="application",
-            subtype="vnd.sqlite3",
-            filename=options.run_path.name,
-        )
+    message["Date"] = format_datetime(datetime.now(UTC))
+    message["Message-ID"] = make_msgid(domain=os.uname().nodename)
+    message.set_content("\n".join((render_markdown(result), *missing)))
+    for name, kind, content in attached:
+        maintype, subtype = kind.split("/")
+        message.add_attachment(content, maintype=maintype, subtype=subtype, filename=name)
     return message
+
+
+def _render_report(run_path: Path, result: RunResult) -> bytes:
+    with RunFile(run_path) as opened:
+        return render_html(build_run_view(opened, opened.record(), result)).encode()
 
 
 def _send(options: RunOptions, message: EmailMessage) -> None:

@@ -284,7 +284,10 @@ def result_options(function: Function) -> Function:
             help="Live view, plain lines, or one JSON event a line on stdout.",
         ),
         click.option(
-            "-m", "--mail", metavar="ADDRESS", help="Mail the results there when the run has ended."
+            "-m",
+            "--mail",
+            metavar="ADDRESS",
+            help="Mail results, report and run file there when the run has ended.",
         ),
         click.option("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
         click.option(
