@@ -5,6 +5,7 @@ Every time ``*_s`` counts from the start of the run on the monotonic clock; ``*_
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -65,6 +66,12 @@ class RunInfo:
     def software(self) -> str:
         """The program that measured, with its version; of an imported run also who imported it."""
         return self.tkperf_version if self.imported else f"tkperf {self.tkperf_version}"
+
+    @property
+    def command_text(self) -> str:
+        """The command line as a shell takes it; of an imported run as the other tool wrote it."""
+        words = self.command_line
+        return " ".join(words) if self.imported else shlex.join(words)
 
     @property
     def imported(self) -> bool:

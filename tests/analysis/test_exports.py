@@ -287,3 +287,19 @@ def test_simulated_is_said_everywhere(tmp_path: Path) -> None:
         ET.fromstring(render_tkperf_xml(result).text).findtext("devinfo") or ""
     )
     assert all(row["target"] == "simulated drive" for row in rows(tables_of(result)["cells"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("x;=cmd|'/c calc'!A1", "x;'=cmd|'/c calc'!A1"),
+        ("=1+1", "'=1+1"),
+        (" =1", "' =1"),
+        ("INTEL SSDSC2KB; 2.5 in", "INTEL SSDSC2KB; 2.5 in"),
+    ],
+)
+def test_a_name_is_no_formula_however_a_spreadsheet_divides_fields(text: str, field: str) -> None:
+    """With decimal commas semicolons divide them."""
+    table = Table(name="t", columns=("a",), rows=((text,),))
+    (row,) = list(csv.reader("".join(render_csv(table)).splitlines()))[1:]
+    assert row == [field]

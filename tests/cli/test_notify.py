@@ -134,7 +134,7 @@ def test_a_mail_server_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     """The run has succeeded; the user reads who was not told."""
     ran = run(tmp_path, "-m", "me@example.org", "-s", "127.0.0.1:9")
     assert ran.exit_code == 0
-    assert "warning: the mail to me@example.org could not be sent" in ran.stderr
+    assert "warning: the mail to me@example.org was not sent" in ran.stderr
     assert (tmp_path / "mailed.tkperf").exists()
 
 
@@ -168,3 +168,42 @@ def test_mistakes_show_before_the_run(tmp_path: Path, options: tuple[str, ...], 
     assert isinstance(ran.exception, UsageError)
     assert says in str(ran.exception)
     assert not (tmp_path / "mailed.tkperf").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--mail", "me@[example"),
+        ("--mail", "nobody"),
+        ("--mail-from", "x@y\nBcc: z@z"),
+        ("--smtp", "example..org"),
+        ("--smtp", "example.org:0"),
+        ("--smtp", "example.org:70000"),
+    ],
+)
+def test_what_no_mail_can_be_sent_with_is_refused_before_the_run(
+    tmp_path: Path, option: str, text: str
+) -> None:
+    options = [option, text] if option == "--mail" else ["-m", "me@example.org", option, text]
+    ran = run(tmp_path, *options)
+    assert isinstance(ran.exception, UsageError)
+    assert option in str(ran.exception)
+    assert not (tmp_path / "mailed.tkperf").exists()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), UnicodeError("odd"), ValueError("odd")])
+def test_trouble_with_a_mail_changes_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """Ctrl-C while a server hangs, or what nobody thought of: results are shown, the command runs."""
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("tkperf.cli.notify._send", fails)
+    told = tmp_path / "told"
+    ran = run(tmp_path, "-m", "me@example.org", "--notify-command", f"touch {told}")
+    assert ran.exit_code == 0, ran.output
+    assert "the mail to me@example.org was not sent" in ran.stderr
+    assert "tkperf report" in ran.stderr
+    assert told.exists()

@@ -100,3 +100,26 @@ def test_control_and_direction_characters_are_dropped() -> None:
     assert plain("a\x1b[31mb\x07\r\u202e\u2066\x9bc\nd") == "a[31mbc\nd"
     assert plain("[red]") == "\\[red]"
     assert plain(7) == "7"
+
+
+def test_a_link_laid_in_wait_is_not_followed(tmp_path: Path) -> None:
+    """Root writes into a folder that others may write to: no name there can be foreseen."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / f".tkperf-{os.getpid()}.part").symlink_to(precious)
+    write_output(tmp_path / "report.html", "REPORT")
+    assert precious.read_text() == "mine"
+    assert (tmp_path / "report.html").read_text() == "REPORT"
+    assert not (tmp_path / "report.html").is_symlink()
+
+
+def test_a_device_as_output_says_no_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What goes to /dev/stdout or into a pipe is the document alone."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_output(pipe, "{}")
+    assert os.read(reader, 9) == b"{}"
+    assert capsys.readouterr().out == ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ from tkperf.record import StepRecord
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
 _PIECE_CHARACTERS = 1 << 20
+# Before what begins a formula: the start of a field, in whatever way fields are divided.
+_FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
 Row = Sequence[object]
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
@@ -237,12 +240,13 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
 
 
 def _field(value: object) -> object:
-    """Booleans as 0/1; text that a spreadsheet would take for a formula is quoted."""
+    """Booleans as 0/1; text that a spreadsheet would take for a formula is quoted.
+
+    A spreadsheet set to a country with decimal commas divides fields at semicolons.
+    """
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return f"'{value}"
-    return value
+    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value
 
 
 def _us(value_ns: float | None) -> float | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
@@ -62,9 +61,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
     _add(root, "kernel", host.get("kernel"))
     _add(root, "lsb", host.get("operating_system"))
     _add(root, "ioperfversion", info.software)
-    # An imported run has it as one text.
-    words = info.command_line
-    _add(root, "cmdline", " ".join(words) if info.imported else shlex.join(words))
+    _add(root, "cmdline", info.command_text)
     left_out, written = [], 0
     for test in result.tests:
         rounds, missing = _rounds(test)

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from tkperf.cli.console import tell
+from tkperf.cli.console import complain, tell
 from tkperf.cli.options import RunOptions
 from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation
@@ -96,10 +96,14 @@ def ask_for(expected: str, what: str, device: str, data: str) -> str:
             f"all data on {device} will be destroyed and nobody is there to ask.{holds} "
             f"Confirm with --yes-destroy {expected}"
         )
-    answer = click.prompt(
-        f"ALL DATA on {device} will be destroyed.{holds} Type its {what} ({expected}) to go on",
-        err=True,
-        default="",
-        show_default=False,
-    )
+    try:
+        answer = click.prompt(
+            f"ALL DATA on {device} will be destroyed.{holds} Type its {what} ({expected}) to go on",
+            err=True,
+            default="",
+            show_default=False,
+        )
+    except click.Abort:
+        complain(f"\ntkperf: {device}: nothing was touched")
+        raise
     return str(answer).strip()

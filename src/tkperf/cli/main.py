@@ -95,7 +95,7 @@ def main() -> None:
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code)
     except click.exceptions.Abort:
-        exit_code = _fail("stopped by the user; nothing was touched", 130)
+        exit_code = _fail("stopped by the user", 130)
     except click.exceptions.NoArgsIsHelpError as error:
         complain(error.format_message())
         exit_code = 2

@@ -9,6 +9,8 @@ import os
 import shlex
 import smtplib
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
@@ -20,7 +22,7 @@ from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.console import complain
 from tkperf.cli.options import RunOptions
 from tkperf.cli.rendering import build_run_view, render_html
-from tkperf.errors import EngineError, TkperfError
+from tkperf.errors import EngineError
 from tkperf.process import run_command
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.units import format_capacity
@@ -33,24 +35,31 @@ PORTS = {"none": 25, "starttls": 587, "tls": 465}
 
 
 def notify(options: RunOptions) -> None:
-    """Send what the user asked for about the run that has just ended. Never raises."""
+    """Send what the user asked for about the run that has just ended. Never raises.
+
+    Ctrl-C ends the mail or the command that is under way, not what the run ended with.
+    """
     if options.mail is None and options.notify_command is None:
         return
-    try:
+    with _warning("nobody was told of the end of the run"):
         result = analyse(read_run(options.run_path))
-    except TkperfError as error:
-        complain(f"tkperf: warning: nobody was told of the end of the run: {error}")
-        return
-    if options.mail is not None:
-        try:
-            _send(options, build_mail(options, result))
-        except (OSError, smtplib.SMTPException) as error:
-            complain(
-                f"tkperf: warning: the mail to {options.mail} could not be sent through "
-                f"{options.smtp}: {error}",
-            )
-    if options.notify_command is not None:
-        _run(options.notify_command, options, result)
+        if options.mail is not None:
+            with _warning(f"the mail to {options.mail} was not sent through {options.smtp}"):
+                _send(options, build_mail(options, result))
+        if options.notify_command is not None:
+            with _warning("--notify-command did not end"):
+                _run(options.notify_command, options, result)
+
+
+@contextmanager
+def _warning(what: str) -> Iterator[None]:
+    """Whatever goes wrong, even what nobody thought of, is a line on stderr."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"tkperf: warning: {what}: stopped by the user")
+    except Exception as error:
+        complain(f"tkperf: warning: {what}: {error}")
 
 
 def build_mail(options: RunOptions, result: RunResult) -> EmailMessage:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from email.message import EmailMessage
 from pathlib import Path
 from typing import TypeVar
 
@@ -84,9 +85,10 @@ class RunOptions:
 
     def _check_notification(self) -> None:
         """A mistake here must not show only after 30 hours."""
-        if self.mail is not None and not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", self.mail):
-            raise UsageError(f"--mail '{self.mail}' is not a mail address")
-        if self.smtp is not None and not re.fullmatch(r"[^:\s]+(:\d{1,5})?", self.smtp):
+        for option, address in (("--mail", self.mail), ("--mail-from", self.mail_from)):
+            if address is not None and not _is_mail_address(address):
+                raise UsageError(f"{option} '{address}' is not a mail address")
+        if self.smtp is not None and not _is_server(self.smtp):
             raise UsageError(f"--smtp '{self.smtp}' is not HOST or HOST:PORT")
         if self.notify_command is not None:
             try:
@@ -111,6 +113,29 @@ def refuse_long_name(what: str, name: str) -> None:
         raise UsageError(
             f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most"
         )
+
+
+def _is_mail_address(text: str) -> bool:
+    """One address that the mail's header takes, too."""
+    if not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", text):
+        return False
+    try:
+        EmailMessage()["To"] = text
+    except Exception:  # the parser has several, AttributeError among them
+        return False
+    return True
+
+
+def _is_server(text: str) -> bool:
+    """HOST or HOST:PORT that a connection can be made to."""
+    if not re.fullmatch(r"[^:\s]+(:\d{1,5})?", text):
+        return False
+    host, _, port = text.partition(":")
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return not port or 0 < int(port) < 2**16
 
 
 Function = TypeVar("Function", bound=Callable[..., object])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 from rich.markup import escape
@@ -78,16 +80,17 @@ def write_output(
         UsageError: it cannot be written, or would replace a run file or an input.
     """
     if path == STDOUT:
-        for piece in (content,) if isinstance(content, bytes | str) else content:
-            click.echo(piece.encode() if isinstance(piece, str) else piece, nl=False)
+        for piece in _pieces(content):
+            click.echo(piece, nl=False)
         return
     with _clear_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _refuse_to_destroy(path, inputs)
         if path.exists() and not path.is_file():  # /dev/stdout, a pipe
-            _write(path, content)
-        else:
-            _replace(path.resolve(), content)
+            with path.open("wb") as file:
+                _write(file, content)
+            return
+        _replace(path.resolve(), content)
     if say:
         click.echo(path)
 
@@ -118,9 +121,12 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
 
 
 def _replace(path: Path, content: bytes | str | Iterable[str]) -> None:
-    unfinished = path.with_name(f".tkperf-{os.getpid()}.part")
+    # A name nobody can foresee, and a file that is new: others may write to this folder, too.
+    unfinished = path.with_name(f".tkperf-{secrets.token_hex(8)}.part")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
-        _write(unfinished, content)
+        with open(os.open(unfinished, flags, 0o666), "wb") as file:
+            _write(file, content)
         unfinished.replace(path)
     except BaseException:
         with suppress(OSError):
@@ -128,9 +134,11 @@ def _replace(path: Path, content: bytes | str | Iterable[str]) -> None:
         raise
 
 
-def _write(path: Path, content: bytes | str | Iterable[str]) -> None:
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-        return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines((content,) if isinstance(content, str) else content)
+def _write(file: BinaryIO, content: bytes | str | Iterable[str]) -> None:
+    for piece in _pieces(content):
+        file.write(piece)
+
+
+def _pieces(content: bytes | str | Iterable[str]) -> Iterator[bytes]:
+    for piece in (content,) if isinstance(content, bytes | str) else content:
+        yield piece.encode() if isinstance(piece, str) else piece

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 
 from tkperf.analysis.results import RunResult, TestResult
@@ -270,7 +269,7 @@ def _long_texts(result: RunResult) -> tuple[tuple[str, Facts], ...]:
     """Facts that need a block of their own; left out where there are none."""
     info = result.info
     texts = (
-        ("Command line", shlex.join(info.command_line)),
+        ("Command line", info.command_text),
         ("Kernel command line", info.host.get("kernel_command_line")),
         ("Device description", info.device_description),
         ("Feature matrix", info.feature_matrix),
