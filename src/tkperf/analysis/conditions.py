@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.profiles import TABLES
 from tkperf.record import RunStatus
 from tkperf.units import format_count
 
 # Of a long list only the first are said.
 MOST_SAID = 5
 
-# The profile's table that a test's numbers come from.
-_TABLES = {
-    "iops": "iops",
-    "lat": "latency",
-    "tp": "throughput",
-    "writesat": "write_saturation",
-}
 # What all of them share; demand, active range and write cache are compared as they were in the run.
 _SHARED_TABLES = ("steady_state", "preconditioning")
 _HARD_DISK_KEYS = {"iops": "iops_", "tp": "throughput_"}
@@ -179,7 +173,7 @@ def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
             for key, value in _table(result, "hard_disk")
             if not key.startswith(others)
         }
-    tables = [_TABLES[test] for test in tests if test in _TABLES]
+    tables = [TABLES[test] for test in tests if test in TABLES]
     return {
         f"{table}.{key}": value
         for table in (*(_SHARED_TABLES if tables else ()), *tables)

@@ -16,6 +16,7 @@ from xml.etree import ElementTree as ET
 from tkperf.analysis.export_json import finite
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.errors import UsageError
+from tkperf.profiles import TABLES
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.tkperf_loops import (
     IOPS_MIXES,
@@ -26,8 +27,6 @@ from tkperf.tkperf_loops import (
 )
 from tkperf.units import KIB
 from tkperf.workload import Cell
-
-TESTS = ("iops", "lat", "tp", "writesat")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +45,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
     """
     if result.info.suite == "hdd":
         raise UsageError("TKperf's XML of hard disk runs is not documented: use --csv or --json")
-    if result.tests and not any(test.name in TESTS for test in result.tests):
+    if result.tests and not any(test.name in TABLES for test in result.tests):
         raise UsageError("TKperf's XML has no place for results of fio: use --csv or --json")
     # Names of elements are narrower than names of runs.
     root = ET.Element(
@@ -78,7 +77,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
 
 def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
     """``roundmat`` of a test, None if it cannot be had; and what is left out."""
-    if test.name not in TESTS:
+    if test.name not in TABLES:
         return None, ("no test of TKperf",)
     if not any(section.cells for section in test.sections):
         return None, ("no round was finished",)
@@ -189,8 +188,7 @@ def _latencies(cell: CellResult) -> list[float | None]:
 
 
 def _step_s(test: str, result: RunResult) -> object:
-    tables = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
-    table = result.info.profile.get(tables[test])
+    table = result.info.profile.get(TABLES[test])
     if not isinstance(table, dict):
         return None
     return table.get("slice_s" if test == "writesat" else "step_s")

@@ -29,7 +29,7 @@ from tkperf.importers.tkperf_elements import DEFAULT_STEP_S, Source
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import SectionOutcome
 from tkperf.procedures.parts import mean_latency_us
-from tkperf.profiles import load_profile
+from tkperf.profiles import TABLES, load_profile
 from tkperf.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.tkperf_loops import (
@@ -42,7 +42,6 @@ from tkperf.tkperf_loops import (
 from tkperf.units import KIB, format_block_size
 from tkperf.workload import Access, Cell, Workload
 
-TESTS = ("iops", "lat", "tp", "writesat")
 TRACKED = Cell(0, 4 * KIB)
 # Stands for a number of I/Os that nobody knows, so that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
@@ -67,13 +66,13 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         ) from None
     except (ParseError, ValueError, LookupError) as error:
         raise UsageError(f"{file}: not XML: {error}") from None
-    found = {element.tag: Source(file, element) for element in root if element.tag in TESTS}
+    found = {element.tag: Source(file, element) for element in root if element.tag in TABLES}
     if not found:
-        raise UsageError(f"{file}: no result of TKperf: it has none of {', '.join(TESTS)}")
-    if len(found) < sum(element.tag in TESTS for element in root):
+        raise UsageError(f"{file}: no result of TKperf: it has none of {', '.join(TABLES)}")
+    if len(found) < sum(element.tag in TABLES for element in root):
         raise UsageError(f"{file}: a test is in it twice")
     tests, warnings = [], []
-    for name in (each for each in TESTS if each in found):
+    for name in (each for each in TABLES if each in found):
         test = _PARSERS[name](found[name])
         require_room(test.steps, place=f"{file}, {name}/roundmat")
         tests.append(test)
@@ -113,7 +112,6 @@ def _tool(version: str | None) -> str:
 def _profile(tool: str, found: Mapping[str, Source]) -> dict[str, object]:
     """The numbers of a profile that the file has, in the tables that hold them in a run of ours."""
     profile: dict[str, object] = {"title": f"{tool} result XML"}
-    tables = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
     for name, source in found.items():
         demand = {"jobs": source.count("numjobs"), "io_depth": source.count("iodepth")}
         known = None not in demand.values()
@@ -125,7 +123,7 @@ def _profile(tool: str, found: Mapping[str, Source]) -> dict[str, object]:
         elif known:
             profile.setdefault("demand", demand)
         if table:
-            profile[tables[name]] = table
+            profile[TABLES[name]] = table
     return profile
 
 

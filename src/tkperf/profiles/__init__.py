@@ -29,6 +29,10 @@ BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=16 * 1024)]
 Source = Annotated[str, msgspec.Meta(min_length=1)]
 
 
+# The table that holds the numbers of each test of the SSD suite.
+TABLES = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
+
+
 class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     source: Source
 

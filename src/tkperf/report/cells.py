@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
+from tkperf.measurement import REPORTED_PERCENTILES
 from tkperf.report.charts.latency import (
     exceedance,
     histogram_rows,
@@ -128,7 +129,7 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
             ("MB/s", format_number(_mean_rate(section.slices, throughput), 2)),
             *_latencies(
                 detail.whole.latency_mean_ns,
-                {f"{name:g} %": detail.whole.percentile_ns(name) for name in _PERCENTILES},
+                {f"{name:g} %": detail.whole.percentile_ns(name) for name in REPORTED_PERCENTILES},
                 detail.whole.latency_max_ns,
             ),
             ("I/Os", f"{detail.whole.ios:,}" if counted else NOT_MEASURED),
@@ -165,9 +166,6 @@ def _list(numbers: tuple[int, ...]) -> str:
     if len(numbers) > 2 and numbers == tuple(range(numbers[0], numbers[-1] + 1)):
         return f"{numbers[0]} to {numbers[-1]}"
     return ", ".join(str(number) for number in numbers) or "none"
-
-
-_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
 
 
 def _latencies(
