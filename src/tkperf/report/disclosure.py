@@ -217,7 +217,7 @@ def _sector(device: dict[str, object]) -> str:
     sizes = [device.get("logical_block_bytes"), device.get("physical_block_bytes")]
     if sizes == [None, None]:
         return NOT_KNOWN
-    return " / ".join(format_fact(size) for size in sizes) + " bytes"
+    return " / ".join(NOT_KNOWN if size is None else f"{size} bytes" for size in sizes)
 
 
 def _load_generator(info: RunInfo) -> str:
