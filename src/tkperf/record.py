@@ -73,6 +73,15 @@ class RunInfo:
         words = self.command_line
         return " ".join(words) if self.imported else shlex.join(words)
 
+    def table(self, name: str) -> dict[str, object]:
+        """A table of the profile; empty where it is not known, as in an imported run."""
+        table = self.profile.get(name)
+        return table if isinstance(table, dict) else {}
+
+    def demand(self, test: str) -> dict[str, object]:
+        """The table that has a test's ``jobs`` (thread count) and ``io_depth``."""
+        return self.table("latency" if test == "lat" else "demand")
+
     @property
     def imported(self) -> bool:
         """Whether another tool measured it: what nobody recorded is then not known."""

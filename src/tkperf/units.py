@@ -103,6 +103,13 @@ def format_window(numbers: Sequence[int]) -> str:
     return f"rounds {numbers[0]}-{numbers[-1]}"
 
 
+def drop_controls(text: str) -> str:
+    """Text from outside without control and direction characters; line ends stay."""
+    if text.replace("\n", "").isprintable():  # as nearly all is
+        return text
+    return "".join(each for each in text if each.isprintable() or each == "\n")
+
+
 def format_mix(read_percent: int) -> str:
     """A read/write mix as the PTS writes it: ``100/0``, ``65/35``."""
     return f"{read_percent}/{100 - read_percent}"

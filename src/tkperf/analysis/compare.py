@@ -89,6 +89,16 @@ class Entry:
     change: Change | None
     host_limited: bool | None
 
+    @property
+    def ratio_text(self) -> str:
+        """``x1.034``, in parentheses within noise, with a question mark if the spread is not known."""
+        if self.ratio is None:
+            return ""
+        text = f"x{self.ratio:.3f}"
+        if self.change is Change.WITHIN_NOISE:
+            return f"({text})"
+        return f"{text}?" if self.change is Change.SPREAD_NOT_KNOWN else text
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedRow:

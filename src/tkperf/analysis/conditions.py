@@ -126,12 +126,10 @@ def _handful(items: Sequence[str], more: str) -> str:
     return f"{said} and {format_count(left, f'more {more}')}" if left > 0 else said
 
 
-def describe_demand(result: RunResult, table: str = "demand") -> str | None:
-    """Thread count and queue depth, by default of all tests but latency."""
-    demand = result.info.profile.get(table)
-    if not isinstance(demand, dict):
-        return None
-    return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}"
+def describe_demand(result: RunResult, test: str = "iops") -> str | None:
+    """Thread count and queue depth, by default of all tests but latency; None is not known."""
+    demand = result.info.demand(test)
+    return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}" if demand else None
 
 
 def _share(result: RunResult) -> str | None:
@@ -182,8 +180,7 @@ def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
 
 
 def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
-    table = result.info.profile.get(name)
-    for key, value in table.items() if isinstance(table, dict) else ():
+    for key, value in result.info.table(name).items():
         if key != "source":
             yield key, _text(value)
 

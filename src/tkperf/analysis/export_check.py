@@ -12,6 +12,7 @@ import msgspec
 
 from tkperf.analysis.claims import Checked, State
 from tkperf.analysis.results import RunResult
+from tkperf.units import drop_controls
 
 SCHEMA = "tkperf-check/1"
 
@@ -33,7 +34,7 @@ def render_junit(checked: Checked, result: RunResult) -> str:
     findings = checked.findings
     failures = sum(finding.state is State.NOT_MET for finding in findings)
     errors = sum(finding.state is State.NOT_MEASURED for finding in findings)
-    run = _text(result.info.name)
+    run = drop_controls(result.info.name)
     suite = ET.Element(
         "testsuite",
         name=f"tkperf check {run}",
@@ -47,9 +48,9 @@ def render_junit(checked: Checked, result: RunResult) -> str:
     if said:
         properties = ET.SubElement(suite, "properties")
         for name, value in said:
-            ET.SubElement(properties, "property", name=name, value=_text(value))
+            ET.SubElement(properties, "property", name=name, value=drop_controls(value))
     for finding in findings:
-        case = ET.SubElement(suite, "testcase", classname=run, name=_text(finding.claim))
+        case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
         seen = "-" if finding.value is None else f"{finding.value:,.1f} {finding.unit}"
         message = f"{finding.state.value}: {seen}, claimed {finding.limit}"
         if finding.state is State.NOT_MET:
@@ -58,11 +59,6 @@ def render_junit(checked: Checked, result: RunResult) -> str:
             # As the exit code has it: a promise that nobody checked is not kept.
             ET.SubElement(case, "error", message=message)
         if finding.note:
-            ET.SubElement(case, "system-out").text = _text(finding.note)
+            ET.SubElement(case, "system-out").text = drop_controls(finding.note)
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _text(text: str) -> str:
-    """Without what XML cannot hold and what is not meant to be seen."""
-    return "".join(each for each in text if each.isprintable() or each == "\n")

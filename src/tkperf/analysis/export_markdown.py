@@ -8,7 +8,7 @@ from math import isnan
 
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
-from tkperf.units import format_block_size_kib, format_capacity, format_mix
+from tkperf.units import drop_controls, format_block_size_kib, format_capacity, format_mix
 from tkperf.workload import Cell
 
 Value = Callable[[CellResult], float | None]
@@ -61,7 +61,7 @@ def render_markdown(result: RunResult) -> str:
 
 def _demand(result: RunResult) -> str | None:
     demand = describe_demand(result)
-    latency = describe_demand(result, "latency")
+    latency = describe_demand(result, "lat")
     if latency is None or all(test.name != "lat" for test in result.tests):
         return demand
     return f"{demand or 'not known'}; latency test {latency}"
@@ -167,7 +167,7 @@ def _text(value: object) -> str:
     if value is None:
         return "not known"
     line = " ".join(str(value).split())
-    visible = "".join(each for each in line if each.isprintable())
+    visible = drop_controls(line)
     # A word joiner, which nobody sees, keeps wikis from making links and mentions.
     unlinked = re.sub(r"(://|www\.|@)", "\\1\u2060", visible)
     inert = unlinked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -101,8 +101,7 @@ def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
 
 
 def _add_test(element: ET.Element, test: TestResult, rounds: object, result: RunResult) -> None:
-    demand = result.info.profile.get("latency" if test.name == "lat" else "demand")
-    demand = demand if isinstance(demand, dict) else {}
+    demand = result.info.demand(test.name)
     _add(element, "fioversion", result.info.fio_version)
     _add(element, "numjobs", demand.get("jobs"))
     _add(element, "iodepth", demand.get("io_depth"))
@@ -188,10 +187,7 @@ def _latencies(cell: CellResult) -> list[float | None]:
 
 
 def _step_s(test: str, result: RunResult) -> object:
-    table = result.info.profile.get(TABLES[test])
-    if not isinstance(table, dict):
-        return None
-    return table.get("slice_s" if test == "writesat" else "step_s")
+    return result.info.table(TABLES[test]).get("slice_s" if test == "writesat" else "step_s")
 
 
 def _add(parent: ET.Element, name: str, value: object) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
 from tkperf.phases import SectionOutcome
@@ -152,7 +153,7 @@ SCHEMA = "tkperf-results/1"
 
 def analyse(record: RunRecord) -> RunResult:
     """All results of a run, as far as it got."""
-    tests = tuple(_test(test, record.info.profile) for test in record.tests)
+    tests = tuple(_test(test, record.info.table("hard_disk")) for test in record.tests)
     return RunResult(
         schema=SCHEMA,
         info=record.info,
@@ -193,7 +194,7 @@ def _without_guesses(test: TestResult) -> TestResult:
     )
 
 
-def _test(test: TestRecord, profile: dict[str, object]) -> TestResult:
+def _test(test: TestRecord, disk: dict[str, Any]) -> TestResult:
     sections = list(dict.fromkeys(step.section for step in test.steps))
     # Between the steps of rounds; before the first step of a section nothing is promised.
     gaps = [
@@ -208,19 +209,17 @@ def _test(test: TestRecord, profile: dict[str, object]) -> TestResult:
         duration_s=None if test.ended_s is None else test.ended_s - test.started_s,
         written_bytes=sum(step.measurement.write.bytes for step in test.steps),
         longest_gap_s=max(gaps, default=None),
-        sections=tuple(_section(test, name, profile) for name in sections),
+        sections=tuple(_section(test, name, disk) for name in sections),
     )
 
 
-def _section(test: TestRecord, name: str, profile: dict[str, object]) -> SectionResult:
+def _section(test: TestRecord, name: str, disk: dict[str, Any]) -> SectionResult:
     steps = [step for step in test.steps if step.section == name]
     given = [each for each in test.verdicts if each.section == name]
     ended = None
     if test.outcome is not None:
         ended = next((each for each in test.outcome.sections if each.section == name), None)
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
-    disk = profile.get("hard_disk")
-    disk = disk if isinstance(disk, dict) else {}
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
     areas = _complete_areas(in_areas, _steps_an_area(test.name, disk))
     # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.

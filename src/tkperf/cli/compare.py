@@ -164,9 +164,4 @@ def _entry(entry: Entry) -> str:
     text = f"{entry.value:,.1f}{'*' if entry.host_limited else ''}"
     if entry.ratio is None or entry.change is None:
         return text
-    ratio = f"x{entry.ratio:.3f}"
-    if entry.change is Change.WITHIN_NOISE:
-        ratio = f"({ratio})"
-    elif entry.change is Change.SPREAD_NOT_KNOWN:
-        ratio += "?"
-    return f"{text} [{STYLES.get(entry.change, 'dim')}]{ratio}[/]"
+    return f"{text} [{STYLES.get(entry.change, 'dim')}]{entry.ratio_text}[/]"

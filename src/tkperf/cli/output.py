@@ -13,6 +13,7 @@ import click
 from rich.markup import escape
 
 from tkperf.errors import UsageError
+from tkperf.units import drop_controls
 
 STDOUT = Path("-")
 
@@ -97,7 +98,7 @@ def write_output(
 
 def plain(text: object) -> str:
     """Text from a drive or a stranger's file, for ``console.print``: no markup, no control characters."""
-    return escape("".join(each for each in str(text) if each.isprintable() or each == "\n"))
+    return escape(drop_controls(str(text)))
 
 
 @contextmanager

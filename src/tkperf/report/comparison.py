@@ -187,9 +187,4 @@ def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
 
 def _text(entry: Entry) -> str:
     value = format_number(entry.value, 1) + ("*" if entry.host_limited else "")
-    if entry.ratio is None:
-        return value
-    ratio = f"x{entry.ratio:.3f}"
-    if entry.change is Change.WITHIN_NOISE:
-        return f"{value} ({ratio})"
-    return f"{value} {ratio}{'?' if entry.change is Change.SPREAD_NOT_KNOWN else ''}"
+    return f"{value} {entry.ratio_text}".rstrip()

@@ -158,11 +158,7 @@ def _no_purge(info: RunInfo) -> str:
 
 def describe_demand(info: RunInfo, test: TestResult) -> str:
     """Threads and queue depth of a test, as far as the run says."""
-    return _demand(info, "latency" if test.name == "lat" else "demand")
-
-
-def _demand(info: RunInfo, name: str) -> str:
-    table = _table(info.profile, name)
+    table = info.demand(test.name)
     return f"TC {table.get('jobs')} / QD {table.get('io_depth')}" if table else NOT_KNOWN
 
 
@@ -173,7 +169,7 @@ def _preconditioning(info: RunInfo, test: TestResult) -> str | None:
     filled_bytes = [each.filled_bytes for each in test.sections if each.filled_bytes]
     if not filled_bytes:
         return "none" if any(each.rounds or each.slices for each in test.sections) else None
-    table = _table(info.profile, "preconditioning")
+    table = info.table("preconditioning")
     pattern = f"SEQ {_plain_number(table.get('block_size_kib'))} KiB writes"
     if info.suite == "raid":
         passes = format_fact(table.get("passes"))
@@ -275,11 +271,6 @@ def _long_texts(result: RunResult) -> tuple[tuple[str, Facts], ...]:
         ("Feature matrix", info.feature_matrix),
     )
     return tuple((title, (("", str(text)),)) for title, text in texts if text)
-
-
-def _table(profile: dict[str, object], name: str) -> dict[str, object]:
-    table = profile.get(name)
-    return table if isinstance(table, dict) else {}
 
 
 def _plain_number(value: object) -> str:

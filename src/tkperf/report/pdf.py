@@ -22,6 +22,7 @@ from tkperf.report.disclosure import build_page_header
 from tkperf.report.drawing import Drawer
 from tkperf.report.parts import Facts, ReportView
 from tkperf.report.wording import shorten
+from tkperf.units import drop_controls
 
 # In pixels of Vega; scaled to the width of the page, so they set the size of the text, too.
 CHART_WIDTH = 600
@@ -66,7 +67,7 @@ class Print:
         """The PDF, fonts embedded. To be called once."""
         charts = _charts(self._report["tests"])
         for chart, svg in zip(charts, self._drawer.finish(), strict=True):
-            chart["svg"] = _visible(svg)
+            chart["svg"] = drop_controls(svg)
         template = resources.files("tkperf.report") / "templates/report.typ"
         data = json.dumps(self._report, ensure_ascii=False)
         page: bytes = typst.compile(
@@ -108,16 +109,9 @@ def _for_print(spec: Spec) -> Spec:
 def _clean(value: object) -> object:
     """Text from outside as it can be printed; words may break where they are too long."""
     if isinstance(value, str):
-        return _TOO_LONG.sub("\\1\u200b", _visible(value))
+        return _TOO_LONG.sub("\\1\u200b", drop_controls(value))
     if isinstance(value, dict):
         return {key: _clean(each) for key, each in value.items()}
     if isinstance(value, Iterable):
         return [_clean(each) for each in value]
     return value
-
-
-def _visible(text: str) -> str:
-    """Without control and direction characters."""
-    if text.replace("\n", "").isprintable():
-        return text
-    return "".join(each for each in text if each.isprintable() or each == "\n")
