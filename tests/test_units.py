@@ -1,7 +1,8 @@
-"""Sizes as text: exact, and never a traceback."""
+"""Sizes and numbers as text: exact, honest, and never a traceback."""
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 
 import pytest
@@ -9,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tkperf.errors import UsageError
-from tkperf.units import format_count, format_window, parse_size_bytes
+from tkperf.units import (
+    format_count,
+    format_number,
+    format_quantity,
+    format_window,
+    parse_size_bytes,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,3 +61,11 @@ def test_one_is_singular() -> None:
         "1,440 slices",
     ]
     assert [format_window(window) for window in ((3,), (3, 4, 5))] == ["round 3", "rounds 3-5"]
+
+
+def test_what_was_not_measured_is_a_dash_in_every_view() -> None:
+    """None, and NaN of a round in which nothing was measured; never 0, and without a unit."""
+    for nothing in (None, math.nan):
+        assert format_number(nothing, 1) == "-"
+        assert format_quantity(nothing, 1, "us") == "-"
+    assert format_quantity(0.0, 1, "us") == "0.0 us"

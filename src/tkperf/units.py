@@ -7,6 +7,7 @@ PTS has it (PTS User Guide, section 2, note on units).
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from math import isnan
 
 from tkperf.errors import UsageError
 
@@ -35,6 +36,8 @@ _FACTORS = {
 
 
 _TOO_LARGE = 1 << 63
+
+NOT_MEASURED = "-"
 
 
 def parse_size_bytes(text: str) -> int:
@@ -108,6 +111,16 @@ def drop_controls(text: str) -> str:
     if text.replace("\n", "").isprintable():  # as nearly all is
         return text
     return "".join(each for each in text if each.isprintable() or each == "\n")
+
+
+def format_number(value: float | None, digits: int) -> str:
+    return NOT_MEASURED if value is None or isnan(value) else f"{value:,.{digits}f}"
+
+
+def format_quantity(value: float | None, digits: int, unit: str) -> str:
+    """A number with its unit, or the dash alone."""
+    number = format_number(value, digits)
+    return number if number == NOT_MEASURED else f"{number} {unit}"
 
 
 def format_mix(read_percent: int) -> str:

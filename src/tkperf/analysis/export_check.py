@@ -12,7 +12,7 @@ import msgspec
 
 from tkperf.analysis.claims import Checked, State
 from tkperf.analysis.results import RunResult
-from tkperf.units import drop_controls
+from tkperf.units import drop_controls, format_quantity
 
 SCHEMA = "tkperf-check/1"
 
@@ -51,7 +51,7 @@ def render_junit(checked: Checked, result: RunResult) -> str:
             ET.SubElement(properties, "property", name=name, value=drop_controls(value))
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
-        seen = "-" if finding.value is None else f"{finding.value:,.1f} {finding.unit}"
+        seen = format_quantity(finding.value, 1, finding.unit)
         message = f"{finding.state.value}: {seen}, claimed {finding.limit}"
         if finding.state is State.NOT_MET:
             ET.SubElement(case, "failure", message=message)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from math import isnan
 
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
-from tkperf.units import drop_controls, format_block_size_kib, format_capacity, format_mix
+from tkperf.units import (
+    drop_controls,
+    format_block_size_kib,
+    format_capacity,
+    format_mix,
+    format_number,
+)
 from tkperf.workload import Cell
 
 Value = Callable[[CellResult], float | None]
@@ -92,13 +97,13 @@ def _verdict(section: SectionResult) -> list[str]:
     if not verdict.judged:
         return [f"{ended}; steady state not judged: {_text(verdict.reason)}"]
     state = "reached" if verdict.reached else "NOT reached"
-    slope = "-" if verdict.slope_excursion is None else _number(verdict.slope_excursion)
+    slope = format_number(verdict.slope_excursion, 1)
     rounds = ", ".join(str(number) for number in verdict.rounds)
     return [
         f"{ended}; steady state {state}: {_text(verdict.tracking)}, window {rounds}, average "
-        f"{_number(verdict.average)} {_text(verdict.unit)}, range {_number(verdict.data_excursion)} "
-        f"(allowed {_number(verdict.allowed_data_excursion)}), slope {slope} "
-        f"(allowed {_number(verdict.allowed_slope_excursion)})"
+        f"{format_number(verdict.average, 1)} {_text(verdict.unit)}, range {format_number(verdict.data_excursion, 1)} "
+        f"(allowed {format_number(verdict.allowed_data_excursion, 1)}), slope {slope} "
+        f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
     ]
 
 
@@ -127,7 +132,9 @@ def _matrix(section: SectionResult, quantity: str, value: Value) -> list[str]:
     ]
     for size in sizes:
         cells = (section.cell(Cell(mix, size)) for mix in mixes)
-        fields = ("-" if cell is None else _number(value(cell)) + _mark(cell) for cell in cells)
+        fields = (
+            "-" if cell is None else format_number(value(cell), 1) + _mark(cell) for cell in cells
+        )
         lines.append(f"| {format_block_size_kib(size)} | " + " | ".join(fields) + " |")
     return [*lines, ""]
 
@@ -148,7 +155,7 @@ def _cells_table(cells: tuple[CellResult, ...]) -> list[str]:
         )
         lines.append(
             f"| {format_mix(cell.read_percent)} | {format_block_size_kib(cell.block_size_bytes)} | "
-            + " | ".join(_number(value) + _mark(cell) for value in values)
+            + " | ".join(format_number(value, 1) + _mark(cell) for value in values)
             + " |"
         )
     return lines
@@ -156,10 +163,6 @@ def _cells_table(cells: tuple[CellResult, ...]) -> list[str]:
 
 def _mark(cell: CellResult) -> str:
     return "\\*" if cell.host_limited else ""
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None or isnan(value) else f"{value:,.1f}"
 
 
 def _text(value: object) -> str:

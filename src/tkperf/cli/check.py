@@ -17,7 +17,7 @@ from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import STDOUT, Outputs, plain
 from tkperf.errors import ClaimsNotMetError, UsageError
 from tkperf.runfile.reader import read_run
-from tkperf.units import format_count
+from tkperf.units import format_count, format_quantity
 
 STYLES = {State.MET: "green", State.NOT_MET: "bold red", State.NOT_MEASURED: "yellow"}
 
@@ -124,7 +124,7 @@ def _print_stacked(finding: Finding, console: Console) -> None:
 
 
 def _value(finding: Finding) -> str:
-    return "-" if finding.value is None else f"{finding.value:,.1f} {finding.unit}"
+    return format_quantity(finding.value, 1, finding.unit)
 
 
 def _margin(finding: Finding) -> str:

@@ -22,11 +22,11 @@ from tkperf.units import (
     format_capacity,
     format_count,
     format_mix,
+    format_number,
     format_window,
 )
 from tkperf.workload import Cell
 
-NOT_MEASURED = "-"
 _LARGE = 1e5
 
 
@@ -138,7 +138,7 @@ def _print_areas(section: SectionResult, console: Console) -> None:
             format_block_size_kib(cell.block_size_bytes),
             format_mix(cell.read_percent),
             *(
-                _number(each, 0 if max(values) >= _LARGE else 1)
+                format_number(each, 0 if max(values) >= _LARGE else 1)
                 for each in (values[0], values[-1], value(cell), min(values), max(values))
             ),
         )
@@ -166,11 +166,11 @@ def _verdict_line(section: SectionResult) -> str:
     state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
     return (
         f"{state}, {plain(section.ended_because)}; {plain(verdict.tracking)}: average "
-        f"{_number(verdict.average, 1)} {plain(verdict.unit)}, range "
-        f"{_number(verdict.data_excursion, 1)} (allowed "
-        f"{_number(verdict.allowed_data_excursion, 1)}), slope "
-        f"{_number(verdict.slope_excursion, 1)} (allowed "
-        f"{_number(verdict.allowed_slope_excursion, 1)})"
+        f"{format_number(verdict.average, 1)} {plain(verdict.unit)}, range "
+        f"{format_number(verdict.data_excursion, 1)} (allowed "
+        f"{format_number(verdict.allowed_data_excursion, 1)}), slope "
+        f"{format_number(verdict.slope_excursion, 1)} (allowed "
+        f"{format_number(verdict.allowed_slope_excursion, 1)})"
     )
 
 
@@ -201,7 +201,7 @@ def _print_matrix(
             limited = limited or bool(cell is not None and cell.host_limited)
             seen_here = None if cell is None else value(cell)
             short = narrow and seen_here is not None and seen_here >= _LARGE / 10
-            row.append(_number(seen_here, 0 if short else digits) + _mark(cell))
+            row.append(format_number(seen_here, 0 if short else digits) + _mark(cell))
         table.add_row(*row)
     if limited:
         table.caption = "* limited by the host's CPUs"
@@ -232,10 +232,8 @@ def _print_stream(section: SectionResult, console: Console) -> None:
         ("maximum in us", lambda cell: cell.latency_max_us),
     ]
     for name, value in rows:
-        table.add_row(name, *(_number(value(values), 1) + _mark(values) for _, values in columns))
+        table.add_row(
+            name, *(format_number(value(values), 1) + _mark(values) for _, values in columns)
+        )
     console.print(table)
     console.print(describe_stream(section), highlight=False)
-
-
-def _number(value: float | None, digits: int) -> str:
-    return NOT_MEASURED if value is None else f"{value:,.{digits}f}"

@@ -30,7 +30,8 @@ from tkperf.report.charts.seconds import (
 )
 from tkperf.report.parts import CellView, Facts, TableView
 from tkperf.report.section_parts import Subject, Value, iops, throughput
-from tkperf.report.wording import NOT_MEASURED, format_fact, format_number
+from tkperf.report.wording import format_fact
+from tkperf.units import NOT_MEASURED, format_number
 
 # The page draws five digits; what single precision has beyond them would only make it larger.
 _FORGOTTEN_BITS = 6

@@ -9,8 +9,8 @@ from tkperf.report.comparison_tests import build_test_charts
 from tkperf.report.explanation import UNITS
 from tkperf.report.marking import mark_charts
 from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
-from tkperf.report.wording import format_fact, format_known_capacity, format_number
-from tkperf.units import format_block_size_kib, format_mix
+from tkperf.report.wording import format_fact, format_known_capacity
+from tkperf.units import format_block_size_kib, format_mix, format_number
 
 FEWEST_CHARTED_CELLS = 2
 _WORDS = (

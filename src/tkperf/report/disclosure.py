@@ -7,13 +7,8 @@ from collections.abc import Callable
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.record import RunInfo
 from tkperf.report.parts import Facts
-from tkperf.report.wording import (
-    NOT_KNOWN,
-    NOT_MEASURED,
-    format_fact,
-    format_known_capacity,
-    format_moment,
-)
+from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity, format_moment
+from tkperf.units import NOT_MEASURED
 
 DEMAND = "Threads / queue depth"
 PRECONDITIONING = "Preconditioning"

@@ -7,14 +7,8 @@ from collections.abc import Sequence
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.report.parts import CardView, Facts
 from tkperf.report.section_parts import Value, iops, latency_mean, percentile, throughput
-from tkperf.report.wording import (
-    describe_end,
-    describe_state,
-    format_number,
-    format_quantity,
-    format_written,
-)
-from tkperf.units import KIB, format_block_size, format_mix
+from tkperf.report.wording import describe_end, describe_state, format_written
+from tkperf.units import KIB, format_block_size, format_mix, format_number, format_quantity
 from tkperf.workload import Cell
 
 # What a data sheet names: 4 KiB, reads, the mix, writes.

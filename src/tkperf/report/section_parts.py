@@ -10,8 +10,7 @@ from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.report.charts import rounds
 from tkperf.report.charts.bars_3d import bars_3d
 from tkperf.report.parts import ChartView, TableView
-from tkperf.report.wording import NOT_MEASURED, format_number
-from tkperf.units import format_block_size_kib, format_mix
+from tkperf.units import NOT_MEASURED, format_block_size_kib, format_mix, format_number
 from tkperf.workload import Cell
 
 Value = Callable[[CellResult], float | None]

@@ -26,9 +26,9 @@ from tkperf.report.section_parts import (
     window_chart,
 )
 from tkperf.report.sections_stream import PERCENTILES, build_stream
-from tkperf.report.wording import NOT_MEASURED, describe_end, describe_state, format_number
+from tkperf.report.wording import describe_end, describe_state
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import format_mix
+from tkperf.units import NOT_MEASURED, format_mix, format_number
 
 
 def build_section(subject: Subject, capacity_bytes: float | None) -> SectionView:

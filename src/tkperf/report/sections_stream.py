@@ -31,8 +31,7 @@ from tkperf.report.section_parts import (
     percentile,
     window_chart,
 )
-from tkperf.report.wording import format_number
-from tkperf.units import format_capacity
+from tkperf.units import format_capacity, format_number
 
 PERCENTILES = ("p50", "p99", "p99.9", "p99.99", "p99.999")
 

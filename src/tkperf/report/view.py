@@ -17,14 +17,8 @@ from tkperf.report.parts import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
 from tkperf.report.section_parts import Subject
 from tkperf.report.sections import build_section, build_test_charts
-from tkperf.report.wording import (
-    NOT_MEASURED,
-    format_gap,
-    format_known_capacity,
-    format_quantity,
-    format_written,
-)
-from tkperf.units import format_duration
+from tkperf.report.wording import format_gap, format_known_capacity, format_written
+from tkperf.units import NOT_MEASURED, format_duration, format_quantity
 
 
 def build_view(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from math import isnan
 
 from tkperf.analysis.results import SectionResult
-from tkperf.units import format_capacity
+from tkperf.units import NOT_MEASURED, format_capacity
 
 NOT_KNOWN = "not known"
-NOT_MEASURED = "-"
 
 
 def format_moment(utc: str | None) -> str:
@@ -37,16 +35,6 @@ def format_known_capacity(value: object) -> str:
 
 def format_written(written_bytes: int | None) -> str:
     return NOT_MEASURED if written_bytes is None else format_capacity(written_bytes)
-
-
-def format_number(value: float | None, digits: int) -> str:
-    return NOT_MEASURED if value is None or isnan(value) else f"{value:,.{digits}f}"
-
-
-def format_quantity(value: float | None, digits: int, unit: str) -> str:
-    """A number with its unit, or the dash alone."""
-    number = format_number(value, digits)
-    return number if number == NOT_MEASURED else f"{number} {unit}"
 
 
 def shorten(text: str, most: int) -> str:
