@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 
 from tkperf.device.identity import read_identity
-from tkperf.device.permit import grant_permit
+from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine import Execution, Next, OnSample
@@ -142,7 +142,7 @@ def run_tkperf(
         )
         return Outcome(sections=(section,))
 
-    permit = grant_permit(read_identity(device), confirmed_id=device).redeem()
+    permit = grant_permit(hold_target(read_identity(device)), confirmed_id=device).redeem()
     active = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
     engine = DecidingEngine(
         permit,

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from tkperf.device.identity import read_identity
-from tkperf.device.permit import grant_permit
+from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
 from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
@@ -47,7 +47,9 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
     scratch = folder / "scratch"
     with scratch.open("wb") as file:
         file.truncate(SIZE_BYTES)
-    permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch.resolve())).redeem()
+    permit = grant_permit(
+        hold_target(read_identity(scratch)), confirmed_id=str(scratch.resolve())
+    ).redeem()
     engine = FioEngine(
         permit,
         ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ import pytest
 
 from tkperf.analysis.results import analyse
 from tkperf.device.identity import read_identity
-from tkperf.device.permit import grant_permit
+from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.purge import plan_purge
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
@@ -40,13 +42,28 @@ PROFILE = Path(__file__).parent / "short.toml"
 SIZE_BYTES = (96 << 20) + 36 * 1024
 
 
+# By which programs started here are found among all that run on the host.
+MARK, MARK_VALUE = "TKPERF_TESTED_BY", secrets.token_hex(8)
+
+
 def start_tkperf(*argv: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "tkperf", *[str(word) for word in argv]],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, MARK: MARK_VALUE},
     )
+
+
+def what_goes_on() -> list[str]:
+    """Programs that were started by a tkperf of these tests and still run, by their names."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{MARK}={MARK_VALUE}\0".encode() in (process / "environ").read_bytes():
+                found.append((process / "comm").read_text().strip())
+    return found
 
 
 def tkperf(*argv: str | Path) -> str:
@@ -286,7 +303,7 @@ def test_show_prints_the_tables_again(finished: Path) -> None:
 
 def test_nothing_keeps_running_and_nothing_is_left(finished: Path) -> None:
     """No fio, no working folder; the scratch file stays, it is the user's."""
-    assert subprocess.run(["pgrep", "-f", str(finished.parent)], check=False).returncode == 1
+    assert what_goes_on() == []
     assert (finished.parent / "scratch").stat().st_size == SIZE_BYTES
 
 
@@ -317,7 +334,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(
     assert analyse(record).tests[0].sections
     assert "interrupted" in tkperf("show", tmp_path / "cut.tkperf")
     until = time.monotonic() + 10
-    while subprocess.run(["pgrep", "-f", "exec_prerun|job.fio"], check=False).returncode == 0:
+    while what_goes_on():
         assert time.monotonic() < until, "fio goes on after tkperf ended"
         time.sleep(0.2)
 
@@ -362,7 +379,7 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
                 counted["filled"] = written_bytes()
             seen.append(event)
 
-    permit = grant_permit(read_identity(device), confirmed_id=str(device)).redeem()
+    permit = grant_permit(hold_target(read_identity(device)), confirmed_id=str(device)).redeem()
     method = plan_purge(permit.identity).choose(None, device=str(device))
     active = ActiveRange(offset_bytes=0, length_bytes=permit.identity.capacity_bytes)
     engine = FioEngine(
@@ -401,7 +418,8 @@ def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Pa
         return int(Path("/sys/block", device.name, "stat").read_text().split()[6]) * 512
 
     permits = [
-        grant_permit(read_identity(device), confirmed_id=str(device)).redeem() for device in devices
+        grant_permit(hold_target(read_identity(device)), confirmed_id=str(device)).redeem()
+        for device in devices
     ]
     before = [written_bytes(device) for device in devices]
     engine = FioEngine(

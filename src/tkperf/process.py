@@ -74,6 +74,7 @@ def run_command(
     timeout_s: float,
     on_tick: Callable[[], None] = lambda: None,
     must_finish: bool = False,
+    inherit: Sequence[int] = (),
 ) -> Completed:
     """Run a program to its end. It does not see Ctrl-C in the terminal; tkperf does.
 
@@ -81,6 +82,7 @@ def run_command(
         on_tick: called about once a second while it runs.
         must_finish: an interruption by the user takes effect only when the program has ended, for
             what a drive would be left in a bad state by, such as an erase under way.
+        inherit: descriptors it gets, such as the lock on what it writes to.
 
     Raises:
         EngineError: it is missing, cannot be started or does not end in time.
@@ -93,6 +95,7 @@ def run_command(
             stdout=PIPE,
             stderr=PIPE,
             start_new_session=True,
+            pass_fds=tuple(inherit),
         )
     except OSError as error:
         raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
@@ -151,7 +154,12 @@ def _kill(process: subprocess.Popen[bytes]) -> bool:
 
 
 def start_process(
-    argv: Sequence[str], *, cwd: Path, stdout: int | IO[bytes], stderr: int | IO[bytes]
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
+    inherit: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a long-running program.
 
@@ -170,6 +178,7 @@ def start_process(
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
+            pass_fds=tuple(inherit),
         )
     except OSError as error:
         raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error

@@ -147,7 +147,17 @@ def test_the_wrong_id_destroys_nothing(scratch: Path, tmp_path: Path) -> None:
 def test_force_does_not_skip_the_checks(scratch: Path, tmp_path: Path) -> None:
     """-ft skips the question, never the refusal of a file in use."""
     with scratch.open("rb") as file, subprocess.Popen(["sleep", "60"], stdin=file) as user:
-        done = tkperf("ssd", "n", scratch, "-ft", "--profile", "quick", "--output", tmp_path)
+        done = tkperf(
+            "ssd",
+            "n",
+            scratch,
+            "--yes-destroy",
+            scratch,
+            "--profile",
+            "quick",
+            "--output",
+            tmp_path,
+        )
         user.kill()
     assert_clear(done, 3, "open in process")
     assert set(scratch.read_bytes()) == {0xA5}
@@ -198,7 +208,16 @@ def test_a_fio_that_does_not_work_is_named(
     """Missing, too old, rubbish, dead at once: said, with what to do."""
     out = tmp_path / "out"
     done = tkperf(
-        "ssd", "n", scratch, "-ft", "--profile", "quick", "--output", out, path=fake_fio(script)
+        "ssd",
+        "n",
+        scratch,
+        "--yes-destroy",
+        scratch,
+        "--profile",
+        "quick",
+        "--output",
+        out,
+        path=fake_fio(script),
     )
     assert_clear(done, 5, says)
 
@@ -212,7 +231,8 @@ def test_an_unknown_ioengine_is_refused_by_fio_itself(
         "ssd",
         "n",
         scratch,
-        "-ft",
+        "--yes-destroy",
+        scratch,
         "--profile",
         "quick",
         "--output",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 PROLOGUE = """#!{python}
-import json, sys, time
+import json, subprocess, sys, time
 from pathlib import Path
 state_path = Path({state!r})
 state = json.loads(state_path.read_text())
@@ -163,6 +163,8 @@ def reply(data, ok=True, why=""):
     sys.exit(0 if ok else 1)
 if state.get("garbage"):
     print("Segmentation fault"); sys.exit(139)
+def run(key):
+    subprocess.run(["sh", "-c", state.get(key, "true")], check=True)
 def going(key):
     left = state.get(key, 0)
     state[key] = left - 1; save()
@@ -175,12 +177,13 @@ if "/s" in where:
         reply({}, ok=False, why="No drive found!")
     if words == ["show", "all"]:
         reply({f"Drive {where}": [{"EID:Slt": address, "DID": 8, "State": drive["State"],
-                                   "Size": "446.625 GB", "Intf": "SATA", "Med": "SSD",
+                                   "DG": drive.get("DG", "-"), "Size": "446.625 GB", "Intf": "SATA", "Med": "SSD",
                                    "Model": "INTEL SSDSC2KB480G8 "}],
                f"Drive {where} - Detailed Information":
                    {f"Drive {where} Device attributes": {"SN": f" {drive['SN']} "}}})
     if words[:2] == ["start", "erase"]:
-        reply({})
+        state["erase_polls"] = state.get("erase_takes_polls", 0)
+        save(); reply({})
     if words == ["show", "erase"]:
         reply(going("erase_polls"))
 elif where == "/c0/vall":
@@ -190,6 +193,7 @@ elif where == "/c0/vall":
     for number, vd in state["vds"].items():
         data[f"/c0/v{number}"] = [{"DG/VD": f"0/{number}", "TYPE": "RAID1", "State": vd["State"]}]
         data[f"VD{number} Properties"] = {"OS Drive Name": vd["device"], "SCSI NAA Id": vd["naa"]}
+        data[f"PDs for VD {number}"] = [{"EID:Slt": each} for each in vd["members"].split(",")]
     reply(data)
 elif where == "/c0" and words[:2] == ["add", "vd"]:
     members = next(word for word in words if word.startswith("drives=")).partition("=")[2]
@@ -197,7 +201,10 @@ elif where == "/c0" and words[:2] == ["add", "vd"]:
         state["drives"][member]["State"] = "Onln"
     state["vds"]["3"] = {"State": state.get("vd_state", "Optl"), "device": state["device"],
                          "naa": state["naa"], "members": members}
-    save(); reply({})
+    save(); run("on_add")
+    if state.get("add_fails"):
+        reply({}, ok=False, why="controller reset")
+    reply({})
 elif where == "/c0/v3" and words == ["start", "init", "full"]:
     reply({})
 elif where == "/c0/v3" and words == ["show", "init"]:
@@ -205,7 +212,7 @@ elif where == "/c0/v3" and words == ["show", "init"]:
 elif where == "/c0/v3" and words == ["delete", "force"]:
     for member in state["vds"].pop("3")["members"].split(","):
         state["drives"][member]["State"] = "UGood"
-    save(); reply({})
+    save(); run("on_delete"); reply({})
 else:
     reply({}, ok=False, why="syntax error, unexpected " + " ".join(args))
 """

@@ -11,7 +11,7 @@ import pytest
 from tests.device.fakes import HDPARM, NVME, SCSI, FakeTools
 from tkperf.device.ata import parse_identify
 from tkperf.device.identity import DeviceIdentity, read_identity
-from tkperf.device.permit import ErasePermit, grant_permit
+from tkperf.device.permit import ErasePermit, Handle, grant_permit, hold_target
 from tkperf.device.purge import PurgePlan, Watch, ata, nvme, run_purge, scsi
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal
 from tkperf.errors import DeviceError, EngineError, UsageError
@@ -41,7 +41,7 @@ def drive(tmp_path: Path, tools: FakeTools) -> DeviceIdentity:
 
 @pytest.fixture
 def permit(drive: DeviceIdentity) -> Iterator[ErasePermit]:
-    granted = grant_permit(drive, confirmed_id=drive.confirm_id).redeem()
+    granted = grant_permit(hold_target(drive), confirmed_id=drive.confirm_id).redeem()
     yield granted
     granted.release()
 
@@ -147,16 +147,16 @@ def test_security_states_that_rule_it_out(
 def test_the_next_start_can_unlock(tools: FakeTools, drive: DeviceIdentity) -> None:
     """A run was killed between setting the password and the end of the erase."""
     tools.update(supported=True, enabled=True, locked=True, password=ata.PASSWORD)
-    assert ata.clear_password(drive.path)
+    assert ata.clear_password(Handle(name=drive.path, path=drive.path))
     assert not tools.state["enabled"]
-    assert not ata.clear_password(drive.path)
+    assert not ata.clear_password(Handle(name=drive.path, path=drive.path))
 
 
 def test_somebody_elses_password_is_reported(tools: FakeTools, drive: DeviceIdentity) -> None:
     """Not tkperf's password: nothing can be done, and it is said how the user can."""
     tools.update(supported=True, enabled=True, locked=True, password="secret")
     with pytest.raises(DeviceError, match="is not tkperf's"):
-        ata.clear_password(drive.path)
+        ata.clear_password(Handle(name=drive.path, path=drive.path))
 
 
 def test_identify_data_of_another_program_are_refused() -> None:

@@ -79,7 +79,12 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     made.install("storcli64", STORCLI)
     drives = {f"252:{slot}": {"State": "UGood", "SN": f"SERIAL{slot}"} for slot in range(4)}
     made.update(
-        drives=drives, vds={}, device="/dev/sdx", naa="600605b00abc", init_polls=2, erase_polls=2
+        drives=drives,
+        vds={},
+        device="/dev/sdx",
+        naa="600605b00abc",
+        init_polls=2,
+        erase_takes_polls=2,
     )
     return made
 
@@ -134,7 +139,55 @@ def test_a_drive_in_use_is_refused(tools: FakeTools, tmp_path: Path) -> None:
         raid.refuse_used_drives()
     with pytest.raises(RefusedError):
         raid.create(permit_for(raid))
-    assert not tools.commanded("add", "erase")
+    assert not tools.commanded("add", "start")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"DG": "F"}, "belongs to drive group F"),
+        ({"DG": "0"}, "belongs to drive group 0"),
+    ],
+)
+def test_a_drive_of_another_set_is_refused(
+    tools: FakeTools, tmp_path: Path, change: dict[str, str], says: str
+) -> None:
+    """A foreign drive is unconfigured good, too, and still somebody's."""
+    drives = tools.state["drives"]
+    drives["252:0"] |= change
+    tools.update(drives=drives)
+    with pytest.raises(RefusedError, match=says):
+        make_set(tmp_path).refuse_used_drives()
+
+
+def test_a_drive_still_being_erased_is_refused(tools: FakeTools, tmp_path: Path) -> None:
+    """The controller goes on erasing whatever became of the tkperf that began it."""
+    tools.update(erase_polls=1)
+    with pytest.raises(RefusedError, match=r"is being erased \(25% done\)"):
+        make_set(tmp_path).refuse_used_drives()
+
+
+def test_a_node_that_is_taken_is_refused_before_anything_is_made(
+    tools: FakeTools, tmp_path: Path
+) -> None:
+    """DEVICE is the name the virtual drive will get, not that of a disk already there."""
+    raid = StorcliSet(Path("/dev/null"), load_raid_config(write(tmp_path)))
+    with pytest.raises(RefusedError, match="exists already"):
+        raid.refuse_taken_node()
+    assert not tools.commanded("add")
+
+
+@pytest.mark.parametrize("fault", [{"device": "/dev/sdq"}, {"add_fails": True}])
+def test_what_was_made_in_vain_is_taken_away_again(
+    tools: FakeTools, tmp_path: Path, fault: dict[str, object]
+) -> None:
+    """The virtual drive got another name, or the program failed after making it."""
+    tools.update(**fault)
+    raid = make_set(tmp_path)
+    with pytest.raises(DeviceError):
+        raid.create(permit_for(raid))
+    raid.remove()
+    assert tools.state["vds"] == {}
 
 
 def test_the_drives_must_be_those_confirmed(tools: FakeTools, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import run_tool
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, read_identity
-from tkperf.device.permit import ErasePermit, grant_permit
+from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.device.purge.verification import Verification
 from tkperf.device.safety import Reason, find_objections
@@ -41,7 +41,7 @@ def assert_refused(path: Path, says: str) -> None:
     """No permit is given, and the reason is said."""
     identity = read_identity(path)
     with pytest.raises(RefusedError, match=says):
-        grant_permit(identity, confirmed_id=identity.confirm_id)
+        grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def test_a_free_device_has_nothing_against_it(loop_device: MakeLoop) -> None:
     device = loop_device()
     identity = read_identity(device)
     assert find_objections(identity) == ()
-    permit = grant_permit(identity, confirmed_id=str(device)).redeem()
+    permit = grant_permit(hold_target(identity), confirmed_id=str(device)).redeem()
     assert "all 128 samples read as zeros" in purge(permit).text
     permit.release()
     assert device.read_bytes().count(0) == 64 << 20
@@ -147,7 +147,7 @@ def test_holders_and_mounted_partitions_are_found_in_sysfs(tmp_path: Path) -> No
         major_minor="8:0",
     )
     found = find_objections(
-        identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", held_by_us=True
+        identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", use_only=True
     )
     assert [objection.text for objection in found] == [
         "sdx1 is mounted at /with blank",
@@ -182,19 +182,19 @@ def test_a_file_behind_a_loop_device_is_refused(loop_device: MakeLoop, tmp_path:
 def test_the_wrong_confirmation_is_refused_and_touches_nothing(scratch: Path) -> None:
     """What was typed must be the device's own serial or path."""
     with pytest.raises(RefusedError, match="does not confirm"):
-        grant_permit(read_identity(scratch), confirmed_id="yes")
+        grant_permit(hold_target(read_identity(scratch)), confirmed_id="yes")
     assert set(scratch.read_bytes()) == {0xA5}
 
 
 def test_a_permit_cannot_be_made_by_hand(scratch: Path) -> None:
     """Only the safety check makes permits."""
     with pytest.raises(RefusedError, match="grant_permit"):
-        ErasePermit(read_identity(scratch), 0, made_by=object())
+        ErasePermit(hold_target(read_identity(scratch)), made_by=object())
 
 
 def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
     """fio is not started for a permit that was not redeemed, or was given back."""
-    permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch))
+    permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
     workload = Workload(
         access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
     )
@@ -218,7 +218,7 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
 
 def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
     """Used once; after release it permits nothing."""
-    permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch))
+    permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch))
     permit.redeem()
     with pytest.raises(RefusedError, match="one run"):
         permit.redeem()
@@ -230,11 +230,11 @@ def test_a_permit_is_good_for_one_run(scratch: Path) -> None:
 
 def test_two_runs_cannot_hold_one_target(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second tkperf on the same file is refused while the first holds it."""
-    monkeypatch.setattr("tkperf.device.permit.LOCK_LIMIT_S", 0.1)
+    monkeypatch.setattr("tkperf.device.hold.LOCK_LIMIT_S", 0.1)
     identity = read_identity(scratch)
-    permit = grant_permit(identity, confirmed_id=identity.confirm_id)
+    permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
     with pytest.raises(RefusedError):
-        grant_permit(identity, confirmed_id=identity.confirm_id)
+        grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
     permit.release()
 
 
@@ -242,11 +242,11 @@ def test_another_device_under_the_same_name_is_refused_before_the_act(
     scratch: Path, tmp_path: Path
 ) -> None:
     """A file swapped under its name after consent is not purged."""
-    permit = grant_permit(read_identity(scratch), confirmed_id=str(scratch)).redeem()
+    permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()
     other = tmp_path / "other"
     other.write_bytes(b"\x5a" * (64 << 20))
     other.rename(scratch)
-    with pytest.raises(DeviceError, match="no longer the device"):
+    with pytest.raises(DeviceError, match="was deleted"):
         purge(permit)
     assert set(scratch.read_bytes()) == {0x5A}
     permit.release()
@@ -307,7 +307,7 @@ def test_a_target_gone_or_exchanged_before_consent_is_refused(
     other.write_bytes(b"\x5a" * (64 << 20))
     other.rename(scratch)
     with pytest.raises(DeviceError, match="not the device any more that was shown"):
-        grant_permit(shown, confirmed_id=shown.confirm_id)
+        grant_permit(hold_target(shown), confirmed_id=shown.confirm_id)
     scratch.unlink()
     with pytest.raises(DeviceError, match="there is no device"):
-        grant_permit(shown, confirmed_id=shown.confirm_id)
+        grant_permit(hold_target(shown), confirmed_id=shown.confirm_id)

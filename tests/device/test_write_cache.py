@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tkperf.device.identity import read_identity
-from tkperf.device.permit import grant_permit
+from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.errors import DeviceError, EngineError
 
@@ -35,7 +35,9 @@ def a_cache(
     path.write_bytes(bytes(4096))
     monkeypatch.setattr("tkperf.device.write_cache.find_switch", lambda _: switch)
     identity = read_identity(path)
-    return WriteCache(grant_permit(identity, confirmed_id=identity.confirm_id).redeem(), wanted)
+    return WriteCache(
+        grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem(), wanted
+    )
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
 
 import click
 
@@ -12,8 +14,7 @@ from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.permit import ErasePermit, grant_permit
-from tkperf.device.safety import find_data
+from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.errors import RefusedError
 from tkperf.plan import Case, forecast
 from tkperf.units import format_capacity, format_duration
@@ -56,27 +57,53 @@ def show_plan(options: RunOptions, preparation: Preparation) -> None:
     tell(*lines)
 
 
-def ask_permit(
-    options: RunOptions, identity: DeviceIdentity, *, confirmed_id: str | None, created: bool
-) -> ErasePermit:
-    """Ask whether a device may be erased, and let the safety check make the permit.
+def ask_permits(
+    options: RunOptions, identities: Sequence[DeviceIdentity], *, created: bool = False
+) -> list[ErasePermit]:
+    """Ask once whether devices may be erased, and let the safety check make the permits.
+
+    They are held before the question, so that what is asked about is what will be erased. The
+    answer has the identifier of each, with commas between.
 
     Args:
-        confirmed_id: what the user confirmed beforehand.
-        created: a scratch file made just now holds nothing that could be lost.
+        created: scratch files made just now hold nothing that could be lost.
 
     Raises:
         RefusedError: the answer is wrong, nobody is there to ask, or the check objects.
     """
-    if confirmed_id is not None:
-        return grant_permit(identity, confirmed_id=confirmed_id)
-    data = "" if created else ", ".join(str(each) for each in find_data(identity))
-    # Forcing may waive the question, but not where there is something to lose.
-    if created or (options.force and not data):
-        return grant_permit(identity, confirmed_id=identity.confirm_id)
-    what = "path" if identity.confirm_id == identity.path else "serial number"
-    answer = ask_for(identity.confirm_id, what, identity.path, data)
-    return grant_permit(identity, confirmed_id=answer)
+    with ExitStack() as held:
+        holds = []
+        for identity in identities:
+            holds.append(hold_target(identity))
+            held.callback(holds[-1].release)
+        expected = ",".join(identity.confirm_id for identity in identities)
+        given = options.yes_destroy
+        if given is None:
+            data = [] if created else [str(each) for hold in holds for each in hold.data]
+            # Forcing may waive the question, but not where there is something to lose.
+            if created or (options.force and not data):
+                given = expected
+            else:
+                paths = ", ".join(identity.path for identity in identities)
+                given = ask_for(expected, _what(identities), paths, ", ".join(data))
+        answers = [word.strip() for word in given.split(",")] if len(holds) > 1 else [given]
+        if len(answers) != len(holds):
+            raise RefusedError(
+                f"'{given}' does not confirm the members: expected '{expected}'. "
+                "Nothing was touched"
+            )
+        permits = [
+            grant_permit(hold, confirmed_id=answer)
+            for hold, answer in zip(holds, answers, strict=True)
+        ]
+        held.pop_all()
+    return permits
+
+
+def _what(identities: Sequence[DeviceIdentity]) -> str:
+    """What people have to type, in words."""
+    serial = all(identity.confirm_id != identity.path for identity in identities)
+    return ("serial number" if serial else "path") + "s" * (len(identities) > 1)
 
 
 def ask_for(expected: str, what: str, device: str, data: str) -> str:

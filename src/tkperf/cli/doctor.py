@@ -15,6 +15,7 @@ from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import plain
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.permit import Handle
 from tkperf.device.purge import PurgePlan, plan_purge
 from tkperf.device.purge.ata import clear_password
 from tkperf.device.safety import Objection, find_data, find_objections
@@ -232,10 +233,10 @@ def _unlock(device: str, console: Console) -> None:
     if identity.kind is not TargetKind.BLOCK or identity.interface != "SATA":
         raise UsageError(f"{device} is no SATA drive: it can have no ATA password")
     # A locked drive cannot be read, so what lies on it cannot be asked for.
-    objections = find_objections(identity, held_by_us=True)
+    objections = find_objections(identity, use_only=True)
     if objections:
         raise RefusedError(f"{device} is not touched: {objections[0].text}")
-    if clear_password(identity.path):
+    if clear_password(Handle(name=identity.path, path=identity.path)):
         console.print(f"{plain(device)}: the password is cleared", highlight=False)
     else:
         console.print(f"{plain(device)}: no password is set, nothing to do", highlight=False)

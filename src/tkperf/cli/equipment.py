@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tkperf.cli.consent import ask_permit
+from tkperf.cli.consent import ask_permits
 from tkperf.cli.options import RunOptions
 from tkperf.cli.preparation import Preparation
 from tkperf.device.identity import TargetKind
@@ -46,17 +46,12 @@ def open_equipment(options: RunOptions, preparation: Preparation) -> Iterator[Eq
         yield _simulation(options, preparation)
         return
     version = find_fio_version()
-    permit = ask_permit(
-        options,
-        preparation.identity,
-        confirmed_id=options.yes_destroy,
-        created=preparation.created,
-    )
+    (permit,) = ask_permits(options, [preparation.identity], created=preparation.created)
     try:
         cache = WriteCache(permit.redeem(), preparation.write_cache)
         with restoring(cache):
             disclosed = cache.apply()
-            ioengine = find_ioengine(options, preparation)
+            ioengine = find_ioengine(options, preparation, permit)
             yield Equipment(
                 engine=fio_engine(permit, preparation, ioengine, version),
                 target=DriveTarget(permit, preparation.purge, cache),
@@ -68,9 +63,9 @@ def open_equipment(options: RunOptions, preparation: Preparation) -> Iterator[Eq
         permit.release()
 
 
-def find_ioengine(options: RunOptions, preparation: Preparation) -> str:
+def find_ioengine(options: RunOptions, preparation: Preparation, permit: ErasePermit) -> str:
     return choose_ioengine(
-        preparation.identity.path,
+        permit.path,
         preparation.identity.logical_block_bytes,
         options.ioengine,
         jobs=preparation.profile.demand.jobs,

@@ -6,11 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.cli.options import RunOptions
-from tkperf.device.file_target import create_file_target, find_direct_io_block_bytes
+from tkperf.device.file_target import (
+    create_file_target,
+    find_direct_io_block_bytes,
+    remove_file_target,
+)
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.permit import refuse_objections
-from tkperf.device.purge import PurgeMethod, plan_purge
+from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
 from tkperf.engine.fio_job import split_regions
 from tkperf.engine.simulated import find_preset
@@ -61,7 +65,7 @@ def prepare(options: RunOptions) -> Preparation:
         return fit(options, profile, identity, created=created)
     except TkperfError:
         if created:
-            Path(identity.path).unlink()
+            remove_file_target(Path(identity.path), identity.inode)
         raise
 
 
@@ -107,7 +111,8 @@ def fit(
     tests = tuple(test for name, test in SUITES[options.suite].items() if name in wanted)
     if identity.kind is TargetKind.BLOCK and not is_ours:
         # What uses it comes first; a drive left locked by a purge that was cut off cannot be read.
-        refuse_objections(identity, held_by_us=True)
+        refuse_objections(identity, use_only=True)
+        refuse_purge_under_way(identity)
         clear_left_password(identity)
     if identity.kind is not TargetKind.SIMULATED and not is_ours:
         refuse_objections(identity)
@@ -158,26 +163,29 @@ def _identify(options: RunOptions) -> tuple[DeviceIdentity, bool]:
         )
         return identity, False
     path = Path(options.device)
-    created = False
+    made: tuple[int, int] | None = None
     if options.size is not None:
         if not path.exists() and path.resolve().is_relative_to("/dev"):
             raise DeviceError(f"{path} does not exist, and /dev is no place for a scratch file")
         # The hard disk suite reads without having written before.
-        create_file_target(path, parse_size_bytes(options.size), written=options.suite == "hdd")
-        created = True
+        made = create_file_target(
+            path, parse_size_bytes(options.size), written=options.suite == "hdd"
+        )
     try:
         identity = read_identity(path)
+        if made is not None and identity.inode != made:
+            raise DeviceError(f"{path} is not the scratch file any more that was made just now")
         if identity.kind is TargetKind.FILE:
             block_bytes = find_direct_io_block_bytes(identity.path)
             identity = replace(identity, logical_block_bytes=block_bytes)
     except DeviceError as error:
-        if created:
-            path.unlink()
+        if made is not None:
+            remove_file_target(path, made)
         elif not path.exists():
             advice = "to measure a scratch file of that name, give its --size"
             raise DeviceError(f"{error}; {advice}") from None
         raise
-    return identity, created
+    return identity, made is not None
 
 
 def _require_room(

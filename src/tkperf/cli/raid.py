@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
 
-from tkperf.cli.consent import ask_for
-from tkperf.cli.console import tell
+from tkperf.cli.consent import ask_for, ask_permits
+from tkperf.cli.console import complain, tell
 from tkperf.cli.equipment import Equipment, find_ioengine, fio_engine
 from tkperf.cli.options import (
     RunOptions,
@@ -34,17 +34,15 @@ from tkperf.device.permit import (
     ErasePermit,
     SetPermit,
     grant_controller_permit,
-    grant_permit,
     grant_set_permit,
     grant_virtual_drive_permit,
     refuse_objections,
 )
-from tkperf.device.purge import PurgeMethod, plan_purge
+from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
 from tkperf.device.raid.config import RaidConfig, load_raid_config
 from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
-from tkperf.device.safety import find_data
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import DeviceError, RefusedError, TkperfError, UsageError
@@ -127,7 +125,7 @@ def _open_mdadm(
     if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
         raise UsageError(f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like")
     drives = tuple(_look_at(options, device) for device in config.devices)
-    raid = MdadmSet(path, config, [drive.identity.path for drive in drives])
+    raid = MdadmSet(path, config)
     if raid.exists():
         raise RefusedError(
             f"{path} is a RAID set already and is not touched: choose another node, or stop it "
@@ -137,14 +135,14 @@ def _open_mdadm(
     methods = [drive.method.title for drive in drives if drive.method]
     _show_plan(options, profile, raid.title, described, methods)
     with ExitStack() as undo:
-        permits = _ask_permits(options, [drive.identity for drive in drives])
+        permits = ask_permits(options, [drive.identity for drive in drives])
         for permit in permits:
             undo.callback(permit.release)
             permit.redeem()
         caches = [WriteCache(permit, profile.write_cache.setting) for permit in permits]
         undo.enter_context(restoring(*caches))
         disclosed = [cache.apply() for cache in caches]
-        undo.callback(_clear_away, options, raid, permits)
+        undo.callback(_clear_away, options, lambda: _remove(raid, permits))
         create_of(raid, permits)
         permit = grant_set_permit(str(path), permits)
         undo.callback(permit.release)
@@ -153,7 +151,7 @@ def _open_mdadm(
             for each, drive, cache in zip(permits, drives, caches, strict=True)
         ]
         preparation = _prepare(options, profile, permit, raid.title, permits)
-        ioengine = find_ioengine(options, preparation)
+        ioengine = find_ioengine(options, preparation, permit)
         engine = fio_engine(permit, preparation, ioengine, version, fill_permits=permits)
         yield (
             preparation,
@@ -173,24 +171,24 @@ def _open_storcli(
 ) -> Iterator[tuple[Preparation, Equipment]]:
     """The same with a MegaRAID controller, which alone knows the members."""
     raid = StorcliSet(Path(options.device), config)
+    raid.refuse_taken_node()
     raid.refuse_used_drives()
     drives = raid.drives()
     members = [f"{each.address}: {each.model}, {each.serial}, {each.size}" for each in drives]
     _show_plan(options, profile, raid.title, members, [])
     serials = raid.serials()
     expected = ",".join(serial or "" for serial in serials.values())
-    confirmed = options.yes_destroy or (
-        expected if options.force else ask_for(expected, "serial numbers", raid.title, "")
+    confirmed = options.yes_destroy or ask_for(
+        expected, "serial numbers", raid.title, "data that cannot be seen behind the controller"
     )
     drives_permit = grant_controller_permit(serials, confirmed_id=confirmed)
     with ExitStack() as undo:
+        undo.callback(_clear_away, options, raid.remove)
         raid.create(drives_permit)
-        if options.remove_set:
-            undo.callback(raid.remove)
         permit = grant_virtual_drive_permit(str(raid.path), lambda: raid.virtual_drive().naa)
         undo.callback(permit.release)
         preparation = _prepare(options, profile, permit, raid.title, [])
-        ioengine = find_ioengine(options, preparation)
+        ioengine = find_ioengine(options, preparation, permit)
         yield (
             preparation,
             Equipment(
@@ -212,39 +210,12 @@ def _look_at(options: RunOptions, device: str) -> _Drive:
     identity = read_identity(device)
     if identity.kind is not TargetKind.BLOCK:
         raise DeviceError(f"{device} is a file: members of a RAID set are block devices")
+    refuse_purge_under_way(identity)
     refuse_objections(identity)
     if options.no_purge:
         return _Drive(identity, None)
     plan = plan_purge(identity, command=options.purge_command)
     return _Drive(identity, plan.choose(options.purge_method, device=identity.path))
-
-
-def _ask_permits(options: RunOptions, identities: list[DeviceIdentity]) -> list[ErasePermit]:
-    """One question for all members; its answer are all their serial numbers."""
-    expected = ",".join(identity.confirm_id for identity in identities)
-    data = ", ".join(str(found) for identity in identities for found in find_data(identity))
-    if options.yes_destroy is not None:
-        confirmed = options.yes_destroy
-    elif options.force and not data:
-        confirmed = expected
-    else:
-        paths = ", ".join(identity.path for identity in identities)
-        confirmed = ask_for(expected, "serial numbers", paths, data)
-    given = confirmed.split(",")
-    if len(given) != len(identities):
-        raise RefusedError(
-            f"'{confirmed}' does not confirm the members: expected '{expected}'. "
-            "Nothing was touched"
-        )
-    permits: list[ErasePermit] = []
-    try:
-        for identity, each in zip(identities, given, strict=True):
-            permits.append(grant_permit(identity, confirmed_id=each.strip()))
-    except TkperfError:
-        for permit in permits:
-            permit.release()
-        raise
-    return permits
 
 
 def _prepare(
@@ -280,12 +251,20 @@ def _show_plan(
     tell(*lines)
 
 
-def _clear_away(options: RunOptions, raid: MdadmSet, permits: list[ErasePermit]) -> None:
+def _clear_away(options: RunOptions, remove: Callable[[], None]) -> None:
     """Take the set down if that was asked for, or if it came to nothing."""
     if not options.remove_set and options.run_path.exists():
         return
-    # The error that stopped the run before it began is worth more than one of clearing away.
-    with suppress(*([] if options.remove_set else [TkperfError])):
-        for permit in permits:
-            permit.recheck()
-        raid.remove()
+    try:
+        remove()
+    except TkperfError as error:
+        if options.remove_set and options.run_path.exists():
+            raise
+        # The error that stopped the run before it began is worth more than one of clearing away.
+        complain(f"tkperf: {options.device} could not be taken away again: {error}")
+
+
+def _remove(raid: MdadmSet, permits: list[ErasePermit]) -> None:
+    for permit in permits:
+        permit.recheck()
+    raid.remove([permit.handle for permit in permits])

@@ -19,6 +19,7 @@ from tkperf.cli.preparation import Preparation, prepare
 from tkperf.cli.progress import open_observers
 from tkperf.cli.run_info import build_run_info
 from tkperf.cli.tables import print_results
+from tkperf.device.file_target import remove_file_target
 from tkperf.errors import RunFileError, TkperfError, UsageError
 from tkperf.record import RunWarning
 from tkperf.runfile.reader import read_run
@@ -37,7 +38,7 @@ def run_session(options: RunOptions) -> None:
     finally:
         # A scratch file that holds no result is of no use to anybody.
         if preparation.created and not options.run_path.exists():
-            Path(preparation.identity.path).unlink(missing_ok=True)
+            remove_file_target(Path(preparation.identity.path), preparation.identity.inode)
     show_results(options)
 
 

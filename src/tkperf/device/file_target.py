@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import mmap
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from tkperf.device.identity import file_system_of
 from tkperf.errors import DeviceError
 from tkperf.units import MIB, format_capacity
 
+# Extended attribute of a scratch file: its inode and when it was last written by tkperf.
+MARK = "user.tkperf.scratch"
 
-def create_file_target(path: Path, size_bytes: int, *, written: bool = False) -> None:
+
+def create_file_target(path: Path, size_bytes: int, *, written: bool = False) -> tuple[int, int]:
     """Create a file with all its blocks allocated. An existing file is never touched.
 
     Args:
         written: its blocks hold random data; blocks only allocated are read without any I/O.
+
+    Returns:
+        Device and inode: by then something else may have its name.
 
     Raises:
         DeviceError: it exists, cannot be created, or the disk is too full.
@@ -31,6 +38,8 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
         for start in range(0, size_bytes if written else 0, MIB):
             os.write(descriptor, os.urandom(min(MIB, size_bytes - start)))
         os.fsync(descriptor)
+        mark_scratch(descriptor)
+        status = os.fstat(descriptor)
     except OSError as error:
         path.unlink()
         raise DeviceError(
@@ -38,6 +47,33 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
         ) from error
     finally:
         os.close(descriptor)
+    return (status.st_dev, status.st_ino)
+
+
+def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
+    """Remove a scratch file made here, unless something else has its name by now."""
+    with suppress(OSError):
+        status = path.lstat()
+        if (status.st_dev, status.st_ino) == inode:
+            path.unlink()
+
+
+def mark_scratch(descriptor: int) -> None:
+    """Note on a file that what it holds was written by tkperf; on some file systems nobody can."""
+    with suppress(OSError):
+        os.setxattr(descriptor, MARK, _mark_of(os.fstat(descriptor)))
+
+
+def is_scratch(descriptor: int) -> bool:
+    """Whether a file holds nothing but what tkperf wrote, and was written by nobody since."""
+    try:
+        return os.getxattr(descriptor, MARK) == _mark_of(os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def _mark_of(status: os.stat_result) -> bytes:
+    return f"{status.st_ino} {status.st_mtime_ns}".encode()
 
 
 def find_direct_io_block_bytes(path: str) -> int:

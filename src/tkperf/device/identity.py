@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -101,26 +102,67 @@ def read_identity(path: str | Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdent
     Raises:
         DeviceError: it does not exist, is neither, is empty, or cannot be opened.
     """
-    real = Path(os.path.realpath(path))
     try:
+        real = Path(os.path.realpath(path))
         status = real.stat()
     except FileNotFoundError:
         raise DeviceError(f"there is no device or file {path}; see 'lsblk' for devices") from None
     except OSError as error:
         raise DeviceError(f"cannot look at {path}: {error.strerror}") from error
+    if not (stat.S_ISBLK(status.st_mode) or stat.S_ISREG(status.st_mode)):
+        raise DeviceError(_neither(path, real, status))
+    descriptor = open_target(real, os.O_RDONLY)
+    try:
+        return identify(descriptor, real, sys_root=sys_root)
+    finally:
+        os.close(descriptor)
+
+
+def open_target(real: Path, flags: int) -> int:
+    """Open what was resolved to ``real``; a link that took its place meanwhile is not followed.
+
+    Raises:
+        DeviceError: it cannot be opened.
+    """
+    try:
+        return os.open(real, flags | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except PermissionError:
+        advice = "run tkperf as root" if os.geteuid() else "something forbids it even to root"
+        raise DeviceError(f"{real} cannot be opened: not permitted; {advice}") from None
+    except OSError as error:
+        said = "it became a link" if error.errno == errno.ELOOP else error.strerror
+        raise DeviceError(f"{real} cannot be opened: {said}") from error
+
+
+def identify(descriptor: int, path: Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdentity:
+    """Identify what is open, whatever its path stands for by now.
+
+    Args:
+        path: what it is called, with all links resolved.
+
+    Raises:
+        DeviceError: it is neither a block device nor a regular file, is empty, or is gone.
+    """
+    status = os.fstat(descriptor)
     if stat.S_ISBLK(status.st_mode):
-        return _read_block_device(real, status, sys_root)
+        return _identify_block_device(descriptor, path, status, sys_root)
     if stat.S_ISREG(status.st_mode):
-        return _read_file(real, status)
+        return _identify_file(path, status)
+    raise DeviceError(_neither(path, path, status))
+
+
+def _neither(path: str | Path, real: Path, status: os.stat_result) -> str:
     kinds = {stat.S_IFDIR: "a directory", stat.S_IFCHR: "a character device"}
     kind = kinds.get(stat.S_IFMT(status.st_mode), "neither")
     hint = ""
     if stat.S_ISCHR(status.st_mode) and real.name.startswith("nvme"):
         hint = f"; the disk of this controller is probably {real}n1"
-    raise DeviceError(f"{path} is {kind}: tkperf measures block devices and regular files{hint}")
+    return f"{path} is {kind}: tkperf measures block devices and regular files{hint}"
 
 
-def _read_file(real: Path, status: os.stat_result) -> DeviceIdentity:
+def _identify_file(real: Path, status: os.stat_result) -> DeviceIdentity:
+    if status.st_nlink == 0:
+        raise DeviceError(f"{real} was deleted")
     if status.st_size < FILE_BLOCK_BYTES:
         raise DeviceError(f"{real} is an empty file: give --size for a new file of another name")
     return DeviceIdentity(
@@ -133,25 +175,20 @@ def _read_file(real: Path, status: os.stat_result) -> DeviceIdentity:
     )
 
 
-def _read_block_device(real: Path, status: os.stat_result, sys_root: Path) -> DeviceIdentity:
+def _identify_block_device(
+    descriptor: int, real: Path, status: os.stat_result, sys_root: Path
+) -> DeviceIdentity:
     major_minor = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
-    try:
-        descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC)
-    except PermissionError:
-        advice = "run tkperf as root" if os.geteuid() else "something forbids it even to root"
-        raise DeviceError(f"{real} cannot be opened: not permitted; {advice}") from None
-    except OSError as error:
-        raise DeviceError(f"{real} cannot be opened: {error.strerror}") from error
     try:
         (capacity_bytes,) = struct.unpack("Q", fcntl.ioctl(descriptor, BLKGETSIZE64, b"\0" * 8))
         (logical_bytes,) = struct.unpack("I", fcntl.ioctl(descriptor, BLKSSZGET, b"\0" * 4))
     except OSError as error:
         raise DeviceError(f"{real} does not tell its size: {error.strerror}") from error
-    finally:
-        os.close(descriptor)
     if not capacity_bytes:
         raise DeviceError(f"{real} has no capacity: no medium, or an unused loop device")
     node = find_node(major_minor, sys_root)
+    if not node.exists():
+        raise DeviceError(f"{real} is gone: the kernel knows no block device {major_minor}")
     disk = find_disk(node)
     properties = udev_properties(text(disk / "dev") or major_minor)
     return DeviceIdentity(

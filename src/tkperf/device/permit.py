@@ -7,42 +7,65 @@ each act. A permit for a RAID set follows from those of its members.
 
 from __future__ import annotations
 
-import fcntl
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Self
 
-from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device, read_identity
+from tkperf.device.hold import Hold, require_shown
+from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.safety import find_objections
 from tkperf.device.sysfs import find_node, text
 from tkperf.errors import DeviceError, RefusedError
 
 _MADE_HERE = object()
-# udev locks a device for as long as it looks at it.
-LOCK_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handle:
+    """A device for a program that erases it.
+
+    ``name`` is what people call it, ``path`` leads to what the permit holds, ``descriptors`` are
+    inherited by the program, so that the lock lasts as long as it writes.
+    """
+
+    name: str
+    path: str
+    descriptors: tuple[int, ...] = ()
 
 
 class ErasePermit:
     """The right to erase one device during one run. Made by ``grant_permit`` only."""
 
-    def __init__(self, identity: DeviceIdentity, hold: int, *, made_by: object) -> None:
+    def __init__(self, held: Hold, *, made_by: object) -> None:
         if made_by is not _MADE_HERE:
             raise RefusedError("a permit to erase is made by grant_permit, after its checks")
-        self.identity = identity
-        self._hold = hold
+        self._held = held
         self._redeemed = False
-        self._lent = False
         self.lent_to: str | None = None
+
+    @property
+    def identity(self) -> DeviceIdentity:
+        return self._held.identity
 
     @property
     def hold(self) -> int:
         """Descriptor of the exclusively opened device, for ioctls."""
+        self._require_at_hand()
+        return self._held.exclusive
+
+    @property
+    def path(self) -> str:
+        """Leads to the device that is held, for programs that are given a path."""
+        self._require_at_hand()
+        return self._held.path
+
+    @property
+    def handle(self) -> Handle:
+        """For a program that erases the device."""
         self.require_in_use()
-        if self._lent:
-            raise RefusedError(f"{self.identity.path} is in the hands of another program just now")
-        return self._hold
+        return Handle(
+            name=self.identity.path, path=self._held.path, descriptors=self._held.descriptors
+        )
 
     def redeem(self) -> Self:
         """Take the permit for a run.
@@ -50,40 +73,48 @@ class ErasePermit:
         Raises:
             RefusedError: it was used or released before.
         """
-        if self._redeemed or self._hold < 0:
+        if self._redeemed or not self._held.is_open:
             raise RefusedError("a permit to erase is good for one run")
         self._redeemed = True
         return self
 
     def require_in_use(self) -> None:
         """Raises RefusedError unless the permit was redeemed and not yet given back."""
-        if not self._redeemed or (self._hold < 0 and not self._lent):
+        if not self._redeemed or not self._held.is_open:
             raise RefusedError(
                 f"{self.identity.path} is written to only while a permit to erase it is in use"
             )
 
+    def _require_at_hand(self) -> None:
+        self.require_in_use()
+        if self._held.is_lent:
+            raise RefusedError(f"{self.identity.path} is in the hands of another program just now")
+
     def recheck(self) -> None:
-        """Look again, just before a destructive act.
+        """Look again at what is held, just before a destructive act.
 
         Raises:
             DeviceError: the device is gone or is another one than was confirmed.
             RefusedError: somebody has begun to use it.
         """
         self.require_in_use()
-        now = read_identity(self.identity.path)
-        if not is_same_device(now, self.identity):
+        self._held.require_same()
+        refuse_objections(
+            self.identity, held=self._held.anchor, used_by_us=self.lent_to, begun=True
+        )
+
+    def require_name(self) -> None:
+        """Raises DeviceError unless the device's name still leads to what is held."""
+        if not self._held.is_called(self.identity.path):
             raise DeviceError(
-                f"{self.identity.path} is no longer the device that was confirmed (serial "
-                f"{now.serial or 'not known'}, before {self.identity.serial or 'not known'}): "
-                "nothing more is written"
+                f"{self.identity.path} is no longer the device that was confirmed: nothing more is "
+                "written"
             )
-        refuse_objections(now, held_by_us=True, used_by_us=self.lent_to)
 
     def lend(self) -> None:
         """Let go of the exclusive hold for a program that must have it: mdadm, a vendor's tool."""
         self.recheck()
-        os.close(self._hold)
-        self._hold, self._lent = -1, True
+        self._held.lend()
 
     def take_back(self) -> None:
         """Hold the device exclusively again; it must be the same and free.
@@ -91,17 +122,14 @@ class ErasePermit:
         Raises:
             DeviceError, RefusedError: as ``recheck``.
         """
-        if self._lent:
+        if self._held.is_lent:
             self.lent_to = None
             self.recheck()
-            self._hold, self._lent = _hold_exclusively(self.identity), False
+            self._held.take_back()
 
     def release(self) -> None:
         """Give the device back."""
-        self._lent = False
-        if self._hold >= 0:
-            os.close(self._hold)
-            self._hold = -1
+        self._held.release()
 
 
 class SetPermit(ErasePermit):
@@ -109,15 +137,14 @@ class SetPermit(ErasePermit):
 
     def __init__(self, identify: Callable[[], DeviceIdentity], *, made_by: object) -> None:
         """``identify`` reads who the set is, and raises unless it is of the permitted drives."""
-        super().__init__(identify(), -1, made_by=made_by)
+        super().__init__(self._hold_set(identify), made_by=made_by)
         self._identify = identify
         self._redeemed = True
-        self.made()
 
     @property
     def is_made(self) -> bool:
         """Whether the set exists and is held."""
-        return self._hold >= 0
+        return self._held.is_open
 
     def made(self) -> None:
         """The set was made anew: check that it is of just the permitted drives, and hold it.
@@ -125,9 +152,19 @@ class SetPermit(ErasePermit):
         Raises:
             RefusedError: it has other members, or somebody uses it.
         """
-        self.identity = self._identify()
-        refuse_objections(self.identity, held_by_us=True)
-        self._hold = _hold_exclusively(self.identity)
+        self._held = self._hold_set(self._identify)
+
+    @staticmethod
+    def _hold_set(identify: Callable[[], DeviceIdentity]) -> Hold:
+        identity = identify()
+        refuse_objections(identity, use_only=True)
+        held = Hold(identity)
+        try:
+            refuse_objections(identity, held=held.anchor)
+        except BaseException:
+            held.release()
+            raise
+        return held
 
 
 class ControllerPermit:
@@ -171,30 +208,56 @@ def grant_controller_permit(
     return ControllerPermit(known, made_by=_MADE_HERE)
 
 
-def grant_permit(identity: DeviceIdentity, *, confirmed_id: str) -> ErasePermit:
-    """Check everything that speaks against erasing a device and hold it exclusively.
+def hold_target(identity: DeviceIdentity) -> Hold:
+    """Check everything that speaks against erasing a device, and hold it exclusively.
+
+    What is held is looked at again, so that nothing can come between the check and the hold.
+
+    Raises:
+        DeviceError: it is gone, or another one by now.
+        RefusedError: any objection; all of them are listed.
+    """
+    require_shown(read_identity(identity.path), identity)
+    refuse_objections(identity)
+    held = Hold(identity)
+    try:
+        refuse_objections(identity, held=held.anchor)
+        held.data = held.find_data()
+        members = [each for each in held.data if each.member]
+        if members:
+            raise RefusedError(
+                f"{identity.path} must not be erased: it holds "
+                f"{', '.join(map(str, members))}. Nothing was touched"
+            )
+    except BaseException:
+        held.release()
+        raise
+    return held
+
+
+def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
+    """The permit for a device that is held, if the user confirmed just that one.
 
     Args:
         confirmed_id: what the user gave as the device to erase; must be its ``confirm_id``.
 
     Raises:
-        DeviceError: it is gone, or another one by now.
-        RefusedError: the wrong name, or any objection; all of them are listed.
+        DeviceError: it is gone.
+        RefusedError: the wrong name, or somebody has begun to use it; it is let go.
     """
-    now = read_identity(identity.path)
-    if not is_same_device(now, identity):
-        raise DeviceError(
-            f"{identity.path} is not the device any more that was shown (serial "
-            f"{now.serial or 'not known'}, before {identity.serial or 'not known'}): nothing was "
-            "touched"
-        )
-    refuse_objections(identity)
-    if confirmed_id != identity.confirm_id:
-        raise RefusedError(
-            f"'{confirmed_id}' does not confirm {identity.path}: expected {identity.confirm_id!r}. "
-            "Nothing was touched"
-        )
-    return ErasePermit(identity, _hold_exclusively(identity), made_by=_MADE_HERE)
+    identity = held.identity
+    try:
+        if confirmed_id != identity.confirm_id:
+            raise RefusedError(
+                f"'{confirmed_id}' does not confirm {identity.path}: expected "
+                f"{identity.confirm_id!r}. Nothing was touched"
+            )
+        held.require_same()
+        refuse_objections(identity, held=held.anchor)
+    except BaseException:
+        held.release()
+        raise
+    return ErasePermit(held, made_by=_MADE_HERE)
 
 
 def grant_set_permit(path: str, members: Sequence[ErasePermit]) -> SetPermit:
@@ -241,41 +304,25 @@ def _identify_set(path: str, members: Sequence[ErasePermit]) -> DeviceIdentity:
 
 
 def refuse_objections(
-    identity: DeviceIdentity, *, held_by_us: bool = False, used_by_us: str | None = None
+    identity: DeviceIdentity,
+    *,
+    held: int | None = None,
+    use_only: bool = False,
+    used_by_us: str | None = None,
+    begun: bool = False,
 ) -> None:
-    """Raises RefusedError with everything that speaks against erasing a device, if anything."""
-    objections = find_objections(identity, held_by_us=held_by_us, used_by_us=used_by_us)
+    """Raises RefusedError with everything that speaks against erasing a device, if anything.
+
+    Args:
+        held, use_only, used_by_us: as for ``find_objections``.
+        begun: the run has begun, so that the device may have been written to already.
+    """
+    objections = find_objections(identity, held=held, use_only=use_only, used_by_us=used_by_us)
     if objections:
         reasons = "; ".join(objection.text for objection in objections)
         consequence = (
             "Nothing more is written"
-            if held_by_us
+            if begun
             else "Nothing was touched; free the device first if it is the right one"
         )
         raise RefusedError(f"{identity.path} must not be erased: {reasons}. {consequence}")
-
-
-def _hold_exclusively(identity: DeviceIdentity) -> int:
-    """Keep others off: block devices cannot be mounted while open with O_EXCL.
-
-    The lock on top is what udev respects, so that it does not probe the device whenever fio or a
-    tool closes it.
-    """
-    exclusive = os.O_EXCL if identity.kind is TargetKind.BLOCK else 0
-    try:
-        hold = os.open(Path(identity.path), os.O_RDWR | exclusive | os.O_CLOEXEC)
-    except OSError as error:
-        raise RefusedError(
-            f"{identity.path} cannot be held exclusively: {error.strerror}; nothing was touched"
-        ) from error
-    until_s = time.monotonic() + LOCK_LIMIT_S
-    while True:
-        try:
-            fcntl.flock(hold, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() < until_s:
-                time.sleep(0.05)
-                continue
-            os.close(hold)
-            raise RefusedError(f"{identity.path} is locked by another tkperf or program") from None
-        return hold

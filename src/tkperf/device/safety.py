@@ -59,22 +59,24 @@ def find_objections(
     *,
     sys_root: Path = SYS_ROOT,
     proc_root: Path = PROC_ROOT,
-    held_by_us: bool = False,
+    held: int | None = None,
+    use_only: bool = False,
     used_by_us: str | None = None,
 ) -> tuple[Objection, ...]:
     """Why a device must not be erased; empty if nothing speaks against it.
 
     Args:
-        held_by_us: tkperf itself holds the device exclusively, so that cannot count; what lies on
-            it is tkperf's own by then.
+        held: descriptor by which tkperf itself holds the device exclusively, if it does: so that
+            cannot count, and what lies on it was looked at when it was held.
+        use_only: leave out what lies on it: it cannot be read, or tkperf made it, a RAID set.
         used_by_us: name of the RAID set that tkperf made of it, the one holder that is no reason.
     """
     if identity.kind is TargetKind.FILE:
-        return tuple(_file_objections(identity, sys_root, proc_root))
+        return tuple(_file_objections(identity, held, sys_root, proc_root))
     assert identity.major_minor is not None
     node = find_node(identity.major_minor, sys_root)
     objections = list(_use_objections(node, sys_root, proc_root, used_by_us))
-    if not held_by_us:
+    if held is None and not use_only:
         objections += _member_objections(identity)
         objections += _busy_objections(identity, node, proc_root)
     return tuple(objections)
@@ -88,7 +90,7 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
     """
     if identity.kind is not TargetKind.BLOCK:
         return ()
-    return find_signatures(_paths(identity))
+    return find_signatures({path: path for path in _paths(identity)})
 
 
 def _paths(identity: DeviceIdentity) -> tuple[str, ...]:
@@ -162,7 +164,7 @@ def _describe_holder(part: Path, holder: Path) -> str:
 
 def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
     try:
-        signatures = find_signatures(_paths(identity))
+        signatures = find_signatures({path: path for path in _paths(identity)})
     except DeviceError as error:
         yield Objection(reason=Reason.UNREADABLE, text=str(error))
         return
@@ -203,12 +205,13 @@ def _busy_objections(identity: DeviceIdentity, node: Path, proc_root: Path) -> I
 
 
 def _file_objections(
-    identity: DeviceIdentity, sys_root: Path, proc_root: Path
+    identity: DeviceIdentity, held: int | None, sys_root: Path, proc_root: Path
 ) -> Iterator[Objection]:
-    path = Path(identity.path)
+    # By the descriptor once there is one: the name may stand for another file by now.
+    path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
         yield Objection(reason=Reason.READ_ONLY, text="the file is read-only for you")
-    if path.stat().st_nlink > 1:
+    if Path(path).stat().st_nlink > 1:
         yield Objection(reason=Reason.HARD_LINKS, text="the file has other names too (hard links)")
     for backing in sorted(sys_root.glob("block/loop*/loop/backing_file")):
         behind = Path(text(backing) or "")

@@ -1,14 +1,18 @@
-"""What lies on a device that nobody uses just now: file systems, partition tables, set members."""
+"""What lies on a device or in a file that nobody uses just now: file systems, partition tables,
+members of sets, content of any other kind."""
 
 from __future__ import annotations
 
+import errno
 import json
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.errors import DeviceError, EngineError
-from tkperf.process import Completed, run_command
+from tkperf.process import Completed, find_program, run_command
+from tkperf.units import drop_controls
 
 LIMIT_S = 60.0
 # Names libblkid gives to parts of larger wholes; erasing one may cost the whole.
@@ -43,31 +47,69 @@ class Signature:
 
 
 def find_signatures(
-    paths: Sequence[str], *, run: Callable[..., Completed] = run_command
+    places: Mapping[str, str], *, run: Callable[..., Completed] = run_command
 ) -> tuple[Signature, ...]:
-    """All signatures libblkid knows, on a disk and its partitions.
+    """All signatures libblkid knows, on a disk and its partitions, or in a file.
+
+    Args:
+        places: what each is called, and the path by which it is read.
 
     Raises:
         DeviceError: they cannot be read, so that nobody knows what would be lost.
     """
     found: list[Signature] = []
-    for path in paths:
+    for name, path in places.items():
         try:
             done = run(["wipefs", "--json", "--no-act", path], timeout_s=LIMIT_S)
             if done.status != 0:
-                raise DeviceError(f"cannot look for data on {path}: {done.stderr.strip()[:200]}")
+                said = done.stderr.strip().replace(path, name)
+                raise DeviceError(f"cannot look for data on {name}: {said[:200]}")
             listed = json.loads(done.stdout or '{"signatures": []}')["signatures"]
         except EngineError as error:
-            raise DeviceError(f"cannot look for data on {path}: {error}") from error
+            raise DeviceError(f"cannot look for data on {name}: {error}") from error
         except (ValueError, KeyError, TypeError):
-            raise DeviceError(f"cannot look for data on {path}: wipefs printed no list") from None
+            raise DeviceError(f"cannot look for data on {name}: wipefs printed no list") from None
         # A partition table has several signatures, one meaning.
         kinds = {str(entry["type"]): entry.get("label") for entry in listed}
         found += [
-            Signature(device=path, kind=kind, label=label, member=_member(kind, path))
+            Signature(device=name, kind=kind, label=label, member=_member(kind, path))
             for kind, label in kinds.items()
         ]
     return tuple(found)
+
+
+def describe_content(
+    name: str, path: str, *, run: Callable[..., Completed] = run_command
+) -> tuple[Signature, ...]:
+    """What a file holds in which libblkid recognises nothing; empty if no byte of it was written.
+
+    Args:
+        name: what the file is called.
+        path: by which it is read.
+
+    Raises:
+        DeviceError: it cannot be read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            os.lseek(descriptor, 0, os.SEEK_DATA)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return ()
+        raise DeviceError(f"cannot look for data on {name}: {error.strerror}") from error
+    kind = "data that tkperf did not write"
+    if find_program("file") is not None:
+        try:
+            said = run(["file", "--brief", "--dereference", path], timeout_s=LIMIT_S)
+        except EngineError:
+            said = Completed(status=1, stdout="", stderr="")
+        recognised = drop_controls(said.stdout.strip())[:200]
+        if said.status == 0 and recognised not in ("", "data"):
+            kind = f"data that looks like {recognised}"
+    return (Signature(device=name, kind=kind, label=None, member=None),)
 
 
 def _member(kind: str, path: str) -> str | None:

@@ -58,7 +58,7 @@ def _held(target: FioTarget, permit: ErasePermit) -> FioTarget:
     Raises:
         RefusedError: the permit is not in use.
     """
-    return replace(target, path=f"/proc/{os.getpid()}/fd/{permit.hold}")
+    return replace(target, path=permit.path)
 
 
 class _Recorder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,8 +113,16 @@ def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         tools = FakeTools(tmp_path / "tools", monkeypatch)
         tools.install("storcli64", STORCLI)
         drives = {f"252:{slot}": {"State": "UGood", "SN": f"SERIAL{slot}"} for slot in range(2)}
+        scsi = Path(f"/sys/block/{Path(path).name}/device").resolve()
+        host = next(part for part in scsi.parts if re.fullmatch(r"host\d+", part))
+        # The disk comes and goes with the virtual drive, always under the same name.
+        hide = f"echo 1 > {scsi}/delete && udevadm settle"
+        show = (
+            f"echo '- - -' > /sys/class/scsi_host/{host}/scan && udevadm settle && test -b {path}"
+        )
+        shell(hide)
         tools.update(drives=drives, vds={}, device=path, naa=wwid.removeprefix("naa."),
-                     init_polls=1, erase_polls=1)  # fmt: skip
+                     init_polls=1, erase_takes_polls=1, on_add=show, on_delete=hide)  # fmt: skip
         config = tmp_path / "raid.json"
         config.write_text(json.dumps(
             {"devices": ["252:0", "252:1"], "raidlevel": "1", "type": "hw_lsi",

@@ -16,9 +16,12 @@ from tkperf.device.purge import ata, discard, nvme, scsi, vendor
 from tkperf.device.purge.method import NO_WATCH, Offer, PurgeMethod, Refusal, Watch
 from tkperf.device.purge.verification import Verification, look_at
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
-from tkperf.errors import DeviceError, UsageError
+from tkperf.errors import DeviceError, RefusedError, UsageError
 
-__all__ = ["METHOD_NAMES", "PurgeMethod", "PurgePlan", "Watch", "plan_purge", "run_purge"]
+__all__ = [
+    "METHOD_NAMES", "PurgeMethod", "PurgePlan", "Watch", "plan_purge", "refuse_purge_under_way",
+    "run_purge",
+]  # fmt: skip
 
 # For --purge, in no order.
 METHOD_NAMES = (*nvme.NAMES, *ata.NAMES, *scsi.NAMES, *discard.NAMES)
@@ -94,6 +97,25 @@ def _offers(identity: DeviceIdentity) -> tuple[Offer, ...]:
     return generic
 
 
+def refuse_purge_under_way(identity: DeviceIdentity) -> None:
+    """Raises RefusedError if a drive still erases itself, for whoever told it to before."""
+    if identity.major_minor is None or identity.partition is not None:
+        return
+    disk = find_disk(find_node(identity.major_minor))
+    share: float | None = None
+    if find_nvme_controller(disk) is not None:
+        share = nvme.find_sanitize_under_way(identity.path)
+    elif identity.interface == "SATA":
+        share = ata.find_sanitize_under_way(identity.path)
+    elif identity.interface != "USB" and (disk / "device/scsi_level").exists():
+        share = scsi.find_erase_under_way(identity.path)
+    if share is not None:
+        raise RefusedError(
+            f"{identity.path} is erasing itself ({share:.0%} done), perhaps for a tkperf that was "
+            "cut off: wait for its end. Nothing was touched"
+        )
+
+
 def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: Watch = NO_WATCH) -> Verification:
     """Erase the whole permitted target and check that it is erased.
 
@@ -102,8 +124,8 @@ def run_purge(permit: ErasePermit, method: PurgeMethod, *, watch: Watch = NO_WAT
         RefusedError: the permit no longer holds.
     """
     permit.recheck()
-    before = look_at(permit.identity)
+    before = look_at(permit)
     method.act(permit, watch)
     permit.recheck()
-    after = look_at(permit.identity)
+    after = look_at(permit)
     return before.compare(after, method=method.title, reads_zero=method.reads_zero)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tkperf.device.ata import AtaSecurity, read_security
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.permit import ErasePermit
+from tkperf.device.permit import ErasePermit, Handle
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import run_command
@@ -34,6 +34,8 @@ LEAST_ERASE_LIMIT_S = 1800.0
 # 508 minutes means "more than 508".
 ERASE_LIMIT_FACTOR = 4
 POLL_S = 2.0
+# State SD2 of the sanitize status.
+_IN_PROCESS = "In Process"
 CONSENT = "--yes-i-know-what-i-am-doing"
 SANITIZES = {
     "ata-sanitize-block": ("BLOCK_ERASE_EXT", "--sanitize-block-erase", "block erase"),
@@ -73,10 +75,11 @@ def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
         return Refusal(name=name, because=f"the drive claims no sanitize by {kind}")
 
     def act(permit: ErasePermit, watch: Watch) -> None:
-        permit.require_in_use()
-        device = permit.identity.path
+        device = permit.handle
         pattern = ["hex:00000000"] if name == "ata-sanitize-overwrite" else []
-        run_tool(device, ["hdparm", CONSENT, option, *pattern, device], limit_s=COMMAND_LIMIT_S)
+        run_tool(
+            device, ["hdparm", CONSENT, option, *pattern, device.path], limit_s=COMMAND_LIMIT_S
+        )
         _wait_for_sanitize(device, watch)
 
     return PurgeMethod(
@@ -88,7 +91,21 @@ def _offer_sanitize(name: str, security: AtaSecurity) -> Offer:
     )
 
 
-def _wait_for_sanitize(device: str, watch: Watch) -> None:
+def find_sanitize_under_way(device: str) -> float | None:
+    """Share done of a sanitize that the drive is busy with; None if it is not, or does not tell."""
+    try:
+        done = run_command(["hdparm", "--sanitize-status", device], timeout_s=COMMAND_LIMIT_S)
+    except EngineError:
+        return None
+    return (_progress(done.stdout) or 0.0) if _IN_PROCESS in done.stdout else None
+
+
+def _progress(said: str) -> float | None:
+    found = re.search(r"\((\d+)%\)", said)
+    return int(found[1]) / 100 if found else None
+
+
+def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
     """Wait until the drive says that it is idle again.
 
     Raises:
@@ -97,18 +114,19 @@ def _wait_for_sanitize(device: str, watch: Watch) -> None:
     until_s = time.monotonic() + SANITIZE_LIMIT_S
     while time.monotonic() < until_s:
         said = run_tool(
-            device, ["hdparm", "--sanitize-status", device], limit_s=COMMAND_LIMIT_S
+            device, ["hdparm", "--sanitize-status", device.path], limit_s=COMMAND_LIMIT_S
         ).stdout
-        if "In Process" not in said:
+        if _IN_PROCESS not in said:
             if "Completed Without Error" not in said:
                 raise DeviceError(
-                    f"the sanitize of {device} did not complete: {' '.join(said.split())[:200]}"
+                    f"the sanitize of {device.name} did not complete: {' '.join(said.split())[:200]}"
                 )
             return
-        progress = re.search(r"\((\d+)%\)", said)
-        watch.progress(int(progress[1]) / 100 if progress else None)
+        watch.progress(_progress(said))
         time.sleep(POLL_S)
-    raise DeviceError(f"the sanitize of {device} did not end within {SANITIZE_LIMIT_S / 3600:g} h")
+    raise DeviceError(
+        f"the sanitize of {device.name} did not end within {SANITIZE_LIMIT_S / 3600:g} h"
+    )
 
 
 def _offer_security_erase(security: AtaSecurity, *, enhanced: bool) -> Offer:
@@ -120,8 +138,7 @@ def _offer_security_erase(security: AtaSecurity, *, enhanced: bool) -> Offer:
     limit_s = max(LEAST_ERASE_LIMIT_S, 60.0 * ERASE_LIMIT_FACTOR * (minutes or 0))
 
     def act(permit: ErasePermit, watch: Watch) -> None:
-        permit.require_in_use()
-        _security_erase(permit.identity.path, watch, enhanced=enhanced, limit_s=limit_s)
+        _security_erase(permit.handle, watch, enhanced=enhanced, limit_s=limit_s)
 
     kind = "Security Erase Unit, enhanced" if enhanced else "Security Erase Unit"
     return PurgeMethod(
@@ -151,7 +168,7 @@ def _why_not(security: AtaSecurity, *, enhanced: bool) -> str | None:
     return None
 
 
-def _security_erase(device: str, watch: Watch, *, enhanced: bool, limit_s: float) -> None:
+def _security_erase(device: Handle, watch: Watch, *, enhanced: bool, limit_s: float) -> None:
     """Set the password, erase, and make sure that no password stays behind.
 
     Raises:
@@ -160,30 +177,30 @@ def _security_erase(device: str, watch: Watch, *, enhanced: bool, limit_s: float
     user = ["hdparm", "--user-master", "u"]
     watch.note(
         "ata-password-set",
-        f"ATA user password '{PASSWORD}' is being set on {device} for Security Erase; should "
-        f"the drive stay locked: tkperf doctor --unlock {device}",
+        f"ATA user password '{PASSWORD}' is being set on {device.name} for Security Erase; "
+        f"should the drive stay locked: tkperf doctor --unlock {device.name}",
     )
     try:
-        _command(device, [*user, "--security-set-pass", PASSWORD, device])
+        _command(device, [*user, "--security-set-pass", PASSWORD, device.path])
         if not _read(device).enabled:
             raise DeviceError(
-                f"purging {device} failed: it took the security password without setting it; it "
+                f"purging {device.name} failed: it took the security password without setting it; it "
                 "does not do what it claims. Choose another method with --purge"
             )
         erase = "--security-erase-enhanced" if enhanced else "--security-erase"
         run_tool(
             device,
-            [*user, erase, PASSWORD, device],
+            [*user, erase, PASSWORD, device.path],
             limit_s=limit_s,
             on_tick=lambda: watch.progress(None),
             must_finish=True,
         )
     finally:
         clear_password(device)
-        watch.note("ata-password-cleared", f"no ATA password is set on {device}")
+        watch.note("ata-password-cleared", f"no ATA password is set on {device.name}")
 
 
-def clear_password(device: str) -> bool:
+def clear_password(device: Handle) -> bool:
     """Unlock a drive and take tkperf's password away; False if none is set.
 
     Raises:
@@ -194,14 +211,14 @@ def clear_password(device: str) -> bool:
         return False
     user = ["hdparm", "--user-master", "u"]
     if security.locked:
-        _command(device, [*user, "--security-unlock", PASSWORD, device])
-    _command(device, [*user, "--security-disable", PASSWORD, device])
+        _command(device, [*user, "--security-unlock", PASSWORD, device.path])
+    _command(device, [*user, "--security-disable", PASSWORD, device.path])
     after = _read(device)
     if after.enabled or after.locked:
         raise DeviceError(
-            f"{device} still has an ATA password ({after.describe()}): it is not tkperf's, which "
+            f"{device.name} still has an ATA password ({after.describe()}): it is not tkperf's, which "
             f"is '{PASSWORD}', or its state is frozen. If you know the password: hdparm "
-            f"--user-master u --security-disable PASSWORD {device}"
+            f"--user-master u --security-disable PASSWORD {device.name}"
         )
     return True
 
@@ -218,16 +235,16 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
         enabled = read_security(identity.path).enabled
     except EngineError:
         return False  # nobody knows; the drive itself will say no if it is locked
-    return enabled and clear_password(identity.path)
+    return enabled and clear_password(Handle(name=identity.path, path=identity.path))
 
 
-def _command(device: str, argv: list[str]) -> None:
+def _command(device: Handle, argv: list[str]) -> None:
     """One step of setting or clearing a password: an interruption waits for its end."""
     run_tool(device, argv, limit_s=COMMAND_LIMIT_S, must_finish=True)
 
 
-def _read(device: str) -> AtaSecurity:
+def _read(device: Handle) -> AtaSecurity:
     try:
-        return read_security(device, run=partial(run_command, must_finish=True))
+        return read_security(device.path, run=partial(run_command, must_finish=True))
     except EngineError as error:
-        raise DeviceError(f"{device}: {error}") from error
+        raise DeviceError(f"{device.name}: {error}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tkperf.device.permit import ErasePermit
+from tkperf.device.permit import ErasePermit, Handle
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import Completed, run_command
 
@@ -57,26 +57,33 @@ Offer = PurgeMethod | Refusal
 
 
 def run_tool(
-    device: str,
+    device: Handle,
     argv: list[str],
     *,
     limit_s: float,
     on_tick: Callable[[], None] = lambda: None,
     must_finish: bool = False,
 ) -> Completed:
-    """Run an erasing tool; its exit status must be 0.
+    """Run an erasing tool, which inherits the lock on the device; its exit status must be 0.
 
     Raises:
         DeviceError: it is missing, failed or took too long.
     """
     try:
-        done = run_command(argv, timeout_s=limit_s, on_tick=on_tick, must_finish=must_finish)
+        done = run_command(
+            argv,
+            timeout_s=limit_s,
+            on_tick=on_tick,
+            must_finish=must_finish,
+            inherit=device.descriptors,
+        )
     except EngineError as error:
-        raise DeviceError(f"purging {device} failed: {error}") from error
+        raise DeviceError(f"purging {device.name} failed: {error}") from error
     if done.status != 0:
-        said = " ".join((done.stderr.strip() or done.stdout.strip()).split())[:300]
+        said = " ".join((done.stderr.strip() or done.stdout.strip()).split())
+        called = " ".join(argv).replace(device.path, device.name)
         raise DeviceError(
-            f"purging {device} failed: '{' '.join(argv)}' ended with status {done.status}"
-            + (f": {said}" if said else "")
+            f"purging {device.name} failed: '{called}' ended with status {done.status}"
+            + (f": {said.replace(device.path, device.name)[:300]}" if said else "")
         )
     return done

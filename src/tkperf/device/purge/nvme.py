@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.permit import ErasePermit
+from tkperf.device.permit import ErasePermit, Handle
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.device.sysfs import find_nvme_controller
 from tkperf.errors import DeviceError, EngineError
@@ -83,12 +83,11 @@ def _offer_format(
     protection = _int(namespace, "dps")
 
     def act(permit: ErasePermit, watch: Watch) -> None:
-        permit.require_in_use()
-        device = permit.identity.path
+        device = permit.handle
         run_tool(
             device,
             [
-                "nvme", "format", device, f"--lbaf={lba_format}", f"--ses={erase_setting}",
+                "nvme", "format", device.path, f"--lbaf={lba_format}", f"--ses={erase_setting}",
                 f"--ms={extended}", f"--pi={protection & 0b111}", f"--pil={protection >> 3 & 1}",
                 f"--timeout={int(FORMAT_LIMIT_S * 1000)}", "--force",
             ],
@@ -120,9 +119,8 @@ def _offer_sanitize(
         )
 
     def act(permit: ErasePermit, watch: Watch) -> None:
-        permit.require_in_use()
-        device = permit.identity.path
-        argv = ["nvme", "sanitize", device, f"--sanact={action}"]
+        device = permit.handle
+        argv = ["nvme", "sanitize", device.path, f"--sanact={action}"]
         if action == "start-overwrite":
             argv += ["--owpass=1", "--ovrpat=0"]
         run_tool(device, argv, limit_s=QUERY_LIMIT_S)
@@ -138,7 +136,23 @@ def _offer_sanitize(
     )
 
 
-def _wait_for_sanitize(device: str, watch: Watch) -> None:
+def find_sanitize_under_way(device: str) -> float | None:
+    """Share done of a sanitize that the drive is busy with; None if it is not, or does not tell."""
+    try:
+        log = _read_sanitize_log(device)
+    except EngineError:
+        return None
+    return _int(log, "sprog") / 65536 if _status(log) == IN_PROGRESS else None
+
+
+def _read_sanitize_log(path: str) -> dict[str, object]:
+    log = _query(["nvme", "sanitize-log", "-o", "json", path])
+    # Some versions put the log under the device's name.
+    nested = next((value for value in log.values() if isinstance(value, dict)), None)
+    return log if "sprog" in log or nested is None else nested
+
+
+def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
     """A sanitize goes on in the drive whatever happens to tkperf; wait for its end.
 
     Raises:
@@ -147,23 +161,22 @@ def _wait_for_sanitize(device: str, watch: Watch) -> None:
     until_s = time.monotonic() + SANITIZE_LIMIT_S
     while time.monotonic() < until_s:
         try:
-            log = _query(["nvme", "sanitize-log", "-o", "json", device])
+            log = _read_sanitize_log(device.path)
         except EngineError as error:
-            raise DeviceError(f"purging {device}: {error}") from error
-        # Some versions put the log under the device's name.
-        nested = next((value for value in log.values() if isinstance(value, dict)), None)
-        log = log if "sprog" in log or nested is None else nested
+            raise DeviceError(f"purging {device.name}: {error}") from error
         status = _status(log)
         if status in (SANITIZED, SANITIZED_DEALLOCATED):
             return
         if status == FAILED:
             raise DeviceError(
-                f"the sanitize of {device} failed; the drive takes no other command until it is "
-                f"repeated or left: nvme sanitize --sanact=exit-failure {device}"
+                f"the sanitize of {device.name} failed; the drive takes no other command until it is "
+                f"repeated or left: nvme sanitize --sanact=exit-failure {device.name}"
             )
         watch.progress(_int(log, "sprog") / 65536)
         time.sleep(POLL_S)
-    raise DeviceError(f"the sanitize of {device} did not end within {SANITIZE_LIMIT_S / 3600:g} h")
+    raise DeviceError(
+        f"the sanitize of {device.name} did not end within {SANITIZE_LIMIT_S / 3600:g} h"
+    )
 
 
 def _status(log: dict[str, object]) -> int:

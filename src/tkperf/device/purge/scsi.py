@@ -6,7 +6,7 @@ import re
 import time
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.permit import ErasePermit
+from tkperf.device.permit import ErasePermit, Handle
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import run_command
@@ -49,13 +49,12 @@ def _offer_sanitize(name: str, device: str) -> Offer:
         return Refusal(name=name, because=f"the device reports no sanitize by {kind}")
 
     def act(permit: ErasePermit, watch: Watch) -> None:
-        permit.require_in_use()
-        path = permit.identity.path
-        argv = ["sg_sanitize", option, "--quick", "--early", path]
+        device = permit.handle
+        argv = ["sg_sanitize", option, "--quick", "--early", device.path]
         if name == "scsi-sanitize-overwrite":
             argv[2:2] = ["--zero"]
-        run_tool(path, argv, limit_s=START_LIMIT_S, must_finish=True)
-        _wait_until_ready(path, watch)
+        run_tool(device, argv, limit_s=START_LIMIT_S, must_finish=True)
+        _wait_until_ready(device, watch)
 
     return PurgeMethod(
         name=name,
@@ -73,11 +72,10 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
     """
 
     def act(permit: ErasePermit, watch: Watch) -> None:
-        permit.require_in_use()
-        path = permit.identity.path
-        argv = ["sg_format", "--format", "--quick", "--early", path]
-        run_tool(path, argv, limit_s=START_LIMIT_S, must_finish=True)
-        _wait_until_ready(path, watch)
+        device = permit.handle
+        argv = ["sg_format", "--format", "--quick", "--early", device.path]
+        run_tool(device, argv, limit_s=START_LIMIT_S, must_finish=True)
+        _wait_until_ready(device, watch)
 
     return PurgeMethod(
         name="scsi-format",
@@ -89,7 +87,21 @@ def _offer_format(identity: DeviceIdentity) -> Offer:
     )
 
 
-def _wait_until_ready(device: str, watch: Watch) -> None:
+def find_erase_under_way(device: str) -> float | None:
+    """Share done of a format or sanitize that the drive is busy with; None if it tells of none."""
+    try:
+        return _read_progress(device)
+    except EngineError:
+        return None
+
+
+def _read_progress(path: str) -> float | None:
+    done = run_command(["sg_requests", "--progress", path], timeout_s=QUERY_LIMIT_S)
+    progress = re.search(r"Progress indication:\s*([\d.]+)%", done.stdout)
+    return None if progress is None else float(progress[1]) / 100
+
+
+def _wait_until_ready(device: Handle, watch: Watch) -> None:
     """Poll the progress indication until the device has finished.
 
     Raises:
@@ -98,12 +110,11 @@ def _wait_until_ready(device: str, watch: Watch) -> None:
     until_s = time.monotonic() + LIMIT_S
     while time.monotonic() < until_s:
         try:
-            done = run_command(["sg_requests", "--progress", device], timeout_s=QUERY_LIMIT_S)
+            share = _read_progress(device.path)
         except EngineError as error:
-            raise DeviceError(f"purging {device}: {error}") from error
-        progress = re.search(r"Progress indication:\s*([\d.]+)%", done.stdout)
-        if progress is None:
+            raise DeviceError(f"purging {device.name}: {error}") from error
+        if share is None:
             return
-        watch.progress(float(progress[1]) / 100)
+        watch.progress(share)
         time.sleep(POLL_S)
-    raise DeviceError(f"purging {device} did not end within {LIMIT_S / 3600:g} h")
+    raise DeviceError(f"purging {device.name} did not end within {LIMIT_S / 3600:g} h")

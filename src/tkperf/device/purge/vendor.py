@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from tkperf.device.identity import TargetKind
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import PurgeMethod, Watch, run_tool
 from tkperf.errors import UsageError
@@ -32,14 +33,17 @@ def offer(command: str) -> PurgeMethod:
         raise UsageError(f"--purge-command: the program '{words[0]}' is not installed")
 
     def act(permit: ErasePermit, watch: Watch) -> None:
-        permit.require_in_use()
-        device = permit.identity.path
-        argv = [word.replace("{device}", device) for word in words]
+        path = permit.handle.path
+        if permit.identity.kind is TargetKind.BLOCK:
+            # Such tools look at names. The kernel gives this one to no other device meanwhile.
+            path = permit.identity.path
+            permit.require_name()
+        argv = [word.replace("{device}", path) for word in words]
         # Many such tools open the device exclusively, as tkperf does.
         permit.lend()
         try:
             run_tool(
-                device,
+                permit.handle,
                 argv,
                 limit_s=LIMIT_S,
                 on_tick=lambda: watch.progress(None),

@@ -8,7 +8,7 @@ import os
 from dataclasses import dataclass
 from typing import Self
 
-from tkperf.device.identity import DeviceIdentity
+from tkperf.device.permit import ErasePermit
 from tkperf.errors import DeviceError
 
 SAMPLES = 128
@@ -64,12 +64,13 @@ class Look:
         return Verification(text="not verifiable: there was nothing but zeros before")
 
 
-def look_at(identity: DeviceIdentity) -> Look:
+def look_at(permit: ErasePermit) -> Look:
     """Read samples past the page cache, first and last block included.
 
     Raises:
         DeviceError: the device cannot be opened.
     """
+    identity = permit.identity
     last = identity.capacity_bytes - SAMPLE_BYTES
     offsets = sorted(
         {
@@ -79,7 +80,7 @@ def look_at(identity: DeviceIdentity) -> Look:
     )
     digests: dict[int, bytes | None] = {}
     try:
-        descriptor = os.open(identity.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+        descriptor = os.open(permit.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
         raise DeviceError(f"{identity.path} cannot be read: {error.strerror}") from error
     with mmap.mmap(-1, SAMPLE_BYTES) as page:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tkperf.device.permit import Handle
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import number, text
 from tkperf.errors import DeviceError, EngineError
@@ -25,21 +26,20 @@ IDLE = ("idle", None)
 class MdadmSet:
     """One set by its device node. Knows how to make it, nothing of permits."""
 
-    def __init__(self, path: Path, config: RaidConfig, members: Sequence[str]) -> None:
+    def __init__(self, path: Path, config: RaidConfig) -> None:
         self.path = path
         self._config = config
-        self._members = tuple(members)
 
     @property
     def title(self) -> str:
         strip = f", chunk {self._config.strip_kib} KiB" if self._config.strip_kib else ""
-        return f"MD RAID {self._config.level} over {len(self._members)} devices{strip}"
+        return f"MD RAID {self._config.level} over {len(self._config.devices)} devices{strip}"
 
     def exists(self) -> bool:
         return (self._sysfs / "md").exists()
 
-    def create(self) -> None:
-        """Make the set; its resync begins.
+    def create(self, members: Sequence[Handle]) -> None:
+        """Make the set of its members, in their order; its resync begins.
 
         Raises:
             DeviceError: mdadm refused, or the node does not come.
@@ -50,8 +50,8 @@ class MdadmSet:
         bitmap = ["--bitmap=none"] if config.level != 0 else []
         self._mdadm(
             "--create", str(self.path), "--run", "--force", "--metadata=1.2", *bitmap,
-            "--homehost=any", f"--level={config.level}", f"--raid-devices={len(self._members)}",
-            *chunk, *self._members,
+            "--homehost=any", f"--level={config.level}", f"--raid-devices={len(members)}",
+            *chunk, *(member.path for member in members), members=members,
         )  # fmt: skip
         until_s = time.monotonic() + NODE_LIMIT_S
         while not self.exists():
@@ -85,7 +85,7 @@ class MdadmSet:
                 f"'mdadm --detail {self.path}' and the kernel log"
             )
 
-    def remove(self) -> None:
+    def remove(self, members: Sequence[Handle]) -> None:
         """Stop the set and make its members forget it.
 
         Raises:
@@ -97,8 +97,8 @@ class MdadmSet:
             # udev may be looking at it for a moment.
             self._mdadm("--stop", str(self.path), tolerated=(0, 1) if tries else (0,))
             time.sleep(0.3)
-        for member in self._members:
-            self._mdadm("--zero-superblock", member, tolerated=(0, 1, 2))
+        for member in members:
+            self._mdadm("--zero-superblock", member.path, members=[member], tolerated=(0, 1, 2))
 
     @property
     def name(self) -> str:
@@ -109,14 +109,26 @@ class MdadmSet:
     def _sysfs(self) -> Path:
         return Path("/sys/block") / self.name
 
-    def _mdadm(self, *arguments: str, tolerated: tuple[int, ...] = (0,)) -> Completed:
+    def _mdadm(
+        self,
+        *arguments: str,
+        members: Sequence[Handle] = (),
+        tolerated: tuple[int, ...] = (0,),
+    ) -> Completed:
         try:
-            done = run_command(["mdadm", *arguments], timeout_s=COMMAND_LIMIT_S, must_finish=True)
+            done = run_command(
+                ["mdadm", *arguments],
+                timeout_s=COMMAND_LIMIT_S,
+                must_finish=True,
+                inherit=[each for member in members for each in member.descriptors],
+            )
         except EngineError as error:
             raise DeviceError(f"{self.path}: {error}") from error
         if done.status not in tolerated:
-            said = " ".join((done.stderr or done.stdout).split())[:300]
-            raise DeviceError(f"{self.path}: 'mdadm {arguments[0]}' failed: {said}")
+            said = " ".join((done.stderr or done.stdout).split())
+            for member in members:
+                said = said.replace(member.path, member.name)
+            raise DeviceError(f"{self.path}: 'mdadm {arguments[0]}' failed: {said[:300]}")
         return done
 
 

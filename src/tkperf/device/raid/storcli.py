@@ -7,6 +7,7 @@ documented JSON layout; it has been tested against replayed output only and has 
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -30,18 +31,21 @@ STALLED_S = 3600.0
 # State of a physical drive that belongs to nothing: unconfigured good.
 FREE_STATES = ("UGood",)
 OPTIMAL = "Optl"
+# Drive group (DG): none.
+NO_GROUP = ("-", "")
 ROWS = "rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalDrive:
-    """``address`` is ``enclosure:slot``."""
+    """``address`` is ``enclosure:slot``; ``group`` the drive group it belongs to, or is foreign."""
 
     address: str
     state: str
     model: str
     serial: str | None
     size: str
+    group: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,7 @@ class VirtualDrive:
     state: str
     device: str | None
     naa: str | None
+    members: tuple[str, ...]
 
 
 def find_storcli() -> str:
@@ -118,17 +123,37 @@ class StorcliSet:
             model=str(row.get("Model", "")).strip(),
             serial=str(serial).strip() if serial else None,
             size=str(row.get("Size", "")),
+            group=str(row.get("DG", "-")).strip(),
         )
 
     def refuse_used_drives(self) -> None:
-        """Raises RefusedError if a member belongs to anything."""
+        """Raises RefusedError if a member belongs to anything, or is being erased."""
         for drive in self.drives():
+            who = f"drive {drive.address} ({drive.model}, {drive.serial or 'no serial'})"
             if drive.state not in FREE_STATES:
                 raise RefusedError(
-                    f"drive {drive.address} ({drive.model}, {drive.serial or 'no serial'}) is in "
-                    f"use: its state is '{drive.state}', only unconfigured good (UGood) drives "
-                    "are taken. Nothing was touched"
+                    f"{who} is in use: its state is '{drive.state}', only unconfigured good "
+                    "(UGood) drives are taken. Nothing was touched"
                 )
+            if drive.group not in NO_GROUP:
+                raise RefusedError(
+                    f"{who} belongs to drive group {drive.group} (F: a set of another controller): "
+                    "clear that with storcli first, if nobody needs it. Nothing was touched"
+                )
+            share = self._progress(self._where(drive.address), "erase")
+            if share is not None:
+                raise RefusedError(
+                    f"{who} is being erased ({share:.0%} done), perhaps by a tkperf that was cut "
+                    "off: wait for its end. Nothing was touched"
+                )
+
+    def refuse_taken_node(self) -> None:
+        """Raises RefusedError if something has the name already that the virtual drive is to get."""
+        if os.path.lexists(self.path):
+            raise RefusedError(
+                f"{self.path} exists already, so the virtual drive will get another name: give "
+                "the next free one as DEVICE. Nothing was made"
+            )
 
     def serials(self) -> dict[str, str | None]:
         """Serial number of each member by its address."""
@@ -163,14 +188,25 @@ class StorcliSet:
         spans = ["pdperarray=2"] if config.level == 10 else []
         strip = [f"strip={config.strip_kib}"] if config.strip_kib else []
         policies = [word for word in (config.writepolicy, config.readpolicy) if word]
-        self._call(
-            self._controller, "add", "vd", f"type=raid{config.level}",
-            f"drives={_join(config.devices)}", *spans, *policies, *strip,
-        )  # fmt: skip
-        new = [drive for drive in self._virtual_drives() if drive.number not in before]
-        if len(new) != 1:
-            raise DeviceError(f"{self.path}: {len(new)} virtual drives appeared instead of one")
-        self._number = new[0].number
+        try:
+            self._call(
+                self._controller, "add", "vd", f"type=raid{config.level}",
+                f"drives={_join(config.devices)}", *spans, *policies, *strip,
+            )  # fmt: skip
+        finally:
+            # Also where the program failed: what it made all the same is to be taken away again.
+            new = [
+                drive
+                for drive in self._virtual_drives()
+                if drive.number not in before
+                and (not drive.members or set(drive.members) == set(config.devices))
+            ]
+            self._number = new[0].number if len(new) == 1 else None
+        if self._number is None:
+            raise DeviceError(
+                f"{self.path}: {len(new)} virtual drives of the members appeared instead of one; "
+                f"see '{self._program} {self._controller}/vall show'"
+            )
         until_s = time.monotonic() + APPEAR_LIMIT_S
         while (drive := self.virtual_drive()).device != str(self.path):
             if drive.device is not None or time.monotonic() > until_s:
@@ -234,6 +270,7 @@ class StorcliSet:
                     state=str(row.get("State", "")),
                     device=_word(properties.get("OS Drive Name")),
                     naa=_word(properties.get("SCSI NAA Id")),
+                    members=_addresses(data.get(f"PDs for VD {match[1]}")),
                 )
             )
         return drives
@@ -299,6 +336,12 @@ def _table(value: object) -> dict[str, object]:
 
 def _word(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _addresses(rows: object) -> tuple[str, ...]:
+    """``enclosure:slot`` of each row of a table of drives."""
+    known = rows if isinstance(rows, list) else []
+    return tuple(str(row.get("EID:Slt", "")) for row in known if isinstance(row, dict))
 
 
 def _first_row(rows: object, otherwise: str) -> dict[str, object]:

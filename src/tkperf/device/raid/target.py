@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
+from tkperf.device.permit import ControllerPermit, ErasePermit, Handle, SetPermit
 from tkperf.device.purge import PurgeMethod, Watch, run_purge
 from tkperf.device.purge.verification import Verification
 from tkperf.device.raid.storcli import StorcliSet
@@ -38,11 +38,11 @@ class RaidSet(Protocol):
         """The kernel's name of the set's device."""
         ...
 
-    def create(self) -> None: ...
+    def create(self, members: Sequence[Handle]) -> None: ...
 
     def wait_until_ready(self, on_progress: OnProgress) -> None: ...
 
-    def remove(self) -> None: ...
+    def remove(self, members: Sequence[Handle]) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +118,9 @@ class MdadmTarget:
             return
         self._permit.recheck()
         self._permit.release()
-        self._raid.remove()
-        for member in self._members:
-            member.permit.take_back()
+        self._raid.remove([permit.handle for permit in self.permits])
+        for permit in self.permits:
+            permit.take_back()
 
 
 def create_of(raid: RaidSet, permits: Sequence[ErasePermit]) -> None:
@@ -131,7 +131,7 @@ def create_of(raid: RaidSet, permits: Sequence[ErasePermit]) -> None:
     """
     for permit in permits:
         permit.lend()
-    raid.create()
+    raid.create([permit.handle for permit in permits])
     for permit in permits:
         permit.lent_to = raid.name
 

@@ -1,0 +1,228 @@
+"""Holding a device or file from consent to the last write, so that names matter no more.
+
+It is opened by its name once, without following a link, and must then be what was shown. From
+there on everything (looking for data, fio, purge tools, each recheck) goes through the descriptor
+held, as ``/proc/PID/fd/N``: whatever its name comes to stand for is neither read nor written.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+import time
+from pathlib import Path
+
+from tkperf.device.file_target import is_scratch, mark_scratch
+from tkperf.device.identity import (
+    DeviceIdentity,
+    TargetKind,
+    identify,
+    is_same_device,
+    open_target,
+)
+from tkperf.device.signatures import Signature, describe_content, find_signatures
+from tkperf.device.sysfs import find_node, find_parts, text
+from tkperf.device.usage import find_openers
+from tkperf.errors import DeviceError, RefusedError
+
+PROC_ROOT = Path("/proc")
+# udev locks a device for as long as it looks at it.
+LOCK_LIMIT_S = 5.0
+
+
+class Hold:
+    """One device or file, open exclusively and locked.
+
+    The lock belongs to a descriptor of its own, the anchor, which stays open while the exclusive
+    one is lent to a program that wants it for itself. Programs that write inherit the anchor, so
+    that the lock lives as long as they do, even where tkperf is killed. ``data`` is what was found
+    on it before anything was written.
+    """
+
+    def __init__(self, identity: DeviceIdentity) -> None:
+        """Open by name, once, and check that it is what ``identity`` says.
+
+        Raises:
+            DeviceError: it is gone, or another one by now.
+            RefusedError: somebody else has it, or it may not be written to.
+        """
+        self.identity = identity
+        self._anchor = self._exclusive = -1
+        self._is_scratch = False
+        self.data: tuple[Signature, ...] = ()
+        try:
+            self._exclusive = _open_exclusively(Path(identity.path), identity)
+            self._anchor = os.open(_link(self._exclusive), os.O_RDONLY | os.O_CLOEXEC)
+            self.require_same()
+            self._lock()
+            self._is_scratch = identity.kind is TargetKind.FILE and is_scratch(self._anchor)
+        except BaseException:
+            self.release()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        return self._anchor >= 0
+
+    @property
+    def is_lent(self) -> bool:
+        return self._anchor >= 0 and self._exclusive < 0
+
+    @property
+    def anchor(self) -> int:
+        """The descriptor that stays open, for looking at what is held."""
+        return self._anchor
+
+    @property
+    def exclusive(self) -> int:
+        """The exclusive descriptor, for ioctls; negative while it is lent."""
+        return self._exclusive
+
+    @property
+    def path(self) -> str:
+        """A path that leads to what is held, for this process and its children."""
+        return f"/proc/{os.getpid()}/fd/{self._anchor}"
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What a program inherits that writes to the device: the lock, and the claim if not lent."""
+        return tuple(each for each in (self._anchor, self._exclusive) if each >= 0)
+
+    def require_same(self) -> None:
+        """Raises DeviceError unless what is held is the device that was shown."""
+        require_shown(identify(self._anchor, Path(self.identity.path)), self.identity)
+
+    def is_called(self, path: str) -> bool:
+        """Whether a path, without following a link, leads to what is held."""
+        held = os.fstat(self._anchor)
+        try:
+            named = Path(path).lstat()
+        except OSError:
+            return False
+        if stat.S_ISBLK(held.st_mode):
+            return stat.S_ISBLK(named.st_mode) and named.st_rdev == held.st_rdev
+        return os.path.samestat(named, held)
+
+    def find_data(self) -> tuple[Signature, ...]:
+        """What lies on it: file systems, partition tables, members of sets, a file's content.
+
+        Raises:
+            DeviceError: it cannot be looked at, so that nobody knows what would be lost.
+        """
+        if self.identity.kind is TargetKind.FILE:
+            found = find_signatures({self.identity.path: self.path})
+            if found or self._is_scratch:
+                return found
+            return describe_content(self.identity.path, self.path)
+        places = {self.identity.path: self.path}
+        opened: list[int] = []
+        try:
+            for part in find_parts(find_node(self.identity.major_minor or ""))[1:]:
+                node = Path("/dev") / part.name
+                descriptor = _open_node(node, text(part / "dev"))
+                if descriptor is not None:
+                    opened.append(descriptor)
+                    places[str(node)] = _link(descriptor)
+            return find_signatures(places)
+        finally:
+            for descriptor in opened:
+                os.close(descriptor)
+
+    def lend(self) -> None:
+        """Let go of the exclusive claim, but not of the lock."""
+        os.close(self._exclusive)
+        self._exclusive = -1
+
+    def take_back(self) -> None:
+        """Claim it again, by the descriptor that was kept.
+
+        Raises:
+            RefusedError: somebody else has it.
+        """
+        if self._exclusive < 0:
+            self._exclusive = _open_exclusively(Path(_link(self._anchor)), self.identity)
+
+    def release(self) -> None:
+        """Give it back. Safe to call more than once."""
+        if self._is_scratch and self._anchor >= 0:
+            mark_scratch(self._anchor)
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        self._anchor = self._exclusive = -1
+
+    def _lock(self) -> None:
+        """What udev respects, so that it does not probe the device whenever a program closes it."""
+        until_s = time.monotonic() + LOCK_LIMIT_S
+        while True:
+            try:
+                fcntl.flock(self._anchor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= until_s:
+                    raise RefusedError(
+                        f"{self.identity.path} is locked by {self._others()}: wait for its end if "
+                        "it was started by a tkperf that is no more. Nothing was touched"
+                    ) from None
+                time.sleep(0.05)
+            else:
+                return
+
+    def _others(self) -> str:
+        status = os.fstat(self._anchor)
+        if stat.S_ISBLK(status.st_mode):
+            openers = find_openers(PROC_ROOT, devices={status.st_rdev})
+        else:
+            openers = find_openers(PROC_ROOT, inode=(status.st_dev, status.st_ino))
+        return ", ".join(sorted({each.process for each in openers})) or "a process not seen here"
+
+
+def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:
+    """Raises DeviceError unless two readings are of one device."""
+    if not is_same_device(now, shown):
+        raise DeviceError(
+            f"{shown.path} is not the device any more that was shown ({_who(now)}, before "
+            f"{_who(shown)}): nothing is written to it"
+        )
+
+
+def _link(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def _who(identity: DeviceIdentity) -> str:
+    if identity.kind is TargetKind.FILE:
+        return f"inode {identity.inode[1] if identity.inode else 'not known'}"
+    return f"serial {identity.serial or 'not known'}, {identity.major_minor}"
+
+
+def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
+    """Block devices cannot be mounted while they are open with O_EXCL."""
+    block = identity.kind is TargetKind.BLOCK
+    flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if block else os.O_NONBLOCK)
+    try:
+        if str(path) == identity.path:
+            return open_target(path, flags)
+        return os.open(path, flags)
+    except (OSError, DeviceError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        said = str(error)
+        if isinstance(cause, OSError):
+            said = "it is a link now" if cause.errno == errno.ELOOP else str(cause.strerror)
+        raise RefusedError(
+            f"{identity.path} cannot be held exclusively: {said}; nothing was touched"
+        ) from error
+
+
+def _open_node(node: Path, major_minor: str | None) -> int | None:
+    """A partition's node for reading, if it is there and is that partition's."""
+    try:
+        descriptor = os.open(node, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    status = os.fstat(descriptor)
+    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    if stat.S_ISBLK(status.st_mode) and number == major_minor:
+        return descriptor
+    os.close(descriptor)
+    return None

@@ -1,0 +1,283 @@
+"""Holding: what was confirmed is what is written to, whatever its name comes to stand for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tkperf.device.file_target import create_file_target, remove_file_target
+from tkperf.device.hold import Hold
+from tkperf.device.identity import read_identity
+from tkperf.device.permit import ErasePermit, grant_permit, hold_target
+from tkperf.device.purge import plan_purge, run_purge
+from tkperf.errors import DeviceError, RefusedError, TkperfError
+
+MIB = 1 << 20
+
+
+def permit_for(path: Path) -> ErasePermit:
+    identity = read_identity(path)
+    return grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
+
+
+def purge(permit: ErasePermit) -> None:
+    run_purge(permit, plan_purge(permit.identity).choose(None, device=permit.identity.path))
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """What nobody confirmed."""
+    path = tmp_path / "secret"
+    path.write_bytes(b"\x5a" * (64 * MIB))
+    return path
+
+
+def test_a_link_that_took_the_place_of_a_file_is_not_followed(scratch: Path, secret: Path) -> None:
+    """Between what was shown and the hold the name became a link to somebody else's file."""
+    shown = read_identity(scratch)
+    scratch.unlink()
+    scratch.symlink_to(secret)
+    with pytest.raises(TkperfError):
+        hold_target(shown)
+    with pytest.raises(RefusedError, match="it is a link now"):
+        Hold(shown)
+    assert set(secret.read_bytes()) == {0x5A}
+
+
+def test_another_file_of_the_same_size_is_not_held(scratch: Path, secret: Path) -> None:
+    """The inode was confirmed, not the name."""
+    shown = read_identity(scratch)
+    secret.rename(scratch)
+    with pytest.raises(DeviceError, match="not the device any more that was shown"):
+        Hold(shown)
+
+
+def test_what_is_held_is_erased_and_not_what_has_its_name(scratch: Path, secret: Path) -> None:
+    """After consent the name leads elsewhere: the file that was confirmed is purged all the same."""
+    permit = permit_for(scratch)
+    moved = scratch.rename(scratch.with_name("moved"))
+    scratch.symlink_to(secret)
+    purge(permit)
+    permit.release()
+    assert set(secret.read_bytes()) == {0x5A}
+    assert not any(moved.read_bytes())
+
+
+def test_swapping_all_the_time_never_gets_an_unconfirmed_file_written(
+    tmp_path: Path, secret: Path
+) -> None:
+    """A user swaps his own scratch file for a link, back and forth, while it is purged 60 times."""
+    name, own, link = tmp_path / "s.img", tmp_path / "own", tmp_path / "link"
+    over = threading.Event()
+
+    def swap() -> None:
+        while not over.is_set():
+            with suppress(OSError):
+                name.rename(own)
+                link.rename(name)
+                name.rename(link)
+                own.rename(name)
+
+    name.write_bytes(b"\xa5" * MIB)
+    link.symlink_to(secret)
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    purged = 0
+    try:
+        for _ in range(60):
+            with suppress(TkperfError, FileNotFoundError):
+                identity = read_identity(name)
+                if identity.capacity_bytes != MIB:
+                    continue  # what was shown is the other file: the user sees its name
+                permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
+                try:
+                    purge(permit.redeem())
+                    purged += 1
+                finally:
+                    permit.release()
+    finally:
+        over.set()
+        swapper.join()
+    assert set(secret.read_bytes()) == {0x5A}
+
+
+def test_another_node_of_the_same_name_is_not_held(
+    loop_device: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A device node is compared by device number and the disk's sequence number."""
+    first, second = loop_device(size=8 * MIB), loop_device(size=8 * MIB)
+    node = tmp_path / "disk"
+    os.mknod(node, 0o600 | stat.S_IFBLK, first.stat().st_rdev)
+    shown = read_identity(node)
+    node.unlink()
+    os.mknod(node, 0o600 | stat.S_IFBLK, second.stat().st_rdev)
+    with pytest.raises(DeviceError, match="not the device any more that was shown"):
+        Hold(shown)
+    assert set(second.read_bytes()) == {0xA5}
+
+
+def test_a_device_is_written_to_by_its_descriptor(
+    loop_device: Callable[..., Path], tmp_path: Path
+) -> None:
+    """A node exchanged after consent changes nothing: the confirmed device is purged."""
+    first, second = loop_device(size=8 * MIB), loop_device(size=8 * MIB)
+    node = tmp_path / "disk"
+    os.mknod(node, 0o600 | stat.S_IFBLK, first.stat().st_rdev)
+    permit = permit_for(node)
+    node.unlink()
+    os.mknod(node, 0o600 | stat.S_IFBLK, second.stat().st_rdev)
+    purge(permit)
+    with pytest.raises(DeviceError, match="no longer the device"):
+        permit.require_name()
+    permit.release()
+    assert set(second.read_bytes()) == {0xA5}
+    assert not any(first.read_bytes())
+
+
+def test_a_lent_device_is_taken_back_by_its_descriptor(scratch: Path, secret: Path) -> None:
+    """mdadm and vendors' tools need it for themselves; what comes back is the same device."""
+    permit = permit_for(scratch)
+    permit.lend()
+    with pytest.raises(RefusedError, match="in the hands of another program"):
+        _ = permit.path
+    moved = scratch.rename(scratch.with_name("moved"))
+    secret.rename(scratch)
+    permit.take_back()
+    purge(permit)
+    permit.release()
+    assert set(scratch.read_bytes()) == {0x5A}
+    assert not any(moved.read_bytes())
+
+
+def test_the_lock_stays_while_the_device_is_lent(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second tkperf is refused also while the first one's purge tool has the device."""
+    monkeypatch.setattr("tkperf.device.hold.LOCK_LIMIT_S", 0.1)
+    permit = permit_for(scratch)
+    permit.lend()
+    with pytest.raises(RefusedError, match="is locked by"):
+        Hold(read_identity(scratch))
+    permit.release()
+
+
+def test_a_scratch_file_exchanged_after_it_was_made_is_not_removed(tmp_path: Path) -> None:
+    """Clearing up removes the file that was made, not what has its name by then."""
+    path = tmp_path / "s.img"
+    made = create_file_target(path, MIB)
+    path.rename(tmp_path / "moved")
+    path.write_text("somebody else's")
+    remove_file_target(path, made)
+    assert path.read_text() == "somebody else's"
+    remove_file_target(tmp_path / "moved", made)
+    assert not (tmp_path / "moved").exists()
+
+
+def found_in(path: Path) -> str:
+    held = hold_target(read_identity(path))
+    held.release()
+    return ", ".join(str(each) for each in held.data)
+
+
+def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
+    """A file's content is something to lose; holes, and what tkperf wrote itself, are not."""
+    path = tmp_path / "x"
+    path.write_bytes(b"%PDF-1.4\n" + os.urandom(MIB))
+    assert found_in(path).endswith(f"on {path}")
+    path.write_bytes(b"\x01\xff" * (MIB // 2))
+    assert "data that" in found_in(path)
+    subprocess.run(["mkfs.ext4", "-q", path], check=True)
+    assert "ext4" in found_in(path)
+    with path.open("wb") as file:
+        file.truncate(MIB)
+    assert found_in(path) == ""
+
+
+def test_a_scratch_file_of_tkperf_is_known_until_somebody_writes_to_it(tmp_path: Path) -> None:
+    """It can be used again without a question, a changed one or a copy of it cannot."""
+    path = tmp_path / "s.img"
+    create_file_target(path, MIB, written=True)
+    if not os.listxattr(path):
+        pytest.skip("this file system keeps no extended attributes")
+    assert found_in(path) == ""
+    with path.open("r+b") as file:
+        permit = permit_for(path)
+        os.pwrite(permit.hold, b"\x01" * 4096, 0)
+        permit.release()
+        assert found_in(path) == "" or file.closed
+    with path.open("r+b") as file:
+        file.write(b"diary")
+    assert found_in(path)
+
+
+def start_tkperf(*words: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "tkperf", *map(str, words)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def children_of(pid: int) -> set[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return {int(word) for task in tasks for word in task.read_text().split()}
+
+
+@pytest.mark.fio
+def test_a_purge_that_outlives_tkperf_keeps_its_lock(scratch: Path, tmp_path: Path) -> None:
+    """kill -9 during a purge: the tool goes on, and the next start names it and refuses."""
+    words = (
+        scratch, "--profile", "quick", "-ssdt", "iops", "--output", tmp_path, "--yes-destroy",
+        scratch, "--purge-command", "sleep 300 {device}",
+    )  # fmt: skip
+    script = tmp_path / "bin" / "sleep"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\nexec /bin/sleep 300\n")
+    script.chmod(0o755)
+    words = (*words[:-1], f"{script} {{device}}")
+    first = start_tkperf("ssd", "first", *words)
+    tool: int | None = None
+    try:
+        until_s = time.monotonic() + 60
+        while tool is None and time.monotonic() < until_s and first.poll() is None:
+            for child in children_of(first.pid):
+                with suppress(OSError):
+                    if Path(f"/proc/{child}/comm").read_text().strip() == "sleep":
+                        tool = child
+            time.sleep(0.05)
+        assert tool is not None, first.communicate()[0]
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        os.kill(tool, 0)
+        second = start_tkperf("ssd", "second", *words)
+        said, _ = second.communicate(timeout=120)
+        assert second.returncode == 3, said
+        assert f"process {tool} (sleep)" in said
+        assert set(scratch.read_bytes()) == {0xA5}
+    finally:
+        if tool is not None:
+            os.kill(tool, signal.SIGKILL)
+        first.kill()
+        first.communicate()
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("content", [b"%PDF-1.4\n", b"\xa5"])
+def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes) -> None:
+    """-ft skips the question where there is nothing to lose, and no further."""
+    path = tmp_path / "thesis.pdf"
+    path.write_bytes(content + b"\xa5" * (64 * MIB))
+    done = start_tkperf("ssd", "n", path, "-ft", "--profile", "quick", "--output", tmp_path)
+    said, _ = done.communicate(timeout=120)
+    assert done.returncode == 3, said
+    assert "nobody is there to ask" in said
+    assert path.read_bytes() == content + b"\xa5" * (64 * MIB)
