@@ -126,3 +126,8 @@ def format_quantity(value: float | None, digits: int, unit: str) -> str:
 def format_mix(read_percent: int) -> str:
     """A read/write mix as the PTS writes it: ``100/0``, ``65/35``."""
     return f"{read_percent}/{100 - read_percent}"
+
+
+def on_one_line(text: str) -> str:
+    """A name from outside: no control characters, white space as single blanks."""
+    return " ".join(drop_controls(text).split())

@@ -13,7 +13,8 @@ import pytest
 from tkperf.device.identity import DeviceIdentity, TargetKind, is_same_device
 from tkperf.device.inspection import inspect_device
 from tkperf.device.link import read_link
-from tkperf.device.usage import EFI_GLOBAL_VARIABLES, find_system_disks
+from tkperf.device.usage.mounts import read_mounts
+from tkperf.device.usage.system_disks import EFI_GLOBAL_VARIABLES, find_system_disks
 from tkperf.errors import EngineError
 from tkperf.process import Completed
 
@@ -192,10 +193,10 @@ def test_the_disk_that_uefi_booted_from(tmp_path: Path, monkeypatch: pytest.Monk
     write(variables / f"Boot0003-{EFI_GLOBAL_VARIABLES}", b"\x07\0\0\0" + option)
     write(tmp_path / "proc/self/mountinfo", "")
     monkeypatch.setattr(
-        "tkperf.device.usage.udev_properties",
+        "tkperf.device.usage.system_disks.udev_properties",
         lambda number: {"ID_PART_ENTRY_UUID": str(guid)} if number == "8:17" else {},
     )
-    found = find_system_disks(tmp_path / "sys", tmp_path / "proc")
+    found = find_system_disks(tmp_path / "sys", read_mounts(tmp_path / "proc/self", None))
     assert found == {disk: "the system was booted from it (UEFI)"}
 
 
@@ -213,5 +214,5 @@ def test_the_disk_below_the_root_file_system(tmp_path: Path) -> None:
     (tmp_path / "sys/dev/block").mkdir(parents=True)
     (tmp_path / "sys/dev/block/253:1").symlink_to(devices / "dm-1")
     write(tmp_path / "proc/self/mountinfo", "1 0 253:1 / / rw - ext4 /dev/x rw\n")
-    found = find_system_disks(tmp_path / "sys", tmp_path / "proc")
+    found = find_system_disks(tmp_path / "sys", read_mounts(tmp_path / "proc/self", None))
     assert found == {devices / "sda": "the running system has / on it"}

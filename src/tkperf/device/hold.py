@@ -24,7 +24,7 @@ from tkperf.device.identity import (
 )
 from tkperf.device.signatures import Signature, describe_content, find_signatures
 from tkperf.device.sysfs import find_node, find_parts, text
-from tkperf.device.usage import find_openers
+from tkperf.device.usage.processes import find_openers
 from tkperf.errors import DeviceError, RefusedError
 
 PROC_ROOT = Path("/proc")
@@ -169,12 +169,8 @@ class Hold:
                 return
 
     def _others(self) -> str:
-        status = os.fstat(self._anchor)
-        if stat.S_ISBLK(status.st_mode):
-            openers = find_openers(PROC_ROOT, devices={status.st_rdev})
-        else:
-            openers = find_openers(PROC_ROOT, inode=(status.st_dev, status.st_ino))
-        return ", ".join(sorted({each.process for each in openers})) or "a process not seen here"
+        openers = find_openers(PROC_ROOT, os.fstat(self._anchor))
+        return ", ".join(openers) or "a process not seen here"
 
 
 def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:

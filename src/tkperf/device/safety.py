@@ -15,16 +15,13 @@ from pathlib import Path
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.signatures import Signature, find_signatures
 from tkperf.device.sysfs import SYS_ROOT, find_disk, find_node, find_parts, number, text
-from tkperf.device.usage import (
-    find_btrfs_members,
-    find_mounts,
-    find_openers,
-    find_swaps,
-    find_system_disks,
-)
+from tkperf.device.usage.mounts import find_btrfs_members
+from tkperf.device.usage.processes import How, describe_process, is_ours
+from tkperf.device.usage.survey import PROC_ROOT, Survey, make_survey
+from tkperf.device.usage.system_disks import find_system_disks
 from tkperf.errors import DeviceError
+from tkperf.units import on_one_line
 
-PROC_ROOT = Path("/proc")
 # What the names of device-mapper devices begin with, by who made them (dm/uuid).
 DM_OWNERS = {
     "LVM-": "LVM volume", "CRYPT-": "encryption", "mpath-": "multipath", "part": "partition",
@@ -43,7 +40,12 @@ class Reason(StrEnum):
     READ_ONLY = "read-only"
     BUSY = "busy"
     OPEN = "open"
+    RUNNING = "running"
+    MAPPED = "mapped"
+    LOCKED = "locked"
     LOOP_BACKING = "loop-backing"
+    EXPORTED = "exported"
+    OVERLAY = "overlay"
     HARD_LINKS = "hard-links"
     UNREADABLE = "unreadable"
 
@@ -71,14 +73,22 @@ def find_objections(
         use_only: leave out what lies on it: it cannot be read, or tkperf made it, a RAID set.
         used_by_us: name of the RAID set that tkperf made of it, the one holder that is no reason.
     """
+    quick = held is not None or use_only
+    survey = make_survey(
+        identity, sys_root=sys_root, proc_root=proc_root, held=held, files_only=quick
+    )
     if identity.kind is TargetKind.FILE:
-        return tuple(_file_objections(identity, held, sys_root, proc_root))
-    assert identity.major_minor is not None
-    node = find_node(identity.major_minor, sys_root)
-    objections = list(_use_objections(node, sys_root, proc_root, used_by_us))
-    if held is None and not use_only:
+        return tuple(_file_objections(identity, survey, held))
+    objections = [
+        *_device_objections(survey, used_by_us),
+        *_hidden_objections(survey),
+        *_overlay_objections(survey),
+    ]
+    if quick:
+        objections += _process_objections(survey)
+    else:
         objections += _member_objections(identity)
-        objections += _busy_objections(identity, node, proc_root)
+        objections += _busy_objections(identity, survey)
     return tuple(objections)
 
 
@@ -100,52 +110,80 @@ def _paths(identity: DeviceIdentity) -> tuple[str, ...]:
     return (identity.path, *(str(part) for part in parts if part.exists()))
 
 
-def _use_objections(
-    node: Path, sys_root: Path, proc_root: Path, used_by_us: str | None
-) -> Iterator[Objection]:
-    disk = find_disk(node)
-    # A whole disk includes its partitions. A path of a multipath drive includes the other paths.
-    parts = [*find_parts(node)]
-    for alias in _other_paths(disk, sys_root):
-        parts += find_parts(alias)
-    numbers = {text(part / "dev"): part.name for part in parts}
-
-    for mount in find_mounts(proc_root):
+def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
+    """What uses a block device or a layer below it, but for processes."""
+    subject = survey.subject
+    numbers = {f"{os.major(each)}:{os.minor(each)}": subject.nodes[each] for each in subject.nodes}
+    for mount in survey.mounts:
         if mount.major_minor in numbers:
             where = f" in the mount namespace of {mount.seen_by}" if mount.seen_by else ""
-            what = numbers[mount.major_minor]
-            said = f"{what} is mounted at {mount.point}{where}"
+            said = (
+                f"{numbers[mount.major_minor].name} is mounted at {on_one_line(mount.point)}{where}"
+            )
             yield Objection(reason=Reason.MOUNTED, text=said)
-    for name, major_minor in find_btrfs_members(sys_root):
+    for name, major_minor in find_btrfs_members(survey.sys_root):
         if major_minor in numbers:
-            said = f"{numbers[major_minor]} belongs to the mounted btrfs {name}"
+            said = f"{numbers[major_minor].name} belongs to the mounted btrfs {name}"
             yield Objection(reason=Reason.MOUNTED, text=said)
-    for swap in find_swaps(proc_root):
-        if f"{os.major(swap.st_rdev)}:{os.minor(swap.st_rdev)}" in numbers:
-            yield Objection(reason=Reason.SWAP, text="it is in use as swap space")
-    # A partition is used, too, if its whole disk is.
-    for part in {*parts, disk}:
+    for part in subject.nodes.values():
         for holder in sorted((part / "holders").glob("*")):
             if holder.name != used_by_us:
                 yield Objection(reason=Reason.HOLDER, text=_describe_holder(part, holder))
-    for system_disk, why in find_system_disks(sys_root, proc_root).items():
-        if system_disk == disk:
-            yield Objection(reason=Reason.SYSTEM_DISK, text=why)
-    if number(node / "ro") == 1 or number(disk / "ro") == 1:
+    disks = [find_disk(subject.nodes[each]) for each in subject.exact]
+    for system_disk, why in find_system_disks(survey.sys_root, survey.mounts).items():
+        if system_disk in disks:
+            below = "" if system_disk == disks[0] else f"{system_disk.name} is below it, and "
+            yield Objection(reason=Reason.SYSTEM_DISK, text=below + why)
+    target = [subject.nodes[each] for each in subject.exact[:1]]
+    if any(number(folder / "ro") == 1 for folder in [*target, *disks[:1]]):
         yield Objection(reason=Reason.READ_ONLY, text="it is read-only")
 
 
-def _other_paths(disk: Path, sys_root: Path) -> list[Path]:
-    """Other disks of the kernel with the same world-wide name: the same drive by another path."""
+def _hidden_objections(survey: Survey) -> Iterator[Objection]:
+    """Swap space, loop devices and what the kernel exports: they show nowhere as a process."""
+    subject = survey.subject
+    for swap in survey.swaps:
+        if swap.status is not None and (what := subject.name_of(swap.status)):
+            said = f"{_it(what, survey)} is in use as swap space"
+            yield Objection(reason=Reason.SWAP, text=said)
+    for loop in survey.loops:
+        if not subject.is_part(loop) and (what := subject.name_behind(loop)):
+            said = f"{what} is behind loop device {loop.name}"
+            yield Objection(reason=Reason.LOOP_BACKING, text=said)
+    said_of = set()
+    for export in survey.exports:
+        what = survey.name_of_export(export)
+        if what is not None and (export.user, what) not in said_of:
+            said_of.add((export.user, what))
+            said = f"{what} is used by {on_one_line(str(export))}"
+            yield Objection(reason=Reason.EXPORTED, text=said)
 
-    def name_of(folder: Path) -> str | None:
-        return text(folder / "wwid") or text(folder / "device/wwid")
 
-    own = name_of(disk)
-    if own is None:
-        return []
-    others = (entry.resolve() for entry in sorted((sys_root / "block").glob("*")))
-    return [other for other in others if other != disk and name_of(other) == own]
+def _it(what: str, survey: Survey) -> str:
+    """The target itself is ``it``, a layer or part of it has its name."""
+    exact = survey.subject.exact
+    return "it" if exact and survey.subject.nodes[exact[0]].name == what else what
+
+
+def _process_objections(survey: Survey) -> Iterator[Objection]:
+    """Who has the target open, mapped or running; of devices, who could write."""
+    reasons = {How.OPEN: Reason.OPEN, How.RUNNING: Reason.RUNNING}
+    for how in How:
+        users: dict[str, list[str]] = {}
+        for use in survey.seen.uses:
+            if use.how is how and (use.writes or survey.subject.readers_count):
+                users.setdefault(use.what, []).append(use.process)
+        for what, processes in users.items():
+            ways = {
+                How.RUNNING: "is running as",
+                How.OPEN: "is open in"
+                if survey.subject.readers_count
+                else "is open for writing in",
+                How.REGISTERED: "is registered with io_uring in",
+                How.MAPPED: "is mapped into memory by",
+            }
+            said = f"{_it(what, survey)} {ways[how]} {', '.join(processes)}"
+            yield Objection(reason=reasons.get(how, Reason.MAPPED), text=said)
 
 
 def _describe_holder(part: Path, holder: Path) -> str:
@@ -177,35 +215,43 @@ def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
             )
 
 
-def _busy_objections(identity: DeviceIdentity, node: Path, proc_root: Path) -> Iterator[Objection]:
-    devices = {
-        os.makedev(*map(int, found.split(":")))
-        for part in find_parts(node)
-        if (found := text(part / "dev"))
-    }
-    openers = list(find_openers(proc_root, devices=devices))
-    names = ", ".join(opener.process for opener in openers)
-    writers = ", ".join(opener.process for opener in openers if opener.writes)
+def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objection]:
     if not os.access(identity.path, os.W_OK):
         yield Objection(reason=Reason.READ_ONLY, text="you may not write to it")
         return
+    claimed = False
     try:
         # Read-only: closing what was open for writing would make udev probe the device.
         os.close(os.open(identity.path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
-        if error.errno == errno.EBUSY:
+        claimed = error.errno == errno.EBUSY
+        if claimed:
+            names = ", ".join(dict.fromkeys(use.process for use in survey.seen.uses))
             who = names or "the kernel, or a process that you may not see,"
             said = f"it is in use: {who} has it open exclusively"
         else:
             said = f"it cannot be opened: {error.strerror}"
         yield Objection(reason=Reason.BUSY, text=said)
-    else:
-        if writers:
-            yield Objection(reason=Reason.OPEN, text=f"it is open for writing in {writers}")
+    if not claimed:
+        yield from _process_objections(survey)
+    for below in survey.subject.exact[1:]:
+        name = survey.subject.nodes[below].name
+        if _is_claimed(Path("/dev") / name, below):
+            said = f"{name}, which is below it, is in use: somebody has it open exclusively"
+            yield Objection(reason=Reason.BUSY, text=said)
+
+
+def _is_claimed(path: Path, device: int) -> bool:
+    try:
+        if path.stat().st_rdev == device:
+            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+    except OSError as error:
+        return error.errno == errno.EBUSY
+    return False
 
 
 def _file_objections(
-    identity: DeviceIdentity, held: int | None, sys_root: Path, proc_root: Path
+    identity: DeviceIdentity, survey: Survey, held: int | None
 ) -> Iterator[Objection]:
     # By the descriptor once there is one: the name may stand for another file by now.
     path = identity.path if held is None else f"/proc/self/fd/{held}"
@@ -213,17 +259,50 @@ def _file_objections(
         yield Objection(reason=Reason.READ_ONLY, text="the file is read-only for you")
     if Path(path).stat().st_nlink > 1:
         yield Objection(reason=Reason.HARD_LINKS, text="the file has other names too (hard links)")
-    for backing in sorted(sys_root.glob("block/loop*/loop/backing_file")):
-        behind = Path(text(backing) or "")
-        if behind.exists() and _inode(behind.stat()) == identity.inode:
-            said = f"the file is behind loop device {backing.parent.parent.name}"
-            yield Objection(reason=Reason.LOOP_BACKING, text=said)
-    for swap in find_swaps(proc_root):
-        if _inode(swap) == identity.inode:
-            yield Objection(reason=Reason.SWAP, text="the file is in use as swap space")
-    for opener in find_openers(proc_root, inode=identity.inode):
-        yield Objection(reason=Reason.OPEN, text=f"the file is open in {opener.process}")
+    found = [
+        *_hidden_objections(survey),
+        *_process_objections(survey),
+        *_lock_objections(survey),
+        *_overlay_objections(survey),
+    ]
+    yield from found
+    if held is None:
+        yield from _state_objections(survey, {each.reason for each in found})
 
 
-def _inode(status: os.stat_result) -> tuple[int, int]:
-    return (status.st_dev, status.st_ino)
+def _state_objections(survey: Survey, found: set[Reason]) -> Iterator[Objection]:
+    """What the kernel says of a file as a whole, of which nothing has been said yet."""
+    # Whoever has been found has it open, so that counting tells nothing new.
+    state = survey.ask_file_state(count=not found)
+    if state.swap and Reason.SWAP not in found:
+        said = "the file is in use as swap space"
+        yield Objection(reason=Reason.SWAP, text=said)
+    elif state.open_elsewhere and not found:
+        said = (
+            "the file is in use by somebody who cannot be seen from here: the kernel, or a process "
+            "of another user or container has it open, mapped or running"
+        )
+        yield Objection(reason=Reason.OPEN, text=said)
+
+
+def _lock_objections(survey: Survey) -> Iterator[Objection]:
+    for lock in survey.find_locks():
+        process = survey.proc_root / str(lock.process)
+        if lock.process is not None and is_ours(process):
+            continue
+        who = describe_process(process) if lock.process else "somebody who has it open"
+        if not any(use.process == who for use in survey.seen.uses):
+            said = f"the file is locked ({lock.kind}) by {who}"
+            yield Objection(reason=Reason.LOCKED, text=said)
+    if survey.is_open_over_nfs():
+        said = "a client of this machine's NFS server has the file open"
+        yield Objection(reason=Reason.OPEN, text=said)
+
+
+def _overlay_objections(survey: Survey) -> Iterator[Objection]:
+    for what, overlay, known in survey.find_overlays():
+        if known:
+            where = f" in the mount namespace of {overlay.seen_by}" if overlay.seen_by else ""
+            point = on_one_line(overlay.point)
+            said = f"{what} is part of the {overlay.kind} mounted at {point}{where}"
+            yield Objection(reason=Reason.OVERLAY, text=said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 SYS_ROOT = Path("/sys")
@@ -21,6 +22,20 @@ def number(path: Path) -> int | None:
         return int(text(path) or "")
     except ValueError:
         return None
+
+
+def exact_text(path: Path) -> str | None:
+    """An attribute that is a path, byte for byte but its line end; None if absent or empty."""
+    try:
+        return os.fsdecode(path.read_bytes()).removesuffix("\n") or None
+    except OSError:
+        return None
+
+
+def device_number(folder: Path) -> int | None:
+    """The device number of a node's folder; None if it has none."""
+    major, _, minor = (text(folder / "dev") or "").partition(":")
+    return os.makedev(int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
 def binary(path: Path) -> bytes:

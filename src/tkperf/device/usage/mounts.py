@@ -1,0 +1,169 @@
+"""What is mounted, in every mount namespace that can be seen, and what overlays are made of."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tkperf.device.sysfs import exact_text, text
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+# The kernel has the last two, one directory each, since 6.8.
+_ONE_LAYER_OPTIONS = ("upperdir", "workdir", "lowerdir+", "datadir+")
+_LOWER_LAYER = re.compile(r"(?:\\.|[^:\\])+", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    """One row of mountinfo, its names without escapes.
+
+    Attributes:
+        root: the folder of the file system that is mounted.
+        options: those of the file system, still escaped, as their names may hold commas.
+        process: whose mount namespace it was seen in.
+        seen_by: that process in words; None if the namespace is our own.
+    """
+
+    mount_id: int
+    major_minor: str
+    root: str
+    point: str
+    kind: str
+    source: str
+    options: str
+    process: Path
+    seen_by: str | None
+
+
+def unescape(field: str) -> str:
+    """A name as it is: the kernel writes white space and backslashes as ``\\040``."""
+    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), field)
+
+
+def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
+    """The mounts that a process sees; none if it is gone or may not be looked into."""
+    for row in (exact_text(process / "mountinfo") or "").split("\n"):
+        before, _, after = row.partition(" - ")
+        fields, rest = before.split(" "), after.split(" ")
+        if len(fields) < 6 or len(rest) < 3 or not fields[0].isdecimal():
+            continue
+        yield Mount(
+            mount_id=int(fields[0]),
+            major_minor=fields[2],
+            root=unescape(fields[3]),
+            point=unescape(fields[4]),
+            kind=rest[0],
+            source=unescape(rest[1]),
+            options=rest[2],
+            process=process,
+            seen_by=seen_by,
+        )
+
+
+def find_btrfs_members(sys_root: Path) -> Iterator[tuple[str, str]]:
+    """Name of each mounted btrfs and major:minor of each of its devices.
+
+    Its mounts have device numbers of their own, so that mountinfo does not tell.
+    """
+    for node in sorted(sys_root.glob("fs/btrfs/*/devices/*")):
+        major_minor = text(node.resolve() / "dev")
+        if major_minor:
+            yield node.parent.parent.name, major_minor
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a file lies: the file system by the kernel's number, the mount, the path inside."""
+
+    mount: Mount
+    inside: PurePosixPath
+
+    @property
+    def file_system(self) -> int:
+        major, _, minor = self.mount.major_minor.partition(":")
+        return os.makedev(int(major), int(minor))
+
+
+def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> Place | None:
+    """Where a path leads to; None if it cannot be opened or its mount cannot be seen."""
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        real = str((proc_root / f"self/fd/{descriptor}").readlink())
+        facts = text(proc_root / f"self/fdinfo/{descriptor}") or ""
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    found = re.search(r"^mnt_id:\s*(\d+)$", facts, re.MULTILINE)
+    for mount in mounts:
+        if found and mount.mount_id == int(found[1]):
+            try:
+                below = PurePosixPath(real).relative_to(mount.point)
+            except ValueError:
+                return None
+            return Place(mount, PurePosixPath(mount.root) / below)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A directory that an overlay is made of."""
+
+    overlay: Mount
+    path: str
+
+
+def find_layers(mounts: Sequence[Mount]) -> Iterator[Layer]:
+    """The directories of every overlay, and what eCryptfs shows in the clear."""
+    for mount in mounts:
+        if mount.kind == "ecryptfs":
+            yield Layer(mount, mount.source)
+        if mount.kind != "overlay":
+            continue
+        for option in mount.options.split(","):
+            name, _, value = option.partition("=")
+            if name in _ONE_LAYER_OPTIONS:
+                yield Layer(mount, _without_backslashes(unescape(value)))
+            elif name == "lowerdir":
+                for folder in parse_lower_layers(value):
+                    yield Layer(mount, folder)
+
+
+def parse_lower_layers(value: str) -> list[str]:
+    """``/a:/b``, a colon in a name written as ``\\:``."""
+    return [_without_backslashes(each) for each in _LOWER_LAYER.findall(unescape(value))]
+
+
+def _without_backslashes(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
+
+
+def holds(layer: Layer, target: Path, mounts: Sequence[Mount], proc_root: Path) -> bool | None:
+    """Whether a file lies in an overlay's directory; None if that cannot be found any more.
+
+    Compared is where both lie in their file system, so that bind mounts make no difference, else
+    the directories above the file.
+    """
+    ways = [str(layer.overlay.process / "root") + layer.path, layer.path]
+    known = False
+    for way in ways if layer.path.startswith("/") else []:
+        try:
+            folder = os.stat(way)
+        except (OSError, ValueError):
+            continue
+        known = True
+        here, there = (find_place(each, mounts, proc_root) for each in (target, way))
+        if here is None or there is None:
+            inside = any(os.path.samestat(above.stat(), folder) for above in target.parents)
+        else:
+            same = here.file_system == there.file_system
+            inside = same and here.inside.is_relative_to(there.inside)
+        if inside:
+            return True
+    return False if known else None

@@ -1,0 +1,308 @@
+"""One look at all processes: what they have open, mapped or running, and where mounts can be seen.
+
+Processes come and go while they are looked at, so whatever is gone is passed over. What may not be
+looked into is counted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from tkperf.device.sysfs import exact_text, text
+from tkperf.device.usage.mounts import unescape
+from tkperf.device.usage.subject import Subject
+from tkperf.units import on_one_line
+
+# Flag of /proc/PID/stat: the process is a thread of the kernel (linux/sched.h).
+PF_KTHREAD = 0x00200000
+KCMP_FILES = 2
+_KCMP_CALL = {"x86_64": 312, "aarch64": 272, "riscv64": 272}
+_IO_URING = "anon_inode:[io_uring]"
+_REGISTERED = re.compile(r"^ *\d+: (.+)$", re.MULTILINE)
+# address range, mode, device, inode, name; see proc(5). Only what is shared is written back.
+_MAPPING = re.compile(
+    rb"^([0-9a-f]+-[0-9a-f]+) (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+) *(.*)$", re.MULTILINE
+)
+_SHARED_WRITABLE = re.compile(rb"^.{1,40} .w.s ", re.MULTILINE)
+
+
+class How(StrEnum):
+    """In which way a process uses something, the one to be told first."""
+
+    RUNNING = "runs"
+    OPEN = "has open"
+    REGISTERED = "has registered with io_uring"
+    MAPPED = "has mapped into memory"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """``what`` of a target a process uses."""
+
+    process: str
+    what: str
+    how: How
+    writes: bool
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one look found.
+
+    Attributes:
+        uses: by others than tkperf and what it started.
+        own: processes of tkperf itself and what it started that use it.
+        namespaces: a process of each mount namespace.
+        closed: how many processes may not be looked into.
+    """
+
+    uses: list[Use] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
+    namespaces: dict[str, Path] = field(default_factory=dict)
+    closed: int = 0
+
+
+def look_at_processes(proc_root: Path, subject: Subject, *, file_systems: set[int]) -> Seen:
+    """Look at every process once.
+
+    Args:
+        subject: what is asked about; an empty one finds mount namespaces only.
+        file_systems: numbers of the file systems that the subject's files lie on, as the kernel
+            has them; stat has others on btrfs and overlays.
+    """
+    seen = Seen()
+    for name in sorted((name for name in os.listdir(proc_root) if name.isdecimal()), key=int):
+        process = proc_root / name
+        _note_namespace(process, seen)
+        if not (subject.nodes or subject.files):
+            continue
+        try:
+            uses = list(_uses_of(process, subject, file_systems))
+        except PermissionError:
+            seen.closed += not is_kernel_thread(process)
+            continue
+        except OSError:
+            continue
+        if uses and is_ours(process):
+            seen.own.append(name)
+        elif uses:
+            seen.uses += _first_of_each(process, uses)
+    return seen
+
+
+def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
+    """Processes other than tkperf's own that have open, mapped or running what has this status."""
+    if stat.S_ISBLK(held.st_mode):
+        folder = Path(f"{os.major(held.st_rdev)}:{os.minor(held.st_rdev)}")
+        subject = Subject(nodes={held.st_rdev: folder})
+    else:
+        subject = Subject(files={(held.st_dev, held.st_ino): "the file"})
+    seen = look_at_processes(proc_root, subject, file_systems=set())
+    return list(dict.fromkeys(use.process for use in seen.uses))
+
+
+def _note_namespace(process: Path, seen: Seen) -> None:
+    try:
+        seen.namespaces.setdefault(os.readlink(f"{process}/ns/mnt"), process)
+    except OSError:
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    what: str
+    how: How
+    writes: bool
+
+
+def _first_of_each(process: Path, found: list[_Found]) -> Iterator[Use]:
+    """One use of each thing, the strongest."""
+    ranks = list(How)
+    said = set()
+    for each in sorted(found, key=lambda each: (ranks.index(each.how), not each.writes)):
+        if each.what not in said:
+            said.add(each.what)
+            yield Use(
+                process=describe_process(process), what=each.what, how=each.how, writes=each.writes
+            )
+
+
+def _uses_of(process: Path, subject: Subject, file_systems: set[int]) -> Iterator[_Found]:
+    if subject.files and (found := _running(process, subject)):
+        yield found
+    for task in (process, *_tasks_of_their_own(process)):
+        yield from _descriptors(task, subject)
+        yield from _mappings(task, subject, file_systems)
+
+
+def _running(process: Path, subject: Subject) -> _Found | None:
+    try:
+        what = subject.name_of_path(f"{process}/exe")
+    except OSError:
+        return None
+    return _Found(what, How.RUNNING, writes=False) if what else None
+
+
+def _tasks_of_their_own(process: Path) -> Iterator[Path]:
+    """Threads whose descriptors are not those of their process, or whose process has ended first."""
+    try:
+        # Two links and one for each thread: most processes have one.
+        if os.stat(f"{process}/task").st_nlink <= 3:
+            return
+        tasks = [name for name in os.listdir(f"{process}/task") if name != process.name]
+    except OSError:
+        return
+    comparable = can_compare(process.parent)
+    for task in tasks:
+        if not comparable or not _same_files(int(process.name), int(task)):
+            yield process / "task" / task
+
+
+def can_compare(proc_root: Path) -> bool:
+    """Whether process numbers there are those that system calls take."""
+    try:
+        return os.readlink(proc_root / "self") == str(os.getpid())
+    except OSError:
+        return False
+
+
+def _same_files(process: int, task: int) -> bool:
+    """Whether the kernel says that two tasks share their table of descriptors; see kcmp(2)."""
+    call = _KCMP_CALL.get(os.uname().machine)
+    return call is not None and _LIBC.syscall(call, process, task, KCMP_FILES, 0, 0) == 0
+
+
+_LIBC = ctypes.CDLL(None)
+
+
+def _descriptors(task: Path, subject: Subject) -> Iterator[_Found]:
+    """What is open and part of the target, and what is registered with io_uring."""
+    folder = os.open(f"{task}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in os.listdir(folder):
+            try:
+                status = os.stat(name, dir_fd=folder)
+            except OSError:
+                continue
+            what = subject.name_of(status)
+            if what is not None:
+                mode = _open_mode(task, name)
+                # A descriptor that is a path only (O_PATH) does not use anything.
+                if mode is not None:
+                    yield _Found(what, How.OPEN, mode)
+            elif not stat.S_IFMT(status.st_mode):
+                yield from _registered(task, folder, name, subject)
+    finally:
+        os.close(folder)
+
+
+def _open_mode(task: Path, descriptor: str) -> bool | None:
+    """Whether a descriptor is open for writing; None for one that is a path only."""
+    for row in (text(task / "fdinfo" / descriptor) or "").splitlines():
+        if row.startswith("flags:"):
+            flags = int(row.split()[1], 8)
+            if flags & os.O_PATH:
+                return None
+            return flags & os.O_ACCMODE != os.O_RDONLY
+    return False
+
+
+def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterator[_Found]:
+    """Files given to io_uring, whose descriptors may be closed by now.
+
+    The kernel shows their paths, before 6.9 only their names; one of the same name is believed to
+    be the one, to be safe. It does not tell whether they are open for writing.
+    """
+    try:
+        if os.readlink(name, dir_fd=folder) != _IO_URING:
+            return
+    except OSError:
+        return
+    facts = (exact_text(task / "fdinfo" / name) or "").partition("UserFiles:")[2]
+    for path in _REGISTERED.findall(facts.partition("UserBufs:")[0]):
+        what = _name_of_registered(unescape(path), subject)
+        if what is not None:
+            yield _Found(what, How.REGISTERED, writes=True)
+
+
+def _name_of_registered(path: str, subject: Subject) -> str | None:
+    if path.startswith("/"):
+        try:
+            return subject.name_of_path(path)
+        except (OSError, ValueError):
+            return None
+    return subject.name_of_base(path)
+
+
+def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[_Found]:
+    """What is mapped: files in any way, devices where writing comes back to them."""
+    try:
+        with open(f"{task}/maps", "rb") as opened:
+            maps = opened.read()
+    except OSError:
+        return
+    inodes = {inode for _, inode in subject.files}
+    devices = bool(subject.nodes) and _SHARED_WRITABLE.search(maps) is not None
+    if not devices and not any(b" %d " % inode in maps for inode in inodes):
+        return
+    for span, mode, major, minor, inode, name in _MAPPING.findall(maps):
+        writes = mode[1:2] == b"w" and mode[3:4] == b"s"
+        if int(inode) not in inodes and not (devices and writes and int(inode)):
+            continue
+        device = os.makedev(int(major, 16), int(minor, 16))
+        way = f"{task}/map_files/{os.fsdecode(span)}"
+        what = _name_of_mapped(way, os.fsdecode(name), (device, int(inode)), subject, file_systems)
+        if what is not None:
+            yield _Found(what, How.MAPPED, writes)
+
+
+def _name_of_mapped(
+    way: str, name: str, file: tuple[int, int], subject: Subject, file_systems: set[int]
+) -> str | None:
+    """By what is mapped itself, which root may ask, else by the numbers in the list."""
+    try:
+        return subject.name_of_path(way)
+    except OSError:
+        pass
+    if file in subject.files:
+        return subject.files[file]
+    try:
+        return subject.name_of_path(name)
+    except (OSError, ValueError):
+        # Its name leads nowhere: on btrfs and overlays the inode has to do.
+        same = (each for each in subject.files if each[1] == file[1] and file[0] in file_systems)
+        return next((subject.files[each] for each in same), None)
+
+
+def is_kernel_thread(process: Path) -> bool:
+    """Whether it is a thread of the kernel, which has no descriptors."""
+    words = (text(process / "stat") or "").rpartition(")")[2].split()
+    return len(words) > 6 and words[6].isdecimal() and bool(int(words[6]) & PF_KTHREAD)
+
+
+def describe_process(process: Path) -> str:
+    """``process 4711 (qemu)``."""
+    name = on_one_line(text(process / "comm") or "")
+    return f"process {process.name} ({name or 'name not known'})"
+
+
+def is_ours(process: Path) -> bool:
+    """Whether a process is tkperf or was started by it, such as a fio under way."""
+    try:
+        own = (process.parent / "self").readlink().name
+    except OSError:
+        own = str(os.getpid())
+    while process.name != own:
+        # The command in parentheses may itself hold spaces and parentheses.
+        words = (text(process / "stat") or "").rpartition(")")[2].split()
+        if len(words) < 2 or words[1] == "0":
+            return False
+        process = process.parent / words[1]
+    return True

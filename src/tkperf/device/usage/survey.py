@@ -1,0 +1,177 @@
+"""Everything looked at once for one target, from which objections and blind spots are told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.sysfs import SYS_ROOT, find_disk
+from tkperf.device.usage.exports import Export, find_exports, find_nfs_opens
+from tkperf.device.usage.locks import Lock, find_locks
+from tkperf.device.usage.loops import FileId, Loop, find_loops
+from tkperf.device.usage.mounts import (
+    Mount,
+    Place,
+    find_layers,
+    find_place,
+    holds,
+    read_mounts,
+    unescape,
+)
+from tkperf.device.usage.open_count import FileState, ask_file_state
+from tkperf.device.usage.processes import Seen, describe_process, look_at_processes
+from tkperf.device.usage.subject import Subject, find_device_subject
+from tkperf.device.usage.swap import Swap, find_swaps
+
+PROC_ROOT = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """``place`` is where a file target lies; None for devices and where it cannot be found."""
+
+    identity: DeviceIdentity
+    sys_root: Path
+    proc_root: Path
+    subject: Subject
+    place: Place | None
+    loops: tuple[Loop, ...]
+    swaps: tuple[Swap, ...]
+    exports: tuple[Export, ...]
+    mounts: tuple[Mount, ...]
+    seen: Seen
+
+    def name_of_export(self, export: Export) -> str | None:
+        """What of the target the kernel exports; None too if the path leads nowhere."""
+        if export.device is not None:
+            return self.subject.name_of_device(export.device)
+        if export.scsi_address is not None:
+            for node in self.subject.nodes.values():
+                if (find_disk(node) / "device").resolve().name == export.scsi_address:
+                    return node.name
+            return None
+        try:
+            return self.subject.name_of_path(export.path or "")
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def lost_swaps(self) -> tuple[str, ...]:
+        """Swap files whose names lead nowhere."""
+        return tuple(each.name for each in self.swaps if each.status is None and each.is_file)
+
+    def ask_file_state(self, *, count: bool) -> FileState:
+        """What the kernel says of a file target as a whole."""
+        if self.identity.inode is None:
+            return FileState()
+        return ask_file_state(
+            self.identity.path,
+            self.identity.inode,
+            # Where tkperf has it open itself, nobody is alone with it.
+            count=count and not self.seen.own,
+            swap=bool(self.lost_swaps),
+            file_system=self.place.mount.kind if self.place else None,
+        )
+
+    def find_locks(self) -> tuple[Lock, ...]:
+        """Locks on a file target, where the kernel's numbers are those of stat (not on btrfs)."""
+        file = self._kernel_file()
+        return tuple(find_locks(self.proc_root, {file})) if file else ()
+
+    def is_open_over_nfs(self) -> bool:
+        return self._kernel_file() in find_nfs_opens(self.proc_root)
+
+    def _kernel_file(self) -> FileId | None:
+        inode = self.identity.inode
+        same = inode is not None and (self.place is None or self.place.file_system == inode[0])
+        return inode if same else None
+
+    def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
+        """Overlays that a file is part of (True), or may be, as nobody can tell any more (False)."""
+        for file, path in self.subject.paths.items():
+            found: dict[int, tuple[Mount, bool]] = {}
+            for layer in find_layers(self.mounts):
+                holding = holds(layer, path, self.mounts, self.proc_root)
+                if holding or (holding is None and layer.overlay.mount_id not in found):
+                    found[layer.overlay.mount_id] = (layer.overlay, holding is True)
+            for overlay, known in found.values():
+                yield self.subject.files[file], overlay, known
+
+
+def make_survey(
+    identity: DeviceIdentity,
+    *,
+    sys_root: Path = SYS_ROOT,
+    proc_root: Path = PROC_ROOT,
+    held: int | None = None,
+    files_only: bool = False,
+) -> Survey:
+    """Look at everything that may use a target.
+
+    Args:
+        held: a descriptor of a file target, to look at that and not at what its name stands for.
+        files_only: processes are asked for files only; what they do to devices is known otherwise.
+    """
+    path = Path(identity.path) if held is None else Path(f"/proc/self/fd/{held}")
+    loops = find_loops(sys_root)
+    own_mounts = tuple(read_mounts(proc_root / "self", None))
+    place = None
+    if identity.kind is TargetKind.FILE:
+        place = find_place(path, own_mounts, proc_root)
+        subject = _file_subject(identity, path, place)
+    else:
+        assert identity.major_minor is not None
+        subject = find_device_subject(identity.major_minor, loops, sys_root)
+    places = [find_place(path, own_mounts, proc_root) for path in subject.paths.values()]
+    seen = look_at_processes(
+        proc_root,
+        replace(subject, nodes={}, characters={}) if files_only else subject,
+        file_systems={each.file_system for each in places if each},
+    )
+    mounts = (*own_mounts, *_mounts_of_others(seen, proc_root))
+    return Survey(
+        identity=identity,
+        sys_root=sys_root,
+        proc_root=proc_root,
+        subject=subject,
+        place=place,
+        loops=loops,
+        swaps=find_swaps(proc_root),
+        exports=tuple(find_exports(sys_root, proc_root, mounts)),
+        mounts=mounts,
+        seen=seen,
+    )
+
+
+def _file_subject(identity: DeviceIdentity, path: Path, place: Place | None) -> Subject:
+    """The file, and where it was reached through an overlay, what it is in the upper layer."""
+    assert identity.inode is not None
+    files = {identity.inode: "the file"}
+    if place is not None and place.mount.kind == "overlay":
+        for option in place.mount.options.split(","):
+            if option.startswith("upperdir="):
+                try:
+                    upper = os.stat(unescape(option[9:]) + str(place.inside))
+                except OSError:
+                    continue
+                files[(upper.st_dev, upper.st_ino)] = "the file"
+    return Subject(
+        files=files,
+        bases={Path(identity.path).name: "the file"},
+        paths={identity.inode: path},
+        readers_count=True,
+    )
+
+
+def _mounts_of_others(seen: Seen, proc_root: Path) -> Iterator[Mount]:
+    """Those of each mount namespace other than ours."""
+    try:
+        own = os.readlink(proc_root / "self/ns/mnt")
+    except OSError:
+        own = None
+    for namespace, process in seen.namespaces.items():
+        if namespace != own:
+            yield from read_mounts(process, describe_process(process))

@@ -1,0 +1,52 @@
+"""Processes that use a target and are not tkperf's own: nobody's children, ended with the test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+# Runs PROGRAM with its arguments in ``words``, tells its number, and stays.
+_STAY = """
+import os, sys, time
+words = sys.argv[3:]
+exec(sys.argv[2])
+with open(sys.argv[1] + '.new', 'w') as mark:
+    mark.write(str(os.getpid()))
+os.rename(sys.argv[1] + '.new', sys.argv[1])
+time.sleep(120)
+"""
+
+Foreign = Callable[..., int]
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Iterator[Foreign]:
+    """Starts a python program that is no child of ours, and waits until it has done its lines."""
+    started: list[int] = []
+
+    def start(program: str, *words: str | Path) -> int:
+        mark = tmp_path / f"foreign{len(started)}"
+        argv = ["setsid", "--fork", sys.executable, "-S", "-c", _STAY, mark, program, *words]
+        subprocess.run([str(word) for word in argv], check=True, stdin=subprocess.DEVNULL)
+        until_s = time.monotonic() + 60
+        while not mark.exists():
+            assert time.monotonic() < until_s, "the foreign process did not get ready"
+            time.sleep(0.02)
+        started.append(int(mark.read_text()))
+        return started[-1]
+
+    yield start
+    for process in started:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+        until_s = time.monotonic() + 60
+        while Path(f"/proc/{process}/exe").exists() and time.monotonic() < until_s:
+            time.sleep(0.02)

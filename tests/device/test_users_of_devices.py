@@ -1,0 +1,426 @@
+"""A block device is refused for those too who use it without a claim (issue 11, A1)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_tool, why_no_loop_devices
+from tests.device.conftest import Foreign
+from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
+from tkperf.device.permit import grant_permit, hold_target
+from tkperf.device.safety import find_objections
+from tkperf.errors import RefusedError
+
+MakeLoop = Callable[..., Path]
+MIB = 1 << 20
+
+
+def said(path: Path) -> str:
+    """All that speaks against a device, with the codes."""
+    return "; ".join(
+        f"[{each.reason.value}] {each.text}" for each in find_objections(read_identity(path))
+    )
+
+
+def assert_refused(path: Path, says: str) -> None:
+    identity = read_identity(path)
+    with pytest.raises(RefusedError, match=says):
+        grant_permit(hold_target(identity), confirmed_id=identity.confirm_id)
+
+
+@contextmanager
+def loop_on(backing: Path, *options: str) -> Iterator[Path]:
+    """A loop device that is detached again."""
+    if reason := why_no_loop_devices():
+        pytest.skip(reason)
+    device = Path(run_tool("losetup", "--find", "--show", *options, backing))
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@contextmanager
+def partition_of(device: Path, number: int, first: int, sectors: int) -> Iterator[Path]:
+    """A partition, told to the kernel without a table on the device."""
+    run_tool("addpart", device, str(number), str(first), str(sectors))
+    try:
+        part = Path(f"{device}p{number}")
+        if not part.exists():
+            pytest.skip("partitions of loop devices get no nodes here")
+        yield part
+    finally:
+        run_tool("delpart", device, str(number))
+
+
+@contextmanager
+def mounted(device: Path, folder: Path) -> Iterator[None]:
+    folder.mkdir()
+    run_tool("mkfs.ext4", "-q", device)
+    run_tool("mount", device, folder)
+    (folder / "file").write_text("precious")
+    try:
+        yield
+        run_tool("sync")
+        assert (folder / "file").read_text() == "precious"
+    finally:
+        run_tool("umount", folder)
+
+
+@pytest.mark.root
+def test_a_loop_device_with_a_file_system_on_a_block_device(
+    loop_device: MakeLoop, tmp_path: Path
+) -> None:
+    """The loop driver has no claim and no descriptor; what it says of itself refuses the device."""
+    under = loop_device()
+    with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
+        assert f"[loop-backing] {under.name} is behind loop device {upper.name}" in said(under)
+        assert_refused(under, "is behind loop device")
+    assert said(under) == ""
+
+
+@pytest.mark.root
+def test_the_command_line_refuses_it_though_forced(loop_device: MakeLoop, tmp_path: Path) -> None:
+    """As in the review that found it: exit 3, the file system is whole."""
+    under = loop_device()
+    tkperf = shutil.which("tkperf") or str(Path(sys.executable).with_name("tkperf"))
+    with loop_on(under, "-o", str(8 * MIB)) as upper, mounted(upper, tmp_path / "mnt"):
+        done = subprocess.run(
+            [tkperf, "ssd", "x", under, "-ft", "-ssdt", "writesat", "--profile", "quick",
+             "--output", tmp_path],
+            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=300,
+        )  # fmt: skip
+        assert done.returncode == 3, done.stderr
+        assert f"is behind loop device {upper.name}" in " ".join(done.stderr.split())
+
+
+@pytest.mark.root
+def test_a_loop_device_not_mounted_is_a_user_too(loop_device: MakeLoop) -> None:
+    """Whoever made it has something in mind; its descriptor is opened the moment it is used."""
+    under = loop_device()
+    with loop_on(under, "--read-only"):
+        assert_refused(under, "is behind loop device")
+
+
+@pytest.mark.root
+def test_a_loop_device_during_a_run(loop_device: MakeLoop) -> None:
+    """The exclusive hold does not keep the loop driver off, so each recheck looks again."""
+    under = loop_device()
+    identity = read_identity(under)
+    permit = grant_permit(hold_target(identity), confirmed_id=identity.confirm_id).redeem()
+    try:
+        permit.recheck()
+        with loop_on(under), pytest.raises(RefusedError, match="is behind loop device"):
+            permit.recheck()
+        permit.recheck()
+    finally:
+        permit.release()
+
+
+@pytest.mark.root
+def test_loop_devices_on_partitions_and_their_disk(loop_device: MakeLoop) -> None:
+    """One on a partition refuses it and the disk, one on the disk all; the neighbour stays free."""
+    disk = loop_device()
+    with partition_of(disk, 1, 2048, 20480) as first, partition_of(disk, 2, 40960, 20480) as second:
+        with loop_on(first) as upper:
+            expected = f"{first.name} is behind loop device {upper.name}"
+            assert expected in said(first)
+            assert expected in said(disk)
+            assert said(second) == ""
+        with loop_on(disk) as upper:
+            for target in (first, second, disk):
+                assert f"{disk.name} is behind loop device {upper.name}" in said(target)
+        assert said(disk) == ""
+
+
+@pytest.mark.root
+def test_two_loop_devices_on_one_file(loop_device: MakeLoop, tmp_path: Path) -> None:
+    """Either of them would write what the other uses, by whichever name the file was given."""
+    one = loop_device()
+    image = tmp_path / "loop0.img"
+    os.link(image, tmp_path / "second name")
+    with loop_on(tmp_path / "second name", "--offset", str(MIB)) as two:
+        image.unlink()
+        assert f"the file behind {one.name} is behind loop device {two.name}" in said(one)
+        assert f"the file behind {two.name} is behind loop device {one.name}" in said(two)
+        assert_refused(one, "is behind loop device")
+    assert said(one) == ""
+
+
+@pytest.mark.root
+def test_two_loop_devices_on_one_block_device(loop_device: MakeLoop) -> None:
+    """The same one layer up, and for what is below the layer below."""
+    under = loop_device()
+    with loop_on(under) as one:
+        assert said(one) == ""
+        with loop_on(under, "--offset", str(MIB)) as two:
+            assert f"{under.name} is behind loop device {two.name}" in said(one)
+        with loop_on(one) as three:
+            assert said(three) == ""
+            assert f"{one.name} is behind loop device {three.name}" in said(one)
+            with loop_on(Path(run_tool("losetup", "-nO", "BACK-FILE", under))) as four:
+                assert f"the file behind {under.name} is behind loop device {four.name}" in said(
+                    three
+                )
+
+
+MAP = """
+import ctypes
+handle = os.open(words[0], os.O_RDWR)
+call = ctypes.CDLL(None).mmap
+call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+call(None, 4096, 3, 1, handle, 0)
+os.close(handle)
+"""
+
+
+@pytest.mark.root
+def test_what_is_behind_a_loop_device_is_used_by_others(
+    loop_device: MakeLoop, tmp_path: Path, foreign: Foreign
+) -> None:
+    """Opened for writing or mapped: the loop device is not free. A reader alone does no harm."""
+    device = loop_device()
+    image = tmp_path / "loop0.img"
+    foreign("os.open(words[0], os.O_RDONLY)", image)
+    assert said(device) == ""
+    writer = foreign("os.open(words[0], os.O_WRONLY)", image)
+    assert f"the file behind {device.name} is open for writing in process {writer}" in said(device)
+    mapper = foreign(MAP, image)
+    assert f"the file behind {device.name} is mapped into memory by process {mapper}" in said(
+        device
+    )
+
+
+@pytest.mark.root
+def test_a_block_device_below_a_loop_device_is_used(loop_device: MakeLoop, tmp_path: Path) -> None:
+    """Mounted below, or claimed by somebody: the loop device above it is not free."""
+    under = loop_device()
+    with loop_on(under) as upper:
+        with mounted(under, tmp_path / "mnt"):
+            assert f"[mounted] {under.name} is mounted at {tmp_path}/mnt" in said(upper)
+        holder = os.open(under, os.O_RDWR | os.O_EXCL)
+        try:
+            assert f"[busy] {under.name}, which is below it, is in use" in said(upper)
+        finally:
+            os.close(holder)
+
+
+@pytest.mark.root
+def test_a_block_device_mapped_for_writing(loop_device: MakeLoop, foreign: Foreign) -> None:
+    """Its descriptor is closed, its pages are written back all the same; by any node's name."""
+    device = loop_device()
+    process = foreign(MAP, device)
+    assert f"[mapped] it is mapped into memory by process {process} (" in said(device)
+
+
+@pytest.mark.root
+def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Foreign) -> None:
+    """As a virtual machine has it: its partitions are not free."""
+    disk = loop_device()
+    with partition_of(disk, 1, 2048, 20480) as part:
+        process = foreign("os.open(words[0], os.O_RDWR)", disk)
+        assert f"[open] {disk.name} is open for writing in process {process} (" in said(part)
+
+
+@pytest.mark.root
+def test_a_device_opened_through_a_node_of_another_name(
+    loop_device: MakeLoop, tmp_path: Path, foreign: Foreign
+) -> None:
+    """Containers have nodes of their own: what counts are the numbers."""
+    device = loop_device()
+    os.mknod(tmp_path / "disk", 0o60600, device.stat().st_rdev)
+    process = foreign("os.open(words[0], os.O_WRONLY)", tmp_path / "disk")
+    assert f"[open] it is open for writing in process {process} (" in said(device)
+
+
+# From here on, trees like the kernel's.
+
+
+@pytest.fixture
+def fake_disk(tmp_path: Path) -> Path:
+    """sysfs of a disk 8:0 with one partition, 8:1, as /sys/devices/disk."""
+    disk = tmp_path / "sys/devices/disk"
+    for folder, number in ((disk, "8:0"), (disk / "sdx1", "8:1")):
+        folder.mkdir(parents=True)
+        (folder / "dev").write_text(f"{number}\n")
+        entry = tmp_path / "sys/dev/block" / number
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        entry.symlink_to(folder)
+    (disk / "sdx1/partition").write_text("1\n")
+    (tmp_path / "proc/self").mkdir(parents=True)
+    return disk
+
+
+def objections_to(tmp_path: Path, number: str) -> list[str]:
+    identity = DeviceIdentity(
+        path="/dev/sdx",
+        kind=TargetKind.BLOCK,
+        capacity_bytes=1,
+        logical_block_bytes=512,
+        major_minor=number,
+    )
+    found = find_objections(
+        identity, sys_root=tmp_path / "sys", proc_root=tmp_path / "proc", use_only=True
+    )
+    return [each.text for each in found]
+
+
+LIO_FILE = (
+    "Status: ACTIVATED  Max Queue Depth: 0  SectorSize: 512  HwMaxSectors: 16384\n"
+    "        TCM FILEIO ID: 0        File: {path}  Size: 67108864  Mode: O_DSYNC Async: 0\n"
+)
+LIO_BLOCK = (
+    "Status: DEACTIVATED  Max Queue Depth: 0  SectorSize: 512  HwMaxSectors: 16384\n"
+    "        iBlock device: sdx  UDEV PATH: /dev/sdx  readonly: 0\n"
+    "        Major: 8 Minor: 0  CLAIMED: IBLOCK\n"
+)
+LIO_SCSI = (
+    "        SCSI Device Bus Location: Channel ID: 1 Target ID: 2 LUN: 3 Host ID: 4\n"
+    "        Vendor: ATA      Model: DISK             Rev: 1.0\n"
+)
+PATH_ATTRIBUTES = [
+    ("kernel/config/nvmet/subsystems/a/namespaces/1/device_path", "an NVMe target (nvmet)"),
+    ("kernel/config/nvmet/subsystems/a/passthru/device_path", "an NVMe target (nvmet)"),
+    ("kernel/config/target/core/iblock_0/disk/udev_path", "a SCSI target (LIO)"),
+    ("kernel/config/target/core/fileio_7/disk/udev_path", "a SCSI target (LIO)"),
+    ("kernel/config/target/core/pscsi_0/disk/udev_path", "a SCSI target (LIO)"),
+    ("kernel/config/usb_gadget/g/functions/mass_storage.0/lun.0/file", "a USB gadget"),
+    ("class/udc/dummy.0/device/gadget.0/lun0/file", "a USB gadget"),
+    ("kernel/scst_tgt/devices/disk/filename", "a SCSI target (SCST)"),
+    ("block/zram0/backing_dev", "zram, as its backing device"),
+]
+
+
+@pytest.mark.parametrize(("attribute", "user"), PATH_ATTRIBUTES)
+@pytest.mark.parametrize("name", ["plain", "of another name", " trailing blank "])
+def test_what_the_kernel_exports_by_path(
+    tmp_path: Path, scratch: Path, attribute: str, user: str, name: str
+) -> None:
+    """Switched on or not, it is somebody's: compared is what the path leads to."""
+    link = tmp_path / name
+    link.symlink_to(scratch)
+    entry = tmp_path / "sys" / attribute
+    entry.parent.mkdir(parents=True)
+    (entry.parent / "enable").write_text("0\n")
+    entry.write_text(f"{link}\n")
+    identity = read_identity(scratch)
+    (found,) = find_objections(identity, sys_root=tmp_path / "sys")
+    assert found.reason.value == "exported"
+    assert found.text.startswith(f"the file is used by {user} (")
+    other = tmp_path / "other"
+    other.write_bytes(bytes(1024))
+    assert find_objections(read_identity(other), sys_root=tmp_path / "sys") == ()
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("attribute", [PATH_ATTRIBUTES[0][0], PATH_ATTRIBUTES[3][0]])
+def test_a_block_device_exported_under_another_name(
+    loop_device: MakeLoop, tmp_path: Path, attribute: str
+) -> None:
+    """An own node of the device is as good as any name; a disk is exported with its partitions."""
+    device = loop_device()
+    os.mknod(tmp_path / "node", 0o60600, device.stat().st_rdev)
+    entry = tmp_path / "sys" / attribute
+    entry.parent.mkdir(parents=True)
+    entry.write_text(f"{tmp_path}/node\n")
+    (tmp_path / "sys/dev").symlink_to("/sys/dev")
+    (found,) = find_objections(read_identity(device), sys_root=tmp_path / "sys")
+    assert found.text.startswith(f"{device.name} is used by a")
+
+
+def test_what_lio_says_of_a_file(tmp_path: Path, scratch: Path) -> None:
+    """Without a udev_path it is in the text that is meant for people."""
+    info = tmp_path / "sys/kernel/config/target/core/fileio_0/disk/info"
+    info.parent.mkdir(parents=True)
+    info.write_text(LIO_FILE.format(path=scratch))
+    found = find_objections(read_identity(scratch), sys_root=tmp_path / "sys")
+    assert [each.text for each in found] == [f"the file is used by a SCSI target (LIO) ({scratch})"]
+
+
+def test_what_lio_says_of_a_disk(tmp_path: Path, fake_disk: Path) -> None:
+    """By number, or by the address on the SCSI bus; the disk's partition is exported with it."""
+    info = tmp_path / "sys/kernel/config/target/core/iblock_0/disk/info"
+    info.parent.mkdir(parents=True)
+    info.write_text(LIO_BLOCK)
+    assert objections_to(tmp_path, "8:0") == ["disk is used by a SCSI target (LIO)"]
+    assert objections_to(tmp_path, "8:1") == ["disk is used by a SCSI target (LIO)"]
+    info.write_text(LIO_SCSI)
+    assert objections_to(tmp_path, "8:0") == []
+    (tmp_path / "sys/devices/4:1:2:3").mkdir()
+    (fake_disk / "device").symlink_to(tmp_path / "sys/devices/4:1:2:3")
+    assert objections_to(tmp_path, "8:0") == ["disk is used by a SCSI target (LIO)"]
+
+
+def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: Path) -> None:
+    """rnbd links to the device it serves."""
+    entry = tmp_path / "sys/class/rnbd-server/ctl/devices/x"
+    entry.mkdir(parents=True)
+    (entry / "block_dev").symlink_to(fake_disk)
+    assert objections_to(tmp_path, "8:1") == [
+        "disk is used by a network block device server (rnbd)"
+    ]
+
+
+def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
+    """In a damaged or hybrid table; what is mounted on the one lies in the other."""
+    (tmp_path / "sys/dev/block/8:2").symlink_to(fake_disk / "sdx2")
+    (fake_disk / "sdx2").mkdir()
+    rows = {"sdx1": ("8:1", 100, 100), "sdx2": ("8:2", 150, 100)}
+    for name, (number, start, size) in rows.items():
+        for attribute, value in (("dev", number), ("start", start), ("size", size)):
+            (fake_disk / name / attribute).write_text(f"{value}\n")
+        (fake_disk / name / "partition").write_text(f"{name[-1]}\n")
+    mounts = tmp_path / "proc/self/mountinfo"
+    mounts.write_text("1 0 8:2 / /mnt rw - ext4 /dev/sdx2 rw\n")
+    assert objections_to(tmp_path, "8:1") == ["sdx2 is mounted at /mnt"]
+    (fake_disk / "sdx2/start").write_text("200\n")
+    assert objections_to(tmp_path, "8:1") == []
+
+
+def test_a_loop_device_that_cannot_be_asked_is_known_by_name(tmp_path: Path) -> None:
+    """An ordinary user, or no node in /dev: what sysfs says has to do, a deleted name included."""
+    from tkperf.device.usage.loops import find_loops
+
+    image = tmp_path / "image"
+    image.write_bytes(b"x")
+    status = image.stat()
+    entry = tmp_path / "sys/block/loop9/loop/backing_file"
+    entry.parent.mkdir(parents=True)
+    (entry.parent.parent / "dev").write_text("7:9\n")
+    for says in (f"{image}", f"{image} (deleted)"):
+        entry.write_text(f"{says}\n")
+        (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
+        assert (loop.asked, loop.backing) == (False, (status.st_dev, status.st_ino))
+    entry.write_text("/gone (deleted)\n")
+    (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
+    assert (loop.asked, loop.backing) == (False, None)
+
+
+@pytest.mark.root
+def test_a_node_that_is_not_the_loop_device_is_not_believed(
+    loop_device: MakeLoop, tmp_path: Path
+) -> None:
+    """A node of that name with other numbers would answer for another device."""
+    from tkperf.device.usage.loops import find_loops
+
+    device = loop_device()
+    os.mknod(tmp_path / "loop9", 0o60600, device.stat().st_rdev)
+    entry = tmp_path / "sys/block/loop9/loop/backing_file"
+    entry.parent.mkdir(parents=True)
+    (entry.parent.parent / "dev").write_text("7:9\n")
+    entry.write_text("/gone\n")
+    (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
+    assert not loop.asked
+    rdev = device.stat().st_rdev
+    (entry.parent.parent / "dev").write_text(f"{os.major(rdev)}:{os.minor(rdev)}\n")
+    (loop,) = find_loops(tmp_path / "sys", dev_root=tmp_path)
+    status = (tmp_path / "loop0.img").stat()
+    assert (loop.asked, loop.backing) == (True, (status.st_dev, status.st_ino))
