@@ -1,0 +1,216 @@
+"""What could not be looked at when users of a target were looked for: said before consent.
+
+A use that the kernel does not show is no reason to refuse, but the user must know that nobody could
+look there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.sysfs import SYS_ROOT, text
+from tkperf.device.usage.exports import find_silent_modules
+from tkperf.device.usage.mounts import read_mounts
+from tkperf.device.usage.processes import is_kernel_thread
+from tkperf.device.usage.survey import PROC_ROOT, Survey, make_survey
+from tkperf.units import on_one_line
+
+# The number that the first PID namespace always has (PROC_PID_INIT_INO of linux/proc_ns.h).
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
+# Bit of CapEff in /proc/PID/status: may look into any process.
+CAP_SYS_PTRACE = 19
+_HIDING = ("hidepid=1", "hidepid=2", "hidepid=noaccess", "hidepid=invisible", "subset=pid")
+# File systems that other machines have, too, where this kernel's count is not the whole.
+_SHARED = ("nfs", "nfs4", "cifs", "smb3", "fuse", "9p", "virtiofs", "ceph", "gfs2", "ocfs2")
+_CONTAINER_FILES = {".dockerenv": "Docker", "run/.containerenv": "Podman"}
+
+
+class Unseen(StrEnum):
+    """Stable codes of what could not be looked at."""
+
+    PID_NAMESPACE = "pid-namespace"
+    HIDDEN_PROCESSES = "hidden-processes"
+    OTHER_USERS = "other-users"
+    LOOP_DEVICES = "loop-devices"
+    EXPORTS = "exports"
+    SWAP = "swap"
+    OVERLAYS = "overlays"
+    SYSFS = "sysfs"
+    OTHER_MACHINES = "other-machines"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlindSpot:
+    """``text`` is one sentence."""
+
+    code: Unseen
+    text: str
+
+
+def find_blind_spots(
+    identity: DeviceIdentity,
+    *,
+    sys_root: Path = SYS_ROOT,
+    proc_root: Path = PROC_ROOT,
+    root: Path = Path("/"),
+) -> tuple[BlindSpot, ...]:
+    """Where users of a target may be that nobody can see from here; empty if there is no such place.
+
+    To be called before the target is held. For a file that the kernel says nobody else has open only
+    that is left which could begin later or needs no open file.
+
+    Args:
+        root: where container managers leave their marks.
+    """
+    if identity.kind is TargetKind.SIMULATED:
+        return ()
+    survey = make_survey(identity, sys_root=sys_root, proc_root=proc_root)
+    # ``fuse.sshfs`` is one of ``fuse``.
+    file_system = survey.place.mount.kind.partition(".")[0] if survey.place else "not known"
+    alone = survey.ask_file_state(count=True).open_elsewhere is False
+    # What an overlay shows is counted elsewhere where it is reached without it.
+    alone = alone and file_system not in (*_SHARED, "overlay", "not known")
+    spots = [*_unseen_processes(survey, root, alone=alone)]
+    if file_system in _SHARED:
+        said = (
+            f"{on_one_line(identity.path)} is on {file_system}: a use of it by another machine "
+            "would not be noticed"
+        )
+        spots.append(BlindSpot(code=Unseen.OTHER_MACHINES, text=said))
+    private = any(spot.code is Unseen.PID_NAMESPACE for spot in spots)
+    if not alone:
+        spots += _unseen_kernel_users(survey)
+    if not private:
+        spots += _unseen_overlays(survey)
+    return tuple(spots)
+
+
+def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[BlindSpot]:
+    """The one sentence about processes, by what hides most of them."""
+    target = on_one_line(survey.identity.path)
+    now = "; nobody else has it open now" if alone else ""
+    if not _sees_all_processes(survey.proc_root):
+        where = _container(survey.proc_root, root)
+        said = (
+            f"tkperf runs in {where} and sees only the processes in it: a use of {target} by "
+            f"anything outside would not be noticed{now}"
+        )
+        yield BlindSpot(code=Unseen.PID_NAMESPACE, text=said)
+    elif _is_hidden(survey.proc_root):
+        said = (
+            f"/proc hides the processes of other users (hidepid): a use of {target} by one of them "
+            f"would not be noticed{now}"
+        )
+        yield BlindSpot(code=Unseen.HIDDEN_PROCESSES, text=said)
+    elif survey.seen.closed:
+        said = (
+            f"processes of other users ({survey.seen.closed:,}) may not be looked into: a use of "
+            f"{target} by one of them would not be noticed{now}"
+        )
+        yield BlindSpot(code=Unseen.OTHER_USERS, text=said)
+
+
+def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
+    silent = [loop.name for loop in survey.loops if not loop.asked]
+    if silent:
+        said = (
+            f"what is behind {', '.join(silent)} could be looked up by name only, as the loop "
+            "driver could not be asked (it takes root and the node in /dev)"
+        )
+        yield BlindSpot(code=Unseen.LOOP_DEVICES, text=said)
+    lost = [
+        on_one_line(str(each)) for each in survey.exports if each.path and not _exists(each.path)
+    ]
+    modules = find_silent_modules(survey.sys_root)
+    if modules:
+        said = (
+            f"what the kernel's {', '.join(modules)} exports cannot be seen, as configfs is not "
+            "mounted here (mount -t configfs none /sys/kernel/config)"
+        )
+        yield BlindSpot(code=Unseen.EXPORTS, text=said)
+    if lost:
+        said = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
+        yield BlindSpot(code=Unseen.EXPORTS, text=said)
+    # A block device in use as swap space is claimed, so that it shows all the same.
+    files = [on_one_line(name) for name in survey.lost_swaps]
+    if files and survey.subject.files and survey.ask_file_state(count=False).swap is None:
+        said = f"the swap file {', '.join(files)} cannot be found by that name"
+        yield BlindSpot(code=Unseen.SWAP, text=said)
+    if not all(folder.exists() for folder in survey.subject.nodes.values()):
+        said = (
+            f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is not "
+            "there or not whole), so that its partitions and what is made of them could not be "
+            "looked for"
+        )
+        yield BlindSpot(code=Unseen.SYSFS, text=said)
+
+
+def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
+    points: dict[str, list[str]] = {}
+    for what, overlay, known in survey.find_overlays():
+        if not known:
+            points.setdefault(what, []).append(on_one_line(overlay.point))
+    for what, overlays in points.items():
+        said = (
+            f"whether {what} is part of the overlay mounted at {', '.join(overlays)} cannot be "
+            "found out, as the folders that it is made of cannot be reached from here"
+        )
+        yield BlindSpot(code=Unseen.OVERLAYS, text=said)
+
+
+def _exists(path: str) -> bool:
+    try:
+        os.stat(path)  # noqa: PTH116 - the name may hold any byte
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _sees_all_processes(proc_root: Path) -> bool:
+    """Whether /proc is of the first PID namespace: only that has threads of the kernel.
+
+    Where they are hidden, that we are in it and /proc counts as we do.
+    """
+    if is_kernel_thread(proc_root / "2"):
+        return True
+    try:
+        namespace = os.readlink(proc_root / "self/ns/pid")  # noqa: PTH115 - text is compared
+    except OSError:
+        return False
+    numbers = _status(proc_root, "NSpid").split()
+    return namespace == FIRST_PID_NAMESPACE and len(numbers) <= 1
+
+
+def _is_hidden(proc_root: Path) -> bool:
+    if int(_status(proc_root, "CapEff") or "0", 16) >> CAP_SYS_PTRACE & 1:
+        return False
+    return any(
+        option in _HIDING
+        for mount in read_mounts(proc_root / "self", None)
+        if mount.kind == "proc" and mount.point == str(proc_root)
+        for option in mount.options.split(",")
+    )
+
+
+def _status(proc_root: Path, key: str) -> str:
+    for row in (text(proc_root / "self/status") or "").splitlines():
+        if row.startswith(f"{key}:"):
+            return row.partition(":")[2].strip()
+    return ""
+
+
+def _container(proc_root: Path, root: Path) -> str:
+    """What to call the place that tkperf is in."""
+    name = text(root / "run/systemd/container")
+    for file, manager in _CONTAINER_FILES.items():
+        if name is None and (root / file).exists():
+            name = manager
+    for variable in (text(proc_root / "1/environ") or "").split("\0"):
+        if name is None and variable.startswith("container="):
+            name = variable.partition("=")[2]
+    return f"a container ({on_one_line(name)})" if name else "a PID namespace of its own"

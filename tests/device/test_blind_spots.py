@@ -1,0 +1,317 @@
+"""What nobody can see from here is said, in one sentence, and only where it matters (issue 11, A3)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.device.conftest import Foreign
+from tkperf.device.blind_spots import find_blind_spots
+from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
+from tkperf.device.safety import find_objections
+
+NOBODY = 65534
+KERNEL_THREAD = "2 (kthreadd) S 0 0 0 0 -1 2129984 0 0\n"
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+BLOCK = DeviceIdentity(
+    path="/dev/sdx",
+    kind=TargetKind.BLOCK,
+    capacity_bytes=1,
+    logical_block_bytes=512,
+    major_minor="8:0",
+)
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> dict[str, Path]:
+    """A machine on which everything can be seen: the first PID namespace, nothing exported."""
+    roots = {name: tmp_path / name for name in ("sys_root", "proc_root", "root")}
+    for root in roots.values():
+        root.mkdir()
+    proc = roots["proc_root"]
+    write(proc / "2/stat", KERNEL_THREAD)
+    write(proc / "self/status", "NSpid:\t77\nCapEff:\t000001ffffffffff\n")
+    write(roots["sys_root"] / "dev/block/8:0/dev", "8:0\n")
+    return roots
+
+
+def write(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+
+
+def spots(identity: DeviceIdentity, trees: dict[str, Path]) -> dict[str, str]:
+    return {each.code.value: each.text for each in find_blind_spots(identity, **trees)}
+
+
+def test_nothing_is_said_where_everything_can_be_seen(trees: dict[str, Path]) -> None:
+    """Marks of a container alone hide nothing, as where it shares the machine's processes."""
+    write(trees["root"] / ".dockerenv", "")
+    assert spots(BLOCK, trees) == {}
+    assert spots(replace(BLOCK, kind=TargetKind.SIMULATED, major_minor=None), trees) == {}
+
+
+@pytest.mark.parametrize(
+    ("mark", "content", "says"),
+    [
+        ("root/run/systemd/container", "podman\n", "a container (podman)"),
+        ("root/.dockerenv", "", "a container (Docker)"),
+        ("root/run/.containerenv", "", "a container (Podman)"),
+        ("proc_root/1/environ", "A=1\0container=lxc\0B=2", "a container (lxc)"),
+        ("proc_root/1/environ", "A=1", "a PID namespace of its own"),
+    ],
+)
+def test_a_private_pid_namespace(
+    trees: dict[str, Path], mark: str, content: str, says: str
+) -> None:
+    """Only the first namespace has threads of the kernel; who made another is said if known."""
+    write(trees["proc_root"] / "2/stat", "2 (kthreadd) S 1 0 0 0 -1 4194304 0 0\n")
+    write(trees["root"].parent / mark, content)
+    assert spots(BLOCK, trees) == {
+        "pid-namespace": f"tkperf runs in {says} and sees only the processes in it: a use of "
+        "/dev/sdx by anything outside would not be noticed"
+    }
+
+
+@pytest.mark.parametrize(
+    ("namespace", "numbers", "seen"),
+    [
+        ("pid:[4026531836]", "77", True),
+        ("pid:[4026532001]", "77", False),
+        # /proc is that of a namespace above, which may be any.
+        ("pid:[4026531836]", "77\t1", False),
+    ],
+)
+def test_the_first_pid_namespace_by_its_number(
+    trees: dict[str, Path], namespace: str, numbers: str, seen: bool
+) -> None:
+    """Where threads of the kernel are hidden, the namespace's own number tells."""
+    (trees["proc_root"] / "2/stat").unlink()
+    write(trees["proc_root"] / "self/status", f"NSpid:\t{numbers}\nCapEff:\t1ffffffffff\n")
+    (trees["proc_root"] / "self/ns").mkdir()
+    (trees["proc_root"] / "self/ns/pid").symlink_to(namespace)
+    assert ("pid-namespace" not in spots(BLOCK, trees)) is seen
+
+
+@pytest.mark.parametrize("option", ["hidepid=2", "hidepid=invisible", "hidepid=1", "subset=pid"])
+def test_hidden_processes(trees: dict[str, Path], option: str) -> None:
+    """/proc may be mounted so that an ordinary user sees his own processes only; root sees all."""
+    proc = trees["proc_root"]
+    write(proc / "self/mountinfo", f"1 0 0:5 / {proc} rw - proc proc rw,gid=4,{option}\n")
+    assert spots(BLOCK, trees) == {}
+    write(proc / "self/status", "NSpid:\t77\nCapEff:\t0000000000000000\n")
+    assert list(spots(BLOCK, trees)) == ["hidden-processes"]
+
+
+def test_loop_devices_that_cannot_be_asked(trees: dict[str, Path]) -> None:
+    """No node, or not permitted: they are named."""
+    for name, number in (("loop901", "7:901"), ("loop902", "7:902")):
+        write(trees["sys_root"] / f"block/{name}/loop/backing_file", "/gone (deleted)\n")
+        write(trees["sys_root"] / f"block/{name}/dev", f"{number}\n")
+    assert spots(BLOCK, trees) == {
+        "loop-devices": "what is behind loop901, loop902 could be looked up by name only, as the "
+        "loop driver could not be asked (it takes root and the node in /dev)"
+    }
+
+
+def test_a_device_that_sysfs_does_not_have(trees: dict[str, Path]) -> None:
+    """Then nobody knows its partitions and what is made of it."""
+    shutil.rmtree(trees["sys_root"] / "dev")
+    assert spots(BLOCK, trees) == {
+        "sysfs": "the kernel does not describe /dev/sdx here (/sys is not there or not whole), so "
+        "that its partitions and what is made of them could not be looked for"
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "folder"),
+    [
+        ("nvmet", "nvmet"),
+        ("target_core_mod", "target"),
+        ("usb_f_mass_storage", "usb_gadget"),
+    ],
+)
+def test_exports_without_configfs(trees: dict[str, Path], module: str, folder: str) -> None:
+    """The module is loaded, but nothing shows what it exports."""
+    (trees["sys_root"] / "module" / module).mkdir(parents=True)
+    assert f"what the kernel's {module} exports cannot be seen" in spots(BLOCK, trees)["exports"]
+    (trees["sys_root"] / "kernel/config" / folder).mkdir(parents=True)
+    assert spots(BLOCK, trees) == {}
+
+
+def test_exports_of_what_cannot_be_found(trees: dict[str, Path]) -> None:
+    """A path that leads nowhere from here may have been the target."""
+    entry = "kernel/config/nvmet/subsystems/a/namespaces/1/device_path"
+    write(trees["sys_root"] / entry, "/gone\x1b\n")
+    assert spots(BLOCK, trees) == {
+        "exports": "what is used by an NVMe target (nvmet) (/gone) cannot be found by that name"
+    }
+
+
+def test_a_file_that_nobody_else_has_open_needs_none_of_that(
+    trees: dict[str, Path], scratch: Path
+) -> None:
+    """Loop devices, exports and swap space have their file open, and the kernel counts that."""
+    write(trees["sys_root"] / "block/loop901/loop/backing_file", "/gone (deleted)\n")
+    write(trees["sys_root"] / "block/loop901/dev", "7:901\n")
+    (trees["sys_root"] / "module/nvmet").mkdir(parents=True)
+    write(trees["proc_root"] / "swaps", "Filename Type Size Used Priority\n/gone file 1 0 -2\n")
+    trees["proc_root"] = Path("/proc")
+    codes = set(spots(read_identity(scratch), trees))
+    assert codes <= {"pid-namespace", "other-users", "hidden-processes"}
+
+
+def test_swap_space_that_cannot_be_found_is_not_passed_over(
+    trees: dict[str, Path], loop_device: Callable[..., Path]
+) -> None:
+    """The file behind a loop device could be it."""
+    device = loop_device()
+    shutil.rmtree(trees["sys_root"] / "dev")
+    (trees["sys_root"] / "dev").symlink_to("/sys/dev")
+    (trees["sys_root"] / "block").symlink_to("/sys/block")
+    write(trees["proc_root"] / "swaps", "Filename Type Size Used Priority\n/gone\\040x file 1 0\n")
+    found = spots(read_identity(device), trees)
+    assert found["swap"] == "the swap file /gone x cannot be found by that name"
+
+
+def test_an_overlay_whose_folders_cannot_be_reached(trees: dict[str, Path], scratch: Path) -> None:
+    """Folders given relative to where its maker stood, or of another namespace."""
+    row = "1 0 0:9 / /merged rw - overlay overlay rw,lowerdir=l/A:/gone,upperdir=/gone\n"
+    write(trees["proc_root"] / "self/mountinfo", row)
+    found = spots(read_identity(scratch), trees)
+    assert found["overlays"].startswith(
+        "whether the file is part of the overlay mounted at /merged cannot be found out"
+    )
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "fuse.sshfs", "9p"])
+def test_a_file_on_a_file_system_of_several_machines(
+    trees: dict[str, Path], scratch: Path, kind: str
+) -> None:
+    """This kernel counts its own users only."""
+    proc = trees["proc_root"]
+    # One descriptor's facts stand for all: which mount it is on.
+    (proc / "self/fd").symlink_to("/proc/self/fd")
+    for number in range(200):
+        write(proc / f"self/fdinfo/{number}", "mnt_id:\t77\n")
+    write(proc / "self/mountinfo", f"77 0 0:9 / / rw - {kind} server:/x rw\n")
+    assert spots(read_identity(scratch), trees) == {
+        "other-machines": f"{scratch} is on {kind.partition('.')[0]}: a use of it by another machine "
+        "would not be noticed"
+    }
+
+
+REAL = """
+import json, sys
+from tkperf.device.blind_spots import find_blind_spots
+from tkperf.device.identity import read_identity
+print(json.dumps({each.code: each.text for each in find_blind_spots(read_identity(sys.argv[1]))}))
+"""
+
+
+@needs_root
+@pytest.mark.root
+@pytest.mark.parametrize("options", [("--mount-proc",), ()])
+def test_a_real_pid_namespace(
+    scratch: Path, loop_device: Callable[..., Path], options: tuple[str, ...]
+) -> None:
+    """With a /proc of its own nothing outside shows; with the machine's own all of it does."""
+    for target in (scratch, loop_device()):
+        argv = ["unshare", "--pid", "--fork", *options, sys.executable, "-c", REAL, str(target)]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        if not options:
+            assert "pid-namespace" not in found
+            continue
+        assert "sees only the processes in it" in found["pid-namespace"]
+        assert ("nobody else has it open now" in found["pid-namespace"]) is (target == scratch)
+
+
+def as_nobody(job: Callable[[], list[list[str]]]) -> list[list[str]]:
+    """What a job finds as an ordinary user, in a process of its own."""
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.write(send, json.dumps(job()).encode())
+        except BaseException:  # whatever it is must not run the tests on
+            os.write(send, json.dumps(traceback.format_exc()).encode())
+        finally:
+            os._exit(0)
+    os.close(send)
+    with os.fdopen(receive, "rb") as answer:
+        found: list[list[str]] = json.loads(answer.read())
+    os.waitpid(child, 0)
+    return found
+
+
+@pytest.fixture
+def own_file() -> Iterator[Path]:
+    """A scratch file of an ordinary user, where he may reach it."""
+    folder = Path("/var/tmp") / f"tkperf-test-{os.getpid()}"
+    folder.mkdir()
+    path = folder / "scratch.img"
+    path.write_bytes(b"\xa5" * (1 << 20))
+    for each in (folder, path):
+        os.chown(each, NOBODY, NOBODY)
+    yield path
+    path.unlink()
+    folder.rmdir()
+
+
+@needs_root
+@pytest.mark.root
+def test_an_ordinary_user_on_his_own_file(own_file: Path, foreign: Foreign) -> None:
+    """One calm sentence; what others have open is noticed all the same, though not who it is."""
+
+    def look() -> list[list[str]]:
+        identity = read_identity(own_file)
+        return [
+            [each.text for each in find_blind_spots(identity)],
+            [each.text for each in find_objections(identity)],
+        ]
+
+    sentences, objections = as_nobody(look)
+    (sentence,) = sentences
+    assert objections == []
+    assert sentence.startswith("processes of other users (")
+    assert sentence.endswith(
+        f") may not be looked into: a use of {own_file} by one of them would not be noticed; "
+        "nobody else has it open now"
+    )
+    foreign("os.open(words[0], os.O_RDONLY)", own_file)
+    _, objections = as_nobody(look)
+    assert objections == [
+        "the file is in use by somebody who cannot be seen from here: the kernel, or a process of "
+        "another user or container has it open, mapped or running"
+    ]
+
+
+@needs_root
+@pytest.mark.root
+def test_an_ordinary_user_on_the_image_behind_a_loop_device(own_file: Path) -> None:
+    """He may not ask the loop driver; the kernel counts that the file is open."""
+    from tests.device.test_users_of_devices import loop_on
+
+    with loop_on(own_file):
+        hidden = own_file.rename(own_file.with_name("other"))
+        os.link(hidden, own_file)
+        hidden.unlink()
+        (found,) = as_nobody(
+            lambda: [[each.text for each in find_objections(read_identity(own_file))]]
+        )
+    assert any("behind loop device" in text or "cannot be seen" in text for text in found)
