@@ -369,6 +369,25 @@ def test_a_network_block_device_server_of_the_kernel(tmp_path: Path, fake_disk: 
     ]
 
 
+def test_what_a_volume_lies_on(tmp_path: Path, fake_disk: Path) -> None:
+    """Its claim does not keep users without a claim off; other volumes on it are no users of it."""
+    volume = tmp_path / "sys/devices/dm-0"
+    (volume / "slaves").mkdir(parents=True)
+    (volume / "slaves/sdx1").symlink_to(fake_disk / "sdx1")
+    (volume / "dev").write_text("253:0\n")
+    (tmp_path / "sys/dev/block/253:0").symlink_to(volume)
+    (fake_disk / "sdx1/holders").mkdir()
+    for name in ("dm-0", "dm-1"):
+        (fake_disk / "sdx1/holders" / name).symlink_to(volume)
+    assert objections_to(tmp_path, "253:0") == []
+    entry = tmp_path / "sys/class/rnbd-server/ctl/devices/x"
+    entry.mkdir(parents=True)
+    (entry / "block_dev").symlink_to(fake_disk / "sdx1")
+    assert objections_to(tmp_path, "253:0") == [
+        "sdx1 is used by a network block device server (rnbd)"
+    ]
+
+
 def test_partitions_that_overlap(tmp_path: Path, fake_disk: Path) -> None:
     """In a damaged or hybrid table; what is mounted on the one lies in the other."""
     (tmp_path / "sys/dev/block/8:2").symlink_to(fake_disk / "sdx2")

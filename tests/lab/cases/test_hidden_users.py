@@ -140,6 +140,19 @@ def test_hidden_user_of_a_partition(
             check_refused(refusal, part, [part.path], tmp_path)
 
 
+def test_a_loop_device_under_a_volume(drive_of: Callable[..., Drive], tmp_path: Path) -> None:
+    """A volume claims its drive, which does not keep the loop driver off."""
+    drive = drive_of(disks.SATA_SECOND)
+    with ExitStack() as stack:
+        shell(f"echo 0 204800 linear {drive.path} 2048 | dmsetup create case; udevadm settle")
+        _undo(stack, "dmsetup remove --retry case")
+        loop = shell(f"losetup --find --show {drive.path}").strip()
+        _undo(stack, f"losetup -d {loop}; udevadm settle")
+        target = "/dev/mapper/case"
+        refused = refuse("ssd", "case", target, "-ft", "--output", str(tmp_path))
+        assert f"{drive.name} is behind loop device {Path(loop).name}" in refused
+
+
 def nvme_target_of_a_file(path: Path, stack: ExitStack) -> None:
     _export_nvme(path, stack)
     shell(f"echo 1 > {CONFIGFS}/nvmet/subsystems/case/namespaces/1/enable")

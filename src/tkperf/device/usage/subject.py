@@ -31,6 +31,8 @@ class Subject:
 
     Attributes:
         nodes: sysfs folders of block devices by their device numbers.
+        beneath: the same of what RAID sets, volumes and other layers of the target lie on. They are
+            claimed by those layers, so that only users without a claim count.
         exact: those of ``nodes`` that are written to: the target, and what lies under it.
         characters: names of character devices of the same drive by their numbers.
         files: what regular files are called in messages, by device and inode.
@@ -40,12 +42,18 @@ class Subject:
     """
 
     nodes: Mapping[int, Path] = field(default_factory=dict)
+    beneath: Mapping[int, Path] = field(default_factory=dict)
     exact: tuple[int, ...] = ()
     characters: Mapping[int, str] = field(default_factory=dict)
     files: Mapping[FileId, str] = field(default_factory=dict)
     bases: Mapping[str, str] = field(default_factory=dict)
     paths: Mapping[FileId, Path] = field(default_factory=dict)
     readers_count: bool = False
+
+    @property
+    def devices(self) -> tuple[Path, ...]:
+        """All block devices, claimed by a layer above or not."""
+        return (*self.nodes.values(), *self.beneath.values())
 
     def name_of(self, status: os.stat_result) -> str | None:
         """What a file or node is called if it is part of the target."""
@@ -65,17 +73,17 @@ class Subject:
         return self.name_of(os.stat(path))
 
     def name_of_device(self, device: int) -> str | None:
-        found = self.nodes.get(device)
+        found = self.nodes.get(device) or self.beneath.get(device)
         return found.name if found else None
 
     def name_of_base(self, base: str) -> str | None:
         """What has this last part of a path."""
-        named = (node.name for node in self.nodes.values() if node.name == base)
+        named = (node.name for node in self.devices if node.name == base)
         return self.bases.get(base) or next(named, None)
 
     def is_part(self, loop: Loop) -> bool:
         """Whether a loop device is the target itself or lies under it."""
-        return loop.number in self.nodes
+        return loop.number in self.nodes or loop.number in self.beneath
 
     def name_behind(self, loop: Loop) -> str | None:
         """What part of the target is behind a loop device."""
@@ -86,40 +94,62 @@ class Subject:
 
 def find_device_subject(major_minor: str, loops: tuple[Loop, ...], sys_root: Path) -> Subject:
     """A block device with all that belongs to it, down to what is behind loop devices."""
-    nodes: dict[int, Path] = {}
-    exact: list[int] = []
-    files: dict[FileId, str] = {}
-    paths: dict[FileId, Path] = {}
-    waiting = [os.makedev(*map(int, major_minor.split(":")))]
-    while waiting:
-        device = waiting.pop()
-        if device in exact:
-            continue
-        exact.append(device)
-        node = find_node(f"{os.major(device)}:{os.minor(device)}", sys_root)
-        # Where sysfs does not have it, its number still stands for it.
-        nodes.setdefault(device, node)
-        disk = find_disk(node)
-        for each in _related(node, disk, sys_root):
-            found = device_number(each)
-            if found is not None:
-                nodes.setdefault(found, each)
-        for loop in loops:
-            if loop.number not in (device, device_number(disk)):
-                continue
-            if loop.backing_device is not None:
-                waiting.append(loop.backing_device)
-            elif loop.backing is not None:
-                files[loop.backing] = f"the file behind {loop.name}"
-                paths[loop.backing] = Path(loop.says)
+    found = _Layers(loops, sys_root)
+    found.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
+    disks = {find_disk(folder) for folder in (*found.nodes.values(), *found.beneath.values())}
     return Subject(
-        nodes=nodes,
-        exact=tuple(exact),
-        characters=_character_devices({find_disk(folder) for folder in nodes.values()}),
-        files=files,
-        bases={paths[file].name: name for file, name in files.items()},
-        paths=paths,
+        nodes=found.nodes,
+        beneath=found.beneath,
+        exact=tuple(found.exact),
+        characters=_character_devices(disks),
+        files=found.files,
+        bases={found.paths[file].name: name for file, name in found.files.items()},
+        paths=found.paths,
     )
+
+
+@dataclass(slots=True)
+class _Layers:
+    """What a subject is collected in, layer by layer downwards."""
+
+    loops: tuple[Loop, ...]
+    sys_root: Path
+    nodes: dict[int, Path] = field(default_factory=dict)
+    beneath: dict[int, Path] = field(default_factory=dict)
+    exact: list[int] = field(default_factory=list)
+    claimed: set[int] = field(default_factory=set)
+    files: dict[FileId, str] = field(default_factory=dict)
+    paths: dict[FileId, Path] = field(default_factory=dict)
+
+    def add(self, device: int, *, claimed: bool) -> None:
+        """Add a device and the layers under it; ``claimed`` if the layer above has a claim on it."""
+        if device in (self.claimed if claimed else self.exact):
+            return
+        if claimed:
+            self.claimed.add(device)
+        else:
+            self.exact.append(device)
+        node = find_node(f"{os.major(device)}:{os.minor(device)}", self.sys_root)
+        disk = find_disk(node)
+        layer = self.beneath if claimed else self.nodes
+        # Where sysfs does not have it, its number still stands for it.
+        layer.setdefault(device, node)
+        for each in _related(node, disk, self.sys_root):
+            if (found := device_number(each)) is not None:
+                layer.setdefault(found, each)
+        for slave in sorted(disk.glob("slaves/*")):
+            if (below := device_number(slave)) is not None:
+                self.add(below, claimed=True)
+        for loop in self.loops:
+            if loop.number in (device, device_number(disk)):
+                self._add_behind(loop)
+
+    def _add_behind(self, loop: Loop) -> None:
+        if loop.backing_device is not None:
+            self.add(loop.backing_device, claimed=False)
+        elif loop.backing is not None:
+            self.files[loop.backing] = f"the file behind {loop.name}"
+            self.paths[loop.backing] = Path(loop.says)
 
 
 def _related(node: Path, disk: Path, sys_root: Path) -> list[Path]:

@@ -49,7 +49,7 @@ class Survey:
         if export.device is not None:
             return self.subject.name_of_device(export.device)
         if export.scsi_address is not None:
-            for node in self.subject.nodes.values():
+            for node in self.subject.devices:
                 if (find_disk(node) / "device").resolve().name == export.scsi_address:
                     return node.name
             return None
@@ -128,7 +128,7 @@ def make_survey(
     places = [find_place(path, own_mounts, proc_root) for path in subject.paths.values()]
     seen = look_at_processes(
         proc_root,
-        replace(subject, nodes={}, characters={}) if files_only else subject,
+        replace(subject, nodes={}, beneath={}, characters={}) if files_only else subject,
         file_systems={each.file_system for each in places if each},
     )
     mounts = (*own_mounts, *_mounts_of_others(seen, proc_root))
