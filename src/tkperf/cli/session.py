@@ -68,7 +68,11 @@ def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equip
     """Execute the run, everything that happens going to the run file and to the views."""
     writer = RunFileWriter(options.run_path)
     try:
-        with _say_what_is_kept(options), _stop_signals(), open_observers(options) as observers:
+        with (
+            _say_what_is_kept(options),
+            _stop_signals(),
+            open_observers(options, told=writer) as observers,
+        ):
             execute(
                 Run(
                     info=build_run_info(options, preparation, equipment),
