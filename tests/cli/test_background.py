@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime
+from types import SimpleNamespace
 from typing import TextIO, cast
 
 import pytest
@@ -16,7 +18,8 @@ from tests.builders import io_stats
 from tests.runfile.runs import a_step
 from tkperf.cli import background
 from tkperf.cli.background import Abandoned, DirectText, InBackground, View
-from tkperf.cli.progress import JsonLines
+from tkperf.cli.options import RunOptions
+from tkperf.cli.progress import JsonLines, _open_log
 from tkperf.events import (
     Event,
     EventsDropped,
@@ -152,3 +155,18 @@ def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) ->
     assert dropped + sum(event["event"] == "SampleSeen" for event in events) == 5_000
     times = [event["at_s"] for event in events if event["event"] == "SampleSeen"]
     assert times == sorted(times)
+
+
+def test_a_log_that_hangs_is_not_waited_for() -> None:
+    """As one on a network file system whose server is gone: here a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    log = _open_log(writer, cast(RunOptions, SimpleNamespace(debug=True)))
+    observer = InBackground(log, name="the log")
+    for number in range(1_000):
+        observer(step(number + 1))
+    observer.close(grace_s=0.2)
+    assert observer._thread.is_alive()
+    os.close(reader)  # lets the thread go
+    observer._thread.join(60)
+    assert not observer._thread.is_alive()

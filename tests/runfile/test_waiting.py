@@ -410,6 +410,8 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
         assert result.under_way is not None
         assert "of 960.0 GB written" in result.under_way
         assert state in result.under_way
+    (said,) = [each.text for each in analyse(record).warnings if each.code == "unfinished-step"]
+    assert "cut off" in said
 
 
 def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:

@@ -31,6 +31,9 @@ MOST_SAMPLES = 600
 MOST_OTHERS = 5_000
 # How long the end of a run waits for a view to show the rest.
 DRAIN_S = 5.0
+# The lock is held for microseconds. Ctrl-C at the wrong one could leave it held for ever: then
+# the view is lost, not the end of the run.
+LOCKED_S = 0.2
 
 View = Callable[[Event, datetime], None]
 """Takes an event and when it happened, and may take its time."""
@@ -71,10 +74,14 @@ class InBackground:
 
     def __call__(self, event: Event) -> None:
         slim = _without_weight(event)
-        with self._changed:
+        if not self._changed.acquire(timeout=LOCKED_S):
+            return
+        try:
             self._waiting.put(slim)
             dropped = self._waiting.dropped
             self._changed.notify()
+        finally:
+            self._changed.release()
         if dropped and not self._said:
             self._say(dropped, f"{self._name} takes no more output: the run goes on without it")
         elif dropped > self._said and isinstance(event, TestEnded):
@@ -83,12 +90,12 @@ class InBackground:
 
     def close(self, *, grace_s: float = DRAIN_S) -> None:
         """Wait a little for the view to show the rest. One that hangs is left to itself."""
-        with self._changed:
-            self._closing = True
+        self._closing = True
+        if self._changed.acquire(timeout=LOCKED_S):
             self._changed.notify()
+            self._changed.release()
         self._thread.join(grace_s)
-        with self._changed:
-            self._abandoned = True
+        self._abandoned = True
 
     def _say(self, dropped: int, text: str) -> None:
         """Tell, unless it is the view of another that found out, in its thread."""

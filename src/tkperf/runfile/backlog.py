@@ -30,6 +30,8 @@ MOST_WAITING_BYTES = 256 << 20
 LONGEST_WAIT_S = 24 * 3600.0
 # At the end nothing is measured any more: wait until somebody has made room.
 LAST_WAIT_S = 600.0
+# Somebody who stopped the run wants it to end; nothing is lost by that, as it is saved elsewhere.
+STOPPED_WAIT_S = 30.0
 # The end first waits this long for a reader or a short hitch, before it saves what it can.
 RESCUE_AFTER_S = 5.0
 # How often the same trouble is told again.
@@ -150,8 +152,11 @@ class Backlog:
         self._tell(text)
         return text
 
-    def finish(self) -> None:
+    def finish(self, *, stopped: bool) -> None:
         """Write all that waits, however long that takes up to a limit.
+
+        Args:
+            stopped: by the user, who is not to wait for long, and whose Ctrl-C is heard no more.
 
         Raises:
             RunFileError: it could not be written; says where it has been saved instead.
@@ -162,21 +167,23 @@ class Backlog:
             self.write()
             return
         self._build_all()
+        longest_s = min(LAST_WAIT_S, STOPPED_WAIT_S) if stopped else LAST_WAIT_S
         began_s = told_s = time.monotonic()
         rescued: Path | None = None
         try:
             while (error := self._try(until_s=None)) is not None:
                 now_s = time.monotonic()
-                if now_s - began_s >= LAST_WAIT_S:
+                if now_s - began_s >= longest_s:
                     break
                 if rescued is None and now_s - began_s >= RESCUE_AFTER_S:
                     rescued = self._rescue()
                 if now_s - told_s >= (RESCUE_AFTER_S if told_s == began_s else TELL_AT_END_EVERY_S):
                     told_s = now_s
-                    left = format_duration(LAST_WAIT_S - (now_s - began_s))
+                    left = format_duration(longest_s - (now_s - began_s))
                     self._tell(
                         f"the run has ended, but its file cannot be written: {explain(error)}. "
-                        f"tkperf tries for another {left}; Ctrl-C ends that"
+                        f"tkperf tries for another {left}"
+                        + ("" if stopped else "; Ctrl-C ends that")
                     )
                 time.sleep(min(1.0, RETRY_EVERY_S))
         except KeyboardInterrupt:

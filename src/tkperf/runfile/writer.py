@@ -121,7 +121,7 @@ class RunFileWriter:
             is_frame = isinstance(event, RunStarted | TestStarted)
             self._backlog.put(Entry(event=event, frame=is_frame))
         if isinstance(event, RunEnded):
-            self._backlog.finish()
+            self._backlog.finish(stopped=event.status is RunStatus.INTERRUPTED)
             self._close_gaps()
         elif self._under_way.is_quiet_after(event) and (over := self._backlog.write()):
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
