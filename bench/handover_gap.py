@@ -5,7 +5,9 @@ own while the same steps run twice on a loop device: as rounds of tkperf's runne
 file and all, and as one fio call after another. An idle gap is a stretch of samples in which no
 I/O completed. Needs root (loop device). Prints both, and their ratio.
 
-    python bench/handover_gap.py [--rounds 7] [--step-s 2] [--folder /var/tmp]
+    python bench/handover_gap.py [--rounds 7] [--step-s 2] [--folder /var/tmp] [--view live]
+
+With --view live the live view is drawn meanwhile, on a terminal of the bench's own.
 """
 
 from __future__ import annotations
@@ -13,19 +15,27 @@ from __future__ import annotations
 import argparse
 import itertools
 import multiprocessing
+import os
+import pty
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from multiprocessing.synchronize import Event as StopEvent
 from pathlib import Path
-from typing import TypeVar
+from typing import TextIO, TypeVar, cast
 
 import msgspec
 import numpy as np
 
+from tkperf.cli.background import DirectText, InBackground
+from tkperf.cli.console import OutputConsole
+from tkperf.cli.live import LiveView
+from tkperf.cli.progress import SWITCH_INTERVAL_S
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.target import DriveTarget
@@ -34,7 +44,7 @@ from tkperf.engine import Execution, Next, OnSample
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.events import Event, StepEnded
+from tkperf.events import Event, Observer, StepEnded
 from tkperf.phases import Outcome, Procedure, SectionOutcome
 from tkperf.procedures import Test
 from tkperf.procedures.parts import rounds_until_steady
@@ -120,8 +130,29 @@ class DecidingEngine(FioEngine):
     first_step: Step
 
 
+@contextmanager
+def live_view() -> Iterator[Observer]:
+    """The live view as a run has it, on a terminal whose other end is read and thrown away."""
+    terminal, ours = pty.openpty()
+    reader = multiprocessing.Process(target=read_for_ever, args=(terminal,), daemon=True)
+    reader.start()
+    console = OutputConsole(file=cast(TextIO, DirectText(ours)), force_terminal=True)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    observer = InBackground(partial(LiveView, console), name="the live view")
+    try:
+        yield observer
+    finally:
+        observer.close()
+        reader.kill()
+
+
+def read_for_ever(terminal: int) -> None:
+    while os.read(terminal, 65536):
+        pass
+
+
 def run_tkperf(
-    device: str, folder: Path, steps: tuple[Step, ...], rounds: int
+    device: str, folder: Path, steps: tuple[Step, ...], rounds: int, views: Sequence[Observer]
 ) -> tuple[list[float], list[float]]:
     """Boundaries within rounds and between rounds, in seconds on the monotonic clock."""
     seen: list[StepRecord] = []
@@ -166,7 +197,7 @@ def run_tkperf(
             profile=load_profile("quick"),
             engine=engine,
             target=DriveTarget(permit, None, WriteCache(permit, "keep")),
-            observers=(writer, note),
+            observers=(writer, note, *views),
             clock=time.monotonic,
         )
     )
@@ -223,13 +254,16 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--step-s", type=float, default=2.0)
     parser.add_argument("--folder", default="/var/tmp")
+    parser.add_argument("--view", choices=("none", "live"), default="none")
     options = parser.parse_args()
     steps = build_steps(options.step_s)
     with tempfile.TemporaryDirectory(dir=options.folder) as name, loop_device(Path(name)) as device:
         folder = Path(name)
-        (inside, between), samples = watched(
-            device, folder, lambda: run_tkperf(device, folder, steps, options.rounds)
-        )
+        with ExitStack() as stack:
+            views = [stack.enter_context(live_view())] if options.view == "live" else []
+            (inside, between), samples = watched(
+                device, folder, lambda: run_tkperf(device, folder, steps, options.rounds, views)
+            )
         tkperf_ms = idle_gaps_ms(samples, inside)
         round_end_ms = idle_gaps_ms(samples, between)
         plain, samples = watched(device, folder, lambda: run_plain(device, folder, steps, 2))

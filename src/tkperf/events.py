@@ -133,6 +133,18 @@ class RunEnded:
     ended_utc: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsDropped:
+    """Told to one view alone: what it did not take in time, which came before what follows."""
+
+    samples: int
+    others: int
+
+    @property
+    def count(self) -> int:
+        return self.samples + self.others
+
+
 Event = (
     RunStarted
     | TestStarted
@@ -147,5 +159,6 @@ Event = (
     | Warned
     | TestEnded
     | RunEnded
+    | EventsDropped
 )
 Observer = Callable[[Event], None]

@@ -161,6 +161,42 @@ class RunWarning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedStep:
+    """What was measured of a step that has not ended, or was cut off. It is no result.
+
+    ``seen`` is of the seconds up to its newest that was kept, its samples left out.
+    """
+
+    section: str
+    kind: StepKind
+    number: int
+    position: int
+    workload: Workload
+    planned_s: float | None
+    planned_bytes: int | None
+    started_s: float
+    seen: Measurement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Something in a run file that no reader can take: what, why, and where it belongs if known.
+
+    ``step``: a whole step, so that its round, or its stream, is not complete.
+    """
+
+    what: str
+    reason: str
+    test: str | None = None
+    section: str | None = None
+    number: int | None = None
+    step: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestRecord:
     """One test of a run as far as it got. ``outcome`` is None if it did not end."""
 
@@ -174,11 +210,15 @@ class TestRecord:
     purges: tuple[PurgeRecord, ...]
     steps: tuple[StepRecord, ...]
     verdicts: tuple[VerdictRecord, ...]
+    under_way: UnfinishedStep | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """A whole run as read back from its file. ``ended_because`` is for people."""
+    """A whole run as read back from its file. ``ended_because`` is for people.
+
+    ``left_out`` is what its file holds and nobody can read: everything else is there.
+    """
 
     info: RunInfo
     status: RunStatus
@@ -187,3 +227,4 @@ class RunRecord:
     tests: tuple[TestRecord, ...]
     warnings: tuple[RunWarning, ...]
     notes: tuple[RunNote, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()

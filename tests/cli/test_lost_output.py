@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import signal
 import subprocess
 import sys
+import termios
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,7 @@ import pytest
 from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV, assert_clear
 from tkperf.cli.progress import UntilLost
+from tkperf.errors import RunFileError
 from tkperf.events import Event, Noted, TestStarted
 from tkperf.record import RunStatus
 from tkperf.runfile.reader import read_run
@@ -120,18 +126,88 @@ def test_a_view_that_failed_is_left_alone() -> None:
     seen: list[Event] = []
     notes: list[Event] = []
 
-    def fails(event: Event) -> None:
+    def fails(event: Event, at: datetime) -> None:
         seen.append(event)
         raise OSError(28, "No space left on device")
 
     view = UntilLost(fails, told=notes.append)
     event = TestStarted(test="iops", at_s=0.0)
-    view(event)
-    view(event)
+    view(event, datetime.now(UTC))
+    view(event, datetime.now(UTC))
     assert seen == [event]
     (note,) = notes
     assert isinstance(note, Noted)
     assert "No space left" in note.note.text
+
+
+SHORT = Path(__file__).parents[1] / "short.toml"
+
+
+def start_on_a_file(
+    folder: Path, *options: str, stdout: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
+    """Some seconds of real I/O, as a simulation waits for its reader."""
+    argv = [
+        *TKPERF, "ssd", "n", str(folder / "scratch"), "--size", "64MiB", "--profile", str(SHORT),
+        "-ssdt", "lat", "--output", str(folder), *options,
+    ]  # fmt: skip
+    return subprocess.Popen(
+        argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+    )
+
+
+@pytest.mark.fio
+def test_a_pipe_that_nobody_reads_holds_up_nothing(tmp_path: Path) -> None:
+    """A stalled ssh: the run is measured to its end, and tkperf ends though its thread hangs."""
+    reader, full = os.pipe()
+    fcntl.fcntl(full, fcntl.F_SETPIPE_SZ, 4096)
+    running = start_on_a_file(tmp_path, "--progress", "json", stdout=full)
+    os.close(full)
+    try:
+        assert running.wait(120) == 0
+    finally:
+        running.kill()
+        os.close(reader)
+    assert_measured_to_its_end(tmp_path)
+    assert "run complete" in (tmp_path / "n.log").read_text()
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("progress", ["live", "plain"])
+def test_a_stopped_terminal_holds_up_nothing(tmp_path: Path, progress: str) -> None:
+    """Ctrl-S as soon as the run has begun; Ctrl-Q when it is over."""
+    terminal, ours = pty.openpty()
+    running = start_on_a_file(tmp_path, "--progress", progress, "-d", stderr=ours)
+    try:
+        until_s = time.monotonic() + 120
+        while not (tmp_path / "n.log").exists():
+            assert running.poll() is None
+            time.sleep(0.05)
+        termios.tcflow(ours, termios.TCOOFF)
+        while not is_complete(tmp_path / "n.tkperf"):
+            assert running.poll() is None
+            assert time.monotonic() < until_s, "the run waits for its terminal"
+            time.sleep(0.2)
+        termios.tcflow(ours, termios.TCOON)
+        shown = b""
+        os.set_blocking(terminal, False)
+        while b"run file:" not in shown and time.monotonic() < until_s:
+            with suppress(BlockingIOError):
+                shown += os.read(terminal, 65536)
+            time.sleep(0.05)
+        assert running.wait(60) == 0
+    finally:
+        running.kill()
+        os.close(ours)
+        os.close(terminal)
+    assert b"run file:" in shown
+
+
+def is_complete(path: Path) -> bool:
+    try:
+        return read_run(path).status is RunStatus.COMPLETE
+    except RunFileError:
+        return False
 
 
 def on_a_full_disk(*argv: str | Path) -> subprocess.CompletedProcess[str]:

@@ -31,8 +31,8 @@ from tkperf.profiles import load_profile
 from tkperf.report.disclosure import build_page_header
 from tkperf.report.html import render_view
 from tkperf.report.parts import ReportView
+from tkperf.runfile import backlog
 from tkperf.runfile.reader import read_run
-from tkperf.runfile.writer import RunFileWriter
 from tkperf.units import KIB
 from tkperf.workload import Cell
 
@@ -278,7 +278,7 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(RunFileWriter, "_judged", full)
+        patched.setattr(backlog, "execute", full)
         ran = CliRunner().invoke(cli, ["import", str(file), "--output", str(tmp_path)])
     assert isinstance(ran.exception, RunFileError)
     assert not list(tmp_path.iterdir())

@@ -356,10 +356,7 @@ def test_an_older_file_is_read_through_the_migrations(
         assert [test.name for test in run_file.record().tests] == ["lat"]
         names = run_file._db.execute("SELECT number, name FROM migration").fetchall()
     assert [tuple(row) for row in names] == [
-        (1, "m001_initial"),
-        (2, "m002_notes"),
-        (3, "m003_imported"),
-        (4, "m_renamed"),
+        (number, each.__name__) for number, each in enumerate(migrations, start=1)
     ]
     assert path.read_bytes() == before
 

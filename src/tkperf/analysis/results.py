@@ -9,15 +9,23 @@ measurement. None is "not measured".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any
 
+from tkperf.analysis.incomplete import (
+    DAMAGED,
+    IN_ROUNDS,
+    describe_under_way,
+    name_left_out,
+    without_holes,
+)
 from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
 from tkperf.phases import SectionOutcome
 from tkperf.record import (
+    LeftOut,
     PurgeRecord,
     RunInfo,
     RunRecord,
@@ -38,9 +46,6 @@ TITLES = {
     "writesat": "Write Saturation",
     "fio": "Results of fio",
 }
-
-
-IN_ROUNDS = (StepKind.ROUND, StepKind.AREA)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +76,7 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """One round of a section; ``complete`` unless the run ended within it."""
+    """One round of a section; ``complete`` unless the run ended within it or a step is lost."""
 
     number: int
     complete: bool
@@ -133,6 +138,8 @@ class TestResult:
     written_bytes: int | None
     longest_gap_s: float | None
     sections: tuple[SectionResult, ...]
+    under_way: str | None = None
+    """The step that did not end, in words: it is no result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,16 +160,47 @@ SCHEMA = "tkperf-results/1"
 
 def analyse(record: RunRecord) -> RunResult:
     """All results of a run, as far as it got."""
-    tests = tuple(_test(test, record.info.table("hard_disk")) for test in record.tests)
-    return RunResult(
+    tests = tuple(
+        _test(
+            test,
+            record.info.table("hard_disk"),
+            [each for each in record.left_out if each.step and each.test == test.name],
+            record.status,
+        )
+        for test in record.tests
+    )
+    result = RunResult(
         schema=SCHEMA,
         info=record.info,
         status=record.status,
         ended_utc=record.ended_utc or None,
         ended_because=record.ended_because,
-        warnings=record.warnings,
-        tests=tuple(_without_guesses(test) for test in tests) if record.info.imported else tests,
+        warnings=(*record.warnings, *_cut_off(tests, record.status)),
+        tests=(
+            tuple(_without_guesses(test) for test in tests)
+            # A run whose device is not known may be an imported one.
+            if record.info.imported or not record.info.device
+            else tests
+        ),
     )
+    return with_left_out(result, record.left_out)
+
+
+def _cut_off(tests: Iterable[TestResult], status: RunStatus) -> Iterator[RunWarning]:
+    for test in tests:
+        if test.under_way is not None and status is not RunStatus.RUNNING:
+            text = f"{test.title}: {test.under_way}"
+            yield RunWarning(code="unfinished-step", text=text, test=test.name)
+
+
+def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
+    """The result with a notice on each of its pages that something could not be read, and what."""
+    if not left_out:
+        return result
+    notices = (*(each for each in result.info.notices if each != DAMAGED), DAMAGED)
+    before = tuple(each for each in result.warnings if each.code != "left-out")
+    info = replace(result.info, notices=notices)
+    return replace(result, info=info, warnings=(*before, *name_left_out(left_out)))
 
 
 def _without_guesses(test: TestResult) -> TestResult:
@@ -194,7 +232,9 @@ def _without_guesses(test: TestResult) -> TestResult:
     )
 
 
-def _test(test: TestRecord, disk: dict[str, Any]) -> TestResult:
+def _test(
+    test: TestRecord, disk: dict[str, Any], lost: Sequence[LeftOut], status: RunStatus
+) -> TestResult:
     sections = list(dict.fromkeys(step.section for step in test.steps))
     # Between the steps of rounds; before the first step of a section nothing is promised.
     gaps = [
@@ -207,13 +247,16 @@ def _test(test: TestRecord, disk: dict[str, Any]) -> TestResult:
         title=TITLES.get(test.name, test.name),
         status=test.status,
         duration_s=None if test.ended_s is None else test.ended_s - test.started_s,
-        written_bytes=sum(step.measurement.write.bytes for step in test.steps),
-        longest_gap_s=max(gaps, default=None),
-        sections=tuple(_section(test, name, disk) for name in sections),
+        written_bytes=None if lost else sum(step.measurement.write.bytes for step in test.steps),
+        longest_gap_s=None if lost else max(gaps, default=None),
+        sections=tuple(_section(test, name, disk, lost) for name in sections),
+        under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
     )
 
 
-def _section(test: TestRecord, name: str, disk: dict[str, Any]) -> SectionResult:
+def _section(
+    test: TestRecord, name: str, disk: dict[str, Any], lost_steps: Sequence[LeftOut]
+) -> SectionResult:
     steps = [step for step in test.steps if step.section == name]
     given = [each for each in test.verdicts if each.section == name]
     ended = None
@@ -222,12 +265,15 @@ def _section(test: TestRecord, name: str, disk: dict[str, Any]) -> SectionResult
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
     areas = _complete_areas(in_areas, _steps_an_area(test.name, disk))
+    lost = [each for each in lost_steps if each.section in (name, None)]
     # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.
     verdicts = () if stream else tuple(each.verdict for each in given)
     window, because = _window(ended, verdicts, areas, test)
     judged = {each.number for each in given} | set(areas)
+    if lost:
+        judged = without_holes(steps, judged, lost)
     rounds = _rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
-    slices = _slices(stream)
+    slices = _slices(stream, bool(lost))
     fill = next((step for step in steps if step.kind is StepKind.FILL), None)
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     return SectionResult(
@@ -237,7 +283,7 @@ def _section(test: TestRecord, name: str, disk: dict[str, Any]) -> SectionResult
         ended_because=because,
         verdict=verdict,
         verdicts=tuple(each.verdict for each in given),
-        cells=_window_cells(steps, window),
+        cells=_window_cells(steps, window, bool(lost)),
         rounds=rounds,
         areas=disk.get("areas", len(areas)) if in_areas else None,
         slices=slices,
@@ -245,7 +291,7 @@ def _section(test: TestRecord, name: str, disk: dict[str, Any]) -> SectionResult
         purge=next((purge for purge in test.purges if purge.section == name), None),
         filled_bytes=fill.measurement.write.bytes if fill else None,
         filled_s=fill.measurement.duration_s if fill else None,
-        histogram_us=_histogram_us(stream),
+        histogram_us=() if lost else _histogram_us(stream),
     )
 
 
@@ -260,6 +306,8 @@ def _window(
         return ended.window, ended.ended_because
     # Cut short: the last rounds that were judged, so complete, say what is known so far.
     window = verdicts[-1].rounds if verdicts else complete_areas
+    if test.status is RunStatus.COMPLETE:
+        return window, "how it ended cannot be read"
     return window, f"the test did not end: {test.status.value}"
 
 
@@ -292,18 +340,21 @@ def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult,
     )
 
 
-def _slices(steps: Iterable[StepRecord]) -> tuple[SliceResult, ...]:
+def _slices(steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
+    """Slices one after the other; where some are ``lost``, what was written cannot be added up."""
     slices: list[SliceResult] = []
     start_s, written_bytes = 0.0, 0
     for step in steps:
         seen = step.measurement
         written_bytes += seen.write.bytes
+        if lost:
+            start_s = (step.number - 1) * (step.planned_s or seen.duration_s)
         slices.append(
             SliceResult(
                 number=step.number,
                 start_s=start_s,
                 duration_s=seen.duration_s,
-                total_written_bytes=written_bytes,
+                total_written_bytes=None if lost else written_bytes,
                 values=summarise(step.workload.cell, [seen]),
             )
         )
@@ -311,10 +362,17 @@ def _slices(steps: Iterable[StepRecord]) -> tuple[SliceResult, ...]:
     return tuple(slices)
 
 
-def _window_cells(steps: Sequence[StepRecord], window: tuple[int, ...]) -> tuple[CellResult, ...]:
-    """Means over the window; a stream without one is taken as a single measurement."""
+def _window_cells(
+    steps: Sequence[StepRecord], window: tuple[int, ...], lost: bool
+) -> tuple[CellResult, ...]:
+    """Means over the window; a stream without one is taken as a single measurement.
+
+    With steps ``lost``, a cell that lacks one in the window has no mean, and a stream no whole.
+    """
     measured = [step for step in steps if step.kind is not StepKind.FILL]
     if measured and measured[0].kind is StepKind.CONTINUOUS and not window:
+        if lost:
+            return ()
         whole = _join([step.measurement for step in measured])
         result = summarise(measured[0].workload.cell, [whole])
         return (replace(result, rounds=len(measured)),)
@@ -322,7 +380,11 @@ def _window_cells(steps: Sequence[StepRecord], window: tuple[int, ...]) -> tuple
     for step in measured:
         if step.number in window:
             in_window.setdefault(step.workload.cell, []).append(step.measurement)
-    return tuple(summarise(cell, rounds) for cell, rounds in in_window.items())
+    return tuple(
+        summarise(cell, rounds)
+        for cell, rounds in in_window.items()
+        if not lost or len(rounds) == len(window)
+    )
 
 
 def _join(slices: Sequence[Measurement]) -> Measurement:
@@ -341,6 +403,11 @@ def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
     counted = all(seen.rates_known for seen in rounds)
     whole: IoStats = reduce(add, (seen.both for seen in rounds))
     means = [seen.latency_mean_us for seen in rounds if seen.latency_mean_us is not None]
+    sides = [side for seen in rounds for side in (seen.read, seen.write) if side.latency_ios]
+    # An extreme or percentile of some rounds would pass for one of all.
+    counted_in = [side.histogram.total > 0 for side in sides]
+    known_min = all(side.latency_min_ns is not None for side in sides)
+    known_max = all(side.latency_max_ns is not None for side in sides)
     return CellResult(
         read_percent=cell.read_percent,
         block_size_bytes=cell.block_size_bytes,
@@ -349,10 +416,11 @@ def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
             sum(seen.megabytes_per_s for seen in rounds) / len(rounds) if counted else None
         ),
         latency_mean_us=sum(means) / len(means) if means else None,
-        latency_min_us=_us(whole.latency_min_ns),
-        latency_max_us=_us(whole.latency_max_ns),
+        latency_min_us=_us(whole.latency_min_ns) if known_min else None,
+        latency_max_us=_us(whole.latency_max_ns) if known_max else None,
         percentiles_us={
-            f"p{percent:g}": _us(whole.percentile_ns(percent)) for percent in REPORTED_PERCENTILES
+            f"p{percent:g}": _us(whole.percentile_ns(percent)) if all(counted_in) else None
+            for percent in REPORTED_PERCENTILES
         },
         ios=whole.ios if counted else None,
         rounds=len(rounds),

@@ -27,7 +27,8 @@ from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.imported import ImportedRun, one_line
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.record import IMPORTED, RunInfo, RunStatus
-from tkperf.runfile.writer import RunFileWriter, write_whole
+from tkperf.runfile.whole import write_whole
+from tkperf.runfile.writer import RunFileWriter
 
 
 @click.command("import", short_help="Results of TKperf (XML) or fio (JSON) as run files.")

@@ -1,14 +1,14 @@
 """The live view: where the run is, this second's figures, the steady-state window so far.
 
-It redraws when something happened and never by a timer of its own: a drawing thread could delay
-the hand-over between steps.
+It redraws when something happened and never by a timer of its own, in the thread of its observer:
+drawing takes milliseconds, for which the runner, and with it the device, does not wait.
 """
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from contextlib import suppress
+from datetime import datetime
 from typing import Self
 
 from rich.console import Console, Group, RenderableType
@@ -17,6 +17,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from tkperf.cli.background import Abandoned
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import plain
 from tkperf.events import (
@@ -46,8 +47,13 @@ class LiveView:
     """Draws on stderr, so that results on stdout stay clean."""
 
     def __init__(self, console: Console | None = None) -> None:
+        # Not redirected: whoever prints to stderr would wait for the terminal in rich's lock.
         self._live = Live(
-            console=console or OutputConsole(stderr=True), auto_refresh=False, transient=True
+            console=console or OutputConsole(stderr=True),
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
         )
         self._state = _State()
 
@@ -56,12 +62,17 @@ class LiveView:
             self._live.__enter__()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is Abandoned:
+            # Others write to the terminal again: drawn over would be what they say.
+            with suppress(OSError):
+                self._live.console.show_cursor(True)
+            return
         # On a terminal that went away meanwhile rich cannot tidy up, which is nobody's concern.
         with suppress(OSError, IndexError):
             self._live.__exit__(None, None, None)
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event, at: datetime) -> None:
         self._state.take(event)
         self._live.update(render(self._state), refresh=True)
 
@@ -83,7 +94,6 @@ class _State:
         self.warnings: list[str] = []
         self.kept_bytes = 0
         self.step_bytes = 0
-        self.began_s = time.monotonic()
         self.phase_at_s = 0.0
         self.at_s = 0.0
         self.shortest_s = self.longest_s = 0.0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TextIO
 
 from tkperf.events import (
     Event,
+    EventsDropped,
     Judged,
     Noted,
     PhaseStarted,
@@ -21,7 +22,13 @@ from tkperf.events import (
 )
 from tkperf.phases import Round
 from tkperf.record import StepKind
-from tkperf.units import format_block_size, format_capacity, format_duration, format_mix
+from tkperf.units import (
+    format_block_size,
+    format_capacity,
+    format_count,
+    format_duration,
+    format_mix,
+)
 
 
 class PlainLines:
@@ -33,11 +40,10 @@ class PlainLines:
         self._jobs = jobs
         self._next_sample_s = every_s
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event, at: datetime) -> None:
         text = self._describe(event)
         if text:
-            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            self._stream.write(f"{now} {text}\n")
+            self._stream.write(f"{at.strftime('%Y-%m-%dT%H:%M:%SZ')} {text}\n")
             self._stream.flush()
 
     def _describe(self, event: Event) -> str | None:
@@ -70,6 +76,10 @@ class PlainLines:
                 return f"test {event.test} {event.status.value}"
             case RunEnded():
                 return f"run {event.status.value}" + (f": {event.because}" if event.because else "")
+            case EventsDropped():
+                return (
+                    f"{format_count(event.count, 'event')} not shown: they were not taken in time"
+                )
             case _:
                 return None
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TextIO
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import TextIO, cast
 
 import msgspec
 
+from tkperf.cli.background import DirectText, InBackground, OpenView, View, direct
+from tkperf.cli.console import OutputConsole
 from tkperf.cli.live import LiveView
 from tkperf.cli.options import RunOptions
 from tkperf.cli.plain import PlainLines
@@ -18,40 +23,88 @@ from tkperf.events import Event, Noted, Observer, SampleSeen, StepEnded
 from tkperf.measurement import IoStats, Sample
 from tkperf.record import RunNote
 
+# How long a thread that runs Python may make another one wait; 5 ms is Python's own choice. What
+# lets the next step go must not wait for a view that is drawing.
+SWITCH_INTERVAL_S = 0.0005
+
 
 @contextmanager
-def open_observers(options: RunOptions) -> Iterator[tuple[Observer, ...]]:
-    """The log and the chosen view, closed however the run ends.
+def open_observers(
+    options: RunOptions, *, told: Observer = lambda _: None
+) -> Iterator[tuple[Observer, ...]]:
+    """The log first, then the chosen view if any, closed however the run ends.
 
-    Neither can end it: a run of days is worth more than somebody to watch it.
+    None of them can end a run or hold it up: a run of days is worth more than somebody to watch
+    it. ``told`` hears what could not be shown.
     """
     try:
-        log = options.log_path.open("a", encoding="utf-8")
+        log = os.open(
+            options.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666
+        )
     except OSError as error:
         raise RunFileError(f"cannot write the log {options.log_path}: {error.strerror}") from error
-    try:
-        lines = UntilLost(PlainLines(log, every_s=60.0, jobs=options.debug))
-        with _open_view(options) as view:
-            yield (lines,) if view is None else (lines, UntilLost(view, told=lines))
-    finally:
-        with suppress(OSError):  # what a full disk did not take is tried once more here
-            log.close()
+    opened = _simulation if options.device.startswith("sim:") else _in_background
+    with opened(_open_log(log, options), f"the log {options.log_path}", told) as lines:
+
+        def log_and_told(event: Event) -> None:
+            lines(event)
+            told(event)
+
+        open_view = _choose_view(options)
+        if open_view is None:
+            yield (lines,)
+            return
+        with opened(UntilLost.opening(open_view, told=lines), "progress", log_and_told) as view:
+            yield lines, view
 
 
 @contextmanager
-def _open_view(options: RunOptions) -> Iterator[Observer | None]:
+def _in_background(open_view: OpenView, name: str, told: Observer) -> Iterator[Observer]:
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    observer = InBackground(open_view, name=name, told=told)
+    try:
+        yield observer
+    finally:
+        observer.close()
+        sys.setswitchinterval(before_s)
+
+
+@contextmanager
+def _simulation(open_view: OpenView, *_: object) -> Iterator[Observer]:
+    """No device stands idle while a view is waited for, and time runs faster than any could show."""
+    with open_view() as view:
+        yield lambda event: view(event, datetime.now(UTC))
+
+
+def _open_log(descriptor: int, options: RunOptions) -> OpenView:
+    @contextmanager
+    def opened() -> Iterator[View]:
+        try:
+            log = cast(TextIO, DirectText(descriptor))
+            yield UntilLost(PlainLines(log, every_s=60.0, jobs=options.debug))
+        finally:
+            with suppress(OSError):
+                os.close(descriptor)
+
+    return opened
+
+
+def _choose_view(options: RunOptions) -> OpenView | None:
     progress = options.progress
     if progress == "auto":
         progress = "live" if sys.stderr.isatty() else "plain"
     if progress == "json":
-        yield JsonLines(sys.stdout)
-    elif options.quiet:
-        yield None
-    elif progress == "live":
-        with LiveView() as live:
-            yield live
-    else:
-        yield PlainLines(sys.stderr, every_s=10.0)
+        return _always(JsonLines(direct(sys.stdout)))
+    if options.quiet:
+        return None
+    if progress == "live":
+        return partial(LiveView, OutputConsole(file=direct(sys.stderr)))
+    return _always(PlainLines(direct(sys.stderr), every_s=10.0))
+
+
+def _always(view: View) -> OpenView:
+    return lambda: nullcontext(view)
 
 
 class UntilLost:
@@ -60,15 +113,26 @@ class UntilLost:
     Then it is given up, and ``told`` gets a note, once.
     """
 
-    def __init__(self, view: Observer, *, told: Observer | None = None) -> None:
-        self._view: Observer | None = view
+    def __init__(self, view: View, *, told: Observer | None = None) -> None:
+        self._view: View | None = view
         self._told = told
 
-    def __call__(self, event: Event) -> None:
+    @classmethod
+    def opening(cls, open_view: OpenView, *, told: Observer) -> OpenView:
+        """The same, of a view yet to be opened."""
+
+        @contextmanager
+        def opened() -> Iterator[View]:
+            with open_view() as view:
+                yield cls(view, told=told)
+
+        return opened
+
+    def __call__(self, event: Event, at: datetime) -> None:
         if self._view is None:
             return
         try:
-            self._view(event)
+            self._view(event, at)
         except Exception as error:  # whatever it is, the measurement can go on
             self._view = None
             if self._told is not None:
@@ -82,7 +146,7 @@ class JsonLines:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Event, at: datetime) -> None:
         fields: dict[str, object]
         if isinstance(event, SampleSeen):
             fields = {"test": event.test, "at_s": event.at_s, **_sample_fields(event.sample)}

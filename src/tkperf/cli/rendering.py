@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.details import build_details
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.results import RunResult, with_left_out
 from tkperf.cli.packages import packages_of
 from tkperf.record import RunRecord
 from tkperf.runfile.reader import RunFile
@@ -49,6 +49,7 @@ def build_run_view(
     with _packages():
         from tkperf.report.view import build_view  # noqa: PLC0415
     seconds = {test.name: opened.seconds(test) for test in record.tests}
+    result = with_left_out(result, opened.left_out)
     return build_view(result, checked, build_details(result, record, seconds))
 
 

@@ -106,7 +106,7 @@ def report(
         record = opened.record()
         result = analyse(record)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
-        tables = partial(build_tables, result, steps, opened.samples)
+        tables = partial(build_tables, result, steps, opened.samples_left)
         csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
         parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
         outputs = Outputs(
@@ -120,6 +120,8 @@ def report(
             outputs.write(path, render_csv(table))
         for path, table in zip(parquet_files, tables(), strict=False):
             outputs.write(path, render_parquet(table))
+        for each in dict.fromkeys(opened.left_out[len(record.left_out) :]):
+            complain(f"left out of the tables: {each}")
         if json_file is not None:
             outputs.write(json_file, (render_json(result), "\n"))
         if xml is not None and xml_file is not None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tkperf.analysis.results import analyse
+from tkperf.cli.awake import kept_awake
 from tkperf.cli.consent import show_plan
 from tkperf.cli.console import open_console, tell
 from tkperf.cli.equipment import Equipment, open_equipment
@@ -20,11 +22,21 @@ from tkperf.cli.progress import open_observers
 from tkperf.cli.run_info import build_run_info
 from tkperf.cli.tables import print_results
 from tkperf.device.file_target import remove_file_target
+from tkperf.device.identity import TargetKind
 from tkperf.errors import RunFileError, TkperfError, UsageError
+from tkperf.events import Event, Observer
+from tkperf.plan import Case, forecast
 from tkperf.record import RunWarning
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
+from tkperf.units import format_capacity, format_duration
+
+DAY_S = 86_400
+# One sample a second takes up to 14.2 MB a day (bench/run_file_size.py), and steps of a minute,
+# each with its histograms and fio's own report, as much again.
+RUN_FILE_BYTES_A_DAY = 30_000_000
+LEAST_FREE_BYTES = 4_000_000
 
 
 def run_session(options: RunOptions) -> None:
@@ -32,6 +44,7 @@ def run_session(options: RunOptions) -> None:
     require_free_name(options)
     preparation = prepare(options)
     try:
+        require_space(options, preparation)
         show_plan(options, preparation)
         with open_equipment(options, preparation) as equipment:
             run_and_keep(options, preparation, equipment)
@@ -66,9 +79,21 @@ def require_free_name(options: RunOptions) -> None:
 
 def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equipment) -> None:
     """Execute the run, everything that happens going to the run file and to the views."""
-    writer = RunFileWriter(options.run_path)
+    require_space(options, preparation)
+    views: list[Observer] = []
+
+    def show(event: Event) -> None:
+        for view in views:
+            view(event)
+
+    writer = RunFileWriter(options.run_path, tell=show)
     try:
-        with _say_what_is_kept(options), _stop_signals(), open_observers(options) as observers:
+        with ExitStack() as stack:
+            stack.enter_context(_say_what_is_kept(options, writer))
+            stack.enter_context(_stop_signals())
+            views += stack.enter_context(open_observers(options, told=writer))
+            if preparation.identity.kind is not TargetKind.SIMULATED:
+                stack.enter_context(kept_awake(options.name, tell=views[0]))
             execute(
                 Run(
                     info=build_run_info(options, preparation, equipment),
@@ -76,7 +101,7 @@ def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equip
                     profile=preparation.profile,
                     engine=equipment.engine,
                     target=equipment.target,
-                    observers=(writer, *observers),
+                    observers=(writer, *views),
                     clock=equipment.clock,
                     warnings=tuple(
                         RunWarning(code="preparation", text=text) for text in preparation.warnings
@@ -86,6 +111,35 @@ def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equip
     finally:
         writer.close()
         notify(options)
+
+
+def require_space(options: RunOptions, preparation: Preparation) -> None:
+    """Refuse to begin where the run file, were the run as long as it may get, would not fit.
+
+    Raises:
+        RunFileError: too little room; a file system that does not tell is taken as it is.
+    """
+    length_bytes = preparation.active_range.length_bytes
+    longest_s = sum(
+        forecast(
+            test.procedure(preparation.profile, length_bytes),
+            (),
+            Case.WORST,
+            active_range_bytes=length_bytes,
+        ).duration_s
+        for test in preparation.tests
+    )
+    needed_bytes = LEAST_FREE_BYTES + longest_s / DAY_S * RUN_FILE_BYTES_A_DAY
+    try:
+        free_bytes = shutil.disk_usage(options.folder).free
+    except OSError:
+        return
+    if free_bytes < needed_bytes:
+        raise RunFileError(
+            f"{options.folder} has {format_capacity(free_bytes)} free, but the run file may need "
+            f"{format_capacity(needed_bytes)}: about {format_capacity(RUN_FILE_BYTES_A_DAY)} a day, "
+            f"for up to {format_duration(longest_s)}; make room, or choose another --output folder"
+        )
 
 
 def show_results(options: RunOptions) -> None:
@@ -106,13 +160,16 @@ def show_results(options: RunOptions) -> None:
 
 
 @contextmanager
-def _say_what_is_kept(options: RunOptions) -> Iterator[None]:
-    """An error that ends a run also says how to see what was measured before."""
+def _say_what_is_kept(options: RunOptions, writer: RunFileWriter) -> Iterator[None]:
+    """An error that ends a run also says what could not be kept, and how to see the rest."""
     try:
         yield
     except TkperfError as error:
+        text = str(error)
+        if writer.lost is not None and writer.lost not in text:
+            text += f"; {writer.lost}"
         raise type(error)(
-            f"{error}; see what was measured: tkperf show {options.run_path}"
+            f"{text}; see what was measured: tkperf show {options.run_path}"
         ) from error
 
 

@@ -70,6 +70,8 @@ def _print_test(test: TestResult, console: Console) -> None:
     console.rule(f"[bold]{test.title}[/bold]", align="left")
     for section in test.sections:
         _print_section(section, console)
+    if test.under_way is not None:
+        console.print(plain(test.under_way), highlight=False)
     if test.longest_gap_s is not None:
         console.print(
             f"longest gap between steps of a round, by tkperf's clock: "

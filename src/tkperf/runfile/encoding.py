@@ -6,6 +6,7 @@ import lzma
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tkperf.histogram import (
     BUCKET_LOWER_NS,
@@ -202,11 +203,16 @@ def _decode_side(columns: Sequence[Sequence[int | None]], numbers: Numbers) -> l
     return side
 
 
-def _require_fit(totals: IntArray, latency_ios: IntArray) -> None:
-    """Refuse histograms that hold other I/Os than those of their rows, if they hold any."""
+def misfits(totals: IntArray, latency_ios: IntArray) -> NDArray[np.bool_]:
+    """Which histograms hold other I/Os than those of their rows, if any hold some."""
     apart = np.abs(totals - latency_ios)
     allowed = _MOST_TRAILING_IOS + _MOST_TRAILING_SHARE * np.maximum(totals, latency_ios)
-    if (latency_ios < 0).any() or (totals.any() and (apart > allowed).any()):
+    odd: NDArray[np.bool_] = (latency_ios < 0) | (apart > allowed if totals.any() else False)
+    return odd
+
+
+def _require_fit(totals: IntArray, latency_ios: IntArray) -> None:
+    if misfits(totals, latency_ios).any():
         raise ValueError(DO_NOT_FIT)
 
 

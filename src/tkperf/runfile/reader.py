@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from tkperf.errors import RunFileError
 from tkperf.measurement import Sample
-from tkperf.record import RunNote, RunRecord, RunStatus, RunWarning, StepRecord, TestRecord
+from tkperf.record import (
+    LeftOut,
+    RunRecord,
+    StepRecord,
+    TestRecord,
+)
 from tkperf.runfile.encoding import SampleRow, decode_samples, decode_seconds, decompress
+from tkperf.runfile.left_out import Rows, step_name
 from tkperf.runfile.rows import (
-    RunEnd,
-    convert,
-    parse_facts,
-    parse_outcome,
-    parse_purge,
-    parse_step,
-    parse_test,
-    parse_verdict,
+    BAD_ROW,
 )
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
 from tkperf.seconds import Seconds
 
-KILLED = "tkperf was stopped without being able to end the run"
+_EMPTY = "A tkperf that was killed before its run began leaves such a file: it may be removed"
 
 
 class RunFile:
@@ -54,7 +52,7 @@ class RunFile:
             if application_id != APPLICATION_ID:
                 raise RunFileError(
                     f"{path} is not a run file of tkperf"
-                    + (": it is empty" if path.stat().st_size == 0 else "")
+                    + (f": it is empty. {_EMPTY}" if path.stat().st_size == 0 else "")
                 )
             if version > VERSION:
                 raise RunFileError(
@@ -64,6 +62,7 @@ class RunFile:
             if version < VERSION:
                 self._db = _migrated_copy(self._db)
         self._db.execute("PRAGMA query_only = ON")
+        self._rows = Rows(self._db)
 
     def __enter__(self) -> Self:
         return self
@@ -72,35 +71,22 @@ class RunFile:
         self._db.close()
 
     def record(self) -> RunRecord:
-        """The whole run, its steps without samples and without fio's output."""
+        """The whole run, its steps without samples and without fio's output.
+
+        A row that cannot be read is left out and named in ``left_out``; the rest is there.
+        """
         with self._guard():
             # Asked for first: a writer that ends after it leaves a status that says so. And
             # before SQLite locks the file: closing any descriptor of it drops such locks.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
-            facts = {
-                row["key"]: json.loads(row["value"])
-                for row in self._db.execute("SELECT key, value FROM run")
-            }
-            if not facts:
-                raise RunFileError(f"{self._path} holds no run: tkperf was stopped before it began")
-            end = convert("run", facts, RunEnd)
-            killed = end.status is RunStatus.RUNNING and not written
-            return RunRecord(
-                info=parse_facts(facts),
-                status=RunStatus.INTERRUPTED if killed else end.status,
-                ended_utc=end.ended_utc,
-                ended_because=KILLED if killed else end.ended_because,
-                tests=self._tests(written),
-                warnings=tuple(
-                    convert("warning", row, RunWarning)
-                    for row in self._rows("SELECT * FROM warning ORDER BY id")
-                ),
-                notes=tuple(
-                    convert("note", row, RunNote)
-                    for row in self._rows("SELECT * FROM note ORDER BY id")
-                ),
-            )
+            self._rows = Rows(self._db)
+            return self._rows.record(name=self._path.stem, written=written)
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """What ``record`` could not read, and ``seconds`` after it."""
+        return tuple(self._rows.left_out)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """The seconds of a step, histograms in buckets of at most 1/16 of their value."""
@@ -108,21 +94,37 @@ class RunFile:
             row = self._step_row(test, step)
             return decode_samples(self._sample_rows(row["sequence"]), row["sample_details"])
 
+    def samples_left(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
+        """The same, but none where they cannot be read: that is then among ``left_out``."""
+        try:
+            return self.samples(test, step)
+        except RunFileError as error:
+            self._rows.leave_out(f"the seconds of {step_name(test, step)}", error, test=test)
+            return ()
+
     def seconds(self, test: TestRecord) -> tuple[Seconds, ...]:
         """The samples of every step of a test as columns, in the order of the record's steps.
 
-        Steps that a run under way has finished since the record was read are left out.
+        Steps that a run under way has finished since the record was read are left out. None of a
+        step whose samples cannot be read: that is then among ``left_out``.
         """
+        if test.name not in self._rows.sequences:
+            self.record()
         with self._guard(), self._snapshot():
-            steps = self._db.execute(
-                "SELECT sequence, sample_details FROM step JOIN test ON test.id = test_id "
-                "WHERE test.name = ? ORDER BY sequence LIMIT ?",
-                (test.name, len(test.steps)),
-            ).fetchall()
             return tuple(
-                decode_seconds(self._sample_rows(row["sequence"]), row["sample_details"])
-                for row in steps
+                self._seconds(test.name, step, sequence)
+                for step, sequence in zip(test.steps, self._rows.sequences[test.name], strict=False)
             )
+
+    def _seconds(self, test: str, step: StepRecord, sequence: int) -> Seconds:
+        (details,) = self._db.execute(
+            "SELECT sample_details FROM step WHERE sequence = ?", (sequence,)
+        ).fetchone()
+        try:
+            return decode_seconds(self._sample_rows(sequence), details)
+        except BAD_ROW as error:
+            self._rows.leave_out(f"the seconds of {step_name(test, step)}", error, test=test)
+            return Seconds()
 
     def _sample_rows(self, step_sequence: int) -> list[SampleRow]:
         rows = self._db.execute(
@@ -153,38 +155,6 @@ class RunFile:
         if row is None:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
         return row
-
-    def _rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._db.execute(query, values)]
-
-    def _tests(self, written: bool) -> tuple[TestRecord, ...]:
-        tests = tuple(
-            self._test(row, written) for row in self._rows("SELECT * FROM test ORDER BY id")
-        )
-        # Steps and their samples are found by the name of their test.
-        if len({test.name for test in tests}) < len(tests):
-            raise ValueError("table test: two tests of one name")
-        return tests
-
-    def _test(self, columns: dict[str, Any], written: bool) -> TestRecord:
-        def of_test(select: str) -> list[dict[str, Any]]:
-            return self._rows(f"{select} WHERE test_id = ? ORDER BY sequence", columns["id"])
-
-        row = parse_test(columns)
-        killed = row.status is RunStatus.RUNNING and not written
-        steps = of_test(
-            "SELECT step.*, job.text AS job_file FROM step LEFT JOIN job ON job.id = job_id"
-        )
-        return TestRecord(
-            name=row.name,
-            status=RunStatus.INTERRUPTED if killed else row.status,
-            started_s=row.started_s,
-            ended_s=row.ended_s,
-            outcome=None if row.outcome is None else parse_outcome(row.outcome),
-            purges=tuple(map(parse_purge, of_test("SELECT * FROM purge"))),
-            steps=tuple(map(parse_step, steps)),
-            verdicts=tuple(map(parse_verdict, of_test("SELECT * FROM verdict"))),
-        )
 
     def _is_being_written(self) -> bool:
         """Whether a writer holds the file's lock."""
@@ -228,17 +198,8 @@ class RunFile:
         return f"it is damaged ({error})"
 
 
-# What damaged bytes lead to before anything notices: wrong types, numbers, names, lengths, depths.
-_DAMAGED = (
-    sqlite3.Error,
-    OSError,
-    ValueError,
-    LookupError,
-    TypeError,
-    ArithmeticError,
-    MemoryError,
-    RecursionError,
-)
+# Damaged bytes lead to this before anything notices.
+_DAMAGED = (sqlite3.Error, OSError, *BAD_ROW)
 
 
 def _open(path: Path) -> sqlite3.Connection:

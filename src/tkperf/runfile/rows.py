@@ -1,6 +1,8 @@
 """Rows of a run file as records. Strict, as a file may be damaged or edited by hand.
 
-What tkperf never writes is refused here, so that no reader of a record needs to expect it.
+What cannot be is refused here, for the reader and, before it is written, for the writer: so no
+reader of a record needs to expect it. A value that may also be unknown is then not known; without
+any other its row is none.
 """
 
 from __future__ import annotations
@@ -8,19 +10,26 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from tkperf.measurement import CpuUse, IoStats, Measurement
+from tkperf.histogram import EMPTY
+from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
 from tkperf.phases import Outcome
 from tkperf.record import (
     PurgeRecord,
     RunInfo,
+    RunNote,
     RunStatus,
+    RunWarning,
     StepKind,
     StepRecord,
+    UnfinishedStep,
     VerdictRecord,
 )
 from tkperf.runfile.encoding import decode_histogram
@@ -33,7 +42,7 @@ Columns = Mapping[str, Any]
 
 # msgspec has no "finite".
 _MOST = sys.float_info.max
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Number = Annotated[int, msgspec.Meta(ge=1)]
 Flag = Annotated[int, msgspec.Meta(ge=0, le=1)]
 Moment = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
@@ -81,6 +90,34 @@ class RunEnd(msgspec.Struct, frozen=True):
     ended_because: str | None
 
 
+_TABLES = ("profile", "options", "device", "host")
+_FACTS = get_type_hints(RunInfo)
+_FACT_CHECKS = {
+    key: [
+        msgspec.defstruct(key, [(key, each)])
+        for each in (_Fact, type_, get_type_hints(_Facts, include_extras=True).get(key))
+        if each is not None
+    ]
+    for key, type_ in _FACTS.items()
+}
+# For what a file does not tell. A run has a device: one without may also be an imported one.
+_NOT_KNOWN: dict[str, Any] = {
+    "suite": "not known",
+    "tkperf_version": "not known",
+    "fio_version": None,
+    "engine": "not known",
+    "command_line": (),
+    "started_utc": None,
+    "profile_name": "not known",
+    "profile": {},
+    "options": {},
+    "device": {},
+    "host": {},
+    "active_range_offset_bytes": None,
+    "active_range_length_bytes": None,
+}  # fmt: skip
+
+
 class TestRow(msgspec.Struct, frozen=True):
     """A row of table test; its outcome is JSON."""
 
@@ -118,6 +155,16 @@ class _StepRow(msgspec.Struct):
     job_file: str
 
 
+class _UnderWayRow(msgspec.Struct):
+    section: str
+    kind: StepKind
+    number: Number
+    position: Count
+    planned_s: Amount | None
+    planned_bytes: Count | None
+    started_s: Moment
+
+
 class _SeenRow(msgspec.Struct):
     duration_s: Length
     cpu_busiest_thread_percent: Amount | None
@@ -147,18 +194,74 @@ def convert(table: str, value: object, type_: type[T]) -> T:
         raise ValueError(f"table {table}{describe_mistake(error)}") from error
 
 
-def parse_facts(facts: dict[str, Any]) -> RunInfo:
-    """Raises ValueError, as all functions here, when they cannot be those of a run."""
-    convert("run", facts, dict[str, _Fact])
-    convert("run", facts, _Facts)
-    return convert("run", facts, RunInfo)
+def parse_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[str, str]]:
+    """The facts of a run that can be read, and of each that cannot why not.
+
+    Args:
+        name: of the run, where that is not known.
+    """
+    known: dict[str, Any] = dict(_NOT_KNOWN, name=name)
+    unread: dict[str, str] = {}
+    for key, type_ in _FACTS.items():
+        if key not in facts:
+            if key in known:
+                unread[key] = "it is missing"
+            continue
+        value, reasons = mend_fact(key, facts[key])
+        unread.update(reasons)
+        if key in reasons:
+            continue
+        known[key] = msgspec.convert(value, type_)
+    return RunInfo(**known), unread
 
 
-def parse_test(columns: Columns) -> TestRow:
-    test = convert("test", columns, TestRow)
+def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
+    """A fact of RunInfo without what is impossible in it, and why that is."""
+    reasons: dict[str, str] = {}
+    if isinstance(value, dict) and key in _TABLES:
+        # A bad entry of a device or profile does not take the others with it.
+        for name in list(value):
+            if reason := _why_not(key, {name: value[name]}):
+                reasons[f"{key}.{name}"] = reason
+                value = {each: value[each] for each in value if each != name}
+    elif reason := _why_not(key, value):
+        reasons[key] = reason
+    return value, reasons
+
+
+def _why_not(key: str, value: object) -> str:
+    for type_ in _FACT_CHECKS[key]:
+        try:
+            convert("run", {key: value}, type_)
+        except (ValueError, RecursionError) as error:
+            return str(error)
+    return ""
+
+
+def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
+    """A test of what can be read of it, and why the rest cannot be.
+
+    Raises:
+        ValueError: not even its name.
+    """
+    known, unread = dict(columns), dict[str, str]()
+    stand_ins = {
+        "status": RunStatus.INTERRUPTED,
+        "started_s": 0.0,
+        "ended_s": None,
+        "outcome": None,
+    }
+    for key, stand_in in stand_ins.items():
+        try:
+            type_ = get_type_hints(TestRow, include_extras=True)[key]
+            convert("test", {key: known[key]}, msgspec.defstruct(key, [(key, type_)]))
+        except ValueError as error:
+            known[key], unread[key] = stand_in, str(error)
+    test = convert("test", known, TestRow)
     if test.ended_s is not None and test.ended_s < test.started_s:
-        raise ValueError(f"test {test.name} ends before it starts")
-    return test
+        unread["ended_s"] = f"test {test.name} ends before it starts"
+        test = msgspec.structs.replace(test, ended_s=None)
+    return test, unread
 
 
 def parse_purge(columns: Columns) -> PurgeRecord:
@@ -190,16 +293,47 @@ def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
     return verdict
 
 
-def parse_step(columns: Columns) -> StepRecord:
-    """A step from its row and the text of its job."""
-    return StepRecord(
-        **msgspec.structs.asdict(convert("step", columns, _StepRow)),
-        workload=convert("step", columns, Workload),
-        measurement=_measurement(columns),
+def _optional_columns() -> dict[str, Any]:
+    """Columns of table step that may be NULL, with their types."""
+    found = {}
+    for prefix, struct in (
+        ("", _StepRow),
+        ("", _SeenRow),
+        ("read_", _SideRow),
+        ("write_", _SideRow),
+    ):
+        for name, type_ in get_type_hints(struct, include_extras=True).items():
+            if NoneType in get_args(type_):
+                found[prefix + name] = type_
+    return found
+
+
+_OPTIONAL = _optional_columns()
+
+
+def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
+    """A step from its row and the text of its job, and what of it was not measured then.
+
+    That are columns that may be NULL and hold what cannot be, with what is wrong with them.
+
+    Raises:
+        ValueError: a column that must not be NULL holds what cannot be.
+    """
+    known, unread = dict(columns), dict[str, str]()
+    for name, type_ in _OPTIONAL.items():
+        try:
+            msgspec.convert(known[name], type_)
+        except msgspec.ValidationError as error:
+            known[name], unread[name] = None, f"{str(columns[name])[:30]}: {error}"
+    record = StepRecord(
+        **msgspec.structs.asdict(convert("step", known, _StepRow)),
+        workload=convert("step", known, Workload),
+        measurement=_measurement(known, unread),
     )
+    return record, unread
 
 
-def _measurement(columns: Columns) -> Measurement:
+def _measurement(columns: Columns, unread: dict[str, str]) -> Measurement:
     row = convert("step", columns, _SeenRow)
     busiest, all_ = row.cpu_busiest_thread_percent, row.cpu_all_threads_percent
     cpu = None
@@ -207,16 +341,53 @@ def _measurement(columns: Columns) -> Measurement:
         cpu = CpuUse(busiest_thread_percent=busiest, all_threads_percent=all_)
     return Measurement(
         duration_s=row.duration_s,
-        read=_stats(columns, "read"),
-        write=_stats(columns, "write"),
+        read=_stats(columns, "read", unread),
+        write=_stats(columns, "write", unread),
         cpu=cpu,
         host_limited=bool(row.host_limited),
         rates_known=bool(row.rates_known),
     )
 
 
-def _stats(columns: Columns, side: str) -> IoStats:
+def _stats(columns: Columns, side: str, unread: dict[str, str]) -> IoStats:
     own = {name: columns[f"{side}_{name}"] for name in _SideRow.__struct_fields__}
     row = convert(f"step, {side}", own, _SideRow)
-    histogram = decode_histogram(columns[f"{side}_histogram"])
+    name = f"{side}_histogram"
+    try:
+        histogram = decode_histogram(columns[name])
+    except BAD_ROW as error:
+        histogram, unread[name] = EMPTY, str(error)
     return IoStats(**msgspec.structs.asdict(row), histogram=histogram)
+
+
+def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedStep:
+    """The step under way from its row and the seconds that were kept of it."""
+    row = convert("under_way", columns, _UnderWayRow)
+    last = samples[-1]
+    return UnfinishedStep(
+        **msgspec.structs.asdict(row),
+        workload=convert("under_way", columns, Workload),
+        seen=Measurement(
+            duration_s=last.start_s + last.duration_s,
+            read=reduce(add, (sample.read for sample in samples)),
+            write=reduce(add, (sample.write for sample in samples)),
+        ),
+    )
+
+
+# What damaged bytes lead to before anything notices: wrong types, numbers, names, lengths, depths.
+BAD_ROW = (ValueError, LookupError, TypeError, ArithmeticError, MemoryError, RecursionError)
+
+# For the writer: each raises where no reader would take a row, and returns what is to be NULL.
+CHECKS: dict[str, Callable[[Columns], dict[str, str]]] = {
+    "step": lambda row: parse_step(row)[1],
+    "purge": lambda row: _no_more(parse_purge(row)),
+    "verdict": lambda row: _no_more(parse_verdict(row)),
+    "warning": lambda row: _no_more(convert("warning", row, RunWarning)),
+    "note": lambda row: _no_more(convert("note", row, RunNote)),
+    "under_way": lambda row: _no_more(convert("under_way", row, _UnderWayRow)),
+}
+
+
+def _no_more(_: object) -> dict[str, str]:
+    return {}

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 
 # "TKPF": lets file(1) and us tell a run file from any other database.
 APPLICATION_ID = 0x544B5046
+# A row with histograms fills its last page only in part, so small pages waste less.
+PAGE_BYTES = 1024
 
 
 def m001_initial(connection: sqlite3.Connection) -> None:
@@ -68,10 +71,32 @@ def m003_imported(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE step ADD COLUMN rates_known INTEGER NOT NULL DEFAULT 1")
 
 
+def m005_under_way(connection: sqlite3.Connection) -> None:
+    """What was measured so far of the step under way, a fill of hours above all."""
+    statements = (
+        # At most one row: the step that has begun and not ended.
+        "CREATE TABLE under_way (id INTEGER PRIMARY KEY CHECK (id = 1), test_id INTEGER NOT NULL "
+        "REFERENCES test, section TEXT NOT NULL, kind TEXT NOT NULL, number INTEGER NOT NULL, "
+        "position INTEGER NOT NULL, access TEXT NOT NULL, read_percent INTEGER NOT NULL, "
+        "block_size_bytes INTEGER NOT NULL, jobs INTEGER NOT NULL, io_depth INTEGER NOT NULL, "
+        "planned_s REAL, planned_bytes INTEGER, started_s REAL NOT NULL)",
+        # Its samples, about a minute of them at a time.
+        "CREATE TABLE under_way_part (number INTEGER PRIMARY KEY, sample_details BLOB)",
+        "CREATE TABLE under_way_sample (part INTEGER NOT NULL REFERENCES under_way_part, "
+        "number INTEGER NOT NULL, start_us INTEGER NOT NULL, duration_us INTEGER NOT NULL, "
+        "read_ios INTEGER, read_bytes INTEGER, read_latency_sum_ns INTEGER, "
+        "write_ios INTEGER, write_bytes INTEGER, write_latency_sum_ns INTEGER, "
+        "PRIMARY KEY (part, number)) WITHOUT ROWID",
+    )
+    for statement in statements:
+        connection.execute(statement)
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
     m003_imported,
+    m005_under_way,
 )
 VERSION = len(MIGRATIONS)
 
@@ -93,3 +118,23 @@ def migrate(connection: sqlite3.Connection) -> None:
             migration(connection)
             connection.execute("INSERT INTO migration VALUES (?, ?)", (number, migration.__name__))
             connection.execute(f"PRAGMA user_version = {number}")
+
+
+def open_new(path: Path, *, wait_s: float) -> sqlite3.Connection:
+    """An empty file as a database of the current schema, whose readers are waited for that long.
+
+    isolation_level None: transactions begin and end where the writer says. A rollback journal,
+    so that a finished run is one file. EXTRA syncs the folder, too, after each commit: with FULL
+    a power cut just after it could bring the journal back and so lose the step.
+    """
+    db = sqlite3.connect(path, isolation_level=None, timeout=wait_s)
+    try:
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
+        db.execute("PRAGMA journal_mode = DELETE")
+        db.execute("PRAGMA synchronous = EXTRA")
+        db.execute("PRAGMA foreign_keys = ON")
+        migrate(db)
+    except BaseException:
+        db.close()
+        raise
+    return db

@@ -6,9 +6,8 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -18,26 +17,28 @@ from tkperf.events import (
     Event,
     Judged,
     Noted,
+    Observer,
     PurgeEnded,
     RunEnded,
     RunStarted,
     StepEnded,
+    StepStarted,
     TestEnded,
     TestStarted,
     Warned,
 )
-from tkperf.measurement import IoStats
-from tkperf.record import RunStatus, StepKind
+from tkperf.measurement import IoStats, Sample
+from tkperf.record import RunNote, RunStatus, RunWarning, StepKind
+from tkperf.runfile import backlog
+from tkperf.runfile.backlog import Backlog, Entry, Statement
 from tkperf.runfile.encoding import compress, encode_histogram, encode_sample_details, sample_rows
-from tkperf.runfile.schema import migrate
+from tkperf.runfile.possible import possible_samples
+from tkperf.runfile.rows import BAD_ROW, CHECKS, mend_fact, parse_outcome
+from tkperf.runfile.schema import open_new
+from tkperf.runfile.under_way import StepUnderWay
 
-# A reader takes well below a second. One that keeps the file longer must not hold up the run:
-# what is to be written then waits in memory for the next event, and at the end for this long.
-READER_WAIT_S = 1.0
-LAST_READER_WAIT_S = 60.0
-# A row with histograms fills its last page only in part, so small pages waste less.
-PAGE_BYTES = 1024
-
+# Texts of jobs are kept once.
+_JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 _KEPT = (
     RunStarted, TestStarted, PurgeEnded, StepEnded, Judged, Warned, Noted, TestEnded, RunEnded,
 )  # fmt: skip
@@ -47,13 +48,19 @@ class RunFileWriter:
     """Keeps a run as it happens. One process writes, any may read meanwhile.
 
     A step is in the file, for good, when its call returns: the journal is synced and a kill or a
-    power cut costs at most the step under way; more only while another program keeps the file
-    locked for longer than a second. The file is locked (flock) while a writer lives, so that
+    power cut costs at most the last minute of the step under way; more only while the file cannot
+    be written, as on a full disk: then the run goes on and what is to be kept waits in memory. The
+    file is locked (flock) while a writer lives, so that
     readers can tell a running run from one that was killed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self, path: Path, *, tell: Observer = lambda _: None, patient: bool = True
+    ) -> None:
         """Create the file.
+
+        ``tell`` gets warnings of the writer's own: what it cannot write, or could not keep.
+        Not ``patient``: nothing is measured, so that a full disk can be an error at once.
 
         Raises:
             RunFileError: it exists (nothing is overwritten) or cannot be created.
@@ -62,7 +69,7 @@ class RunFileWriter:
         try:
             self._lock = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
         except FileExistsError:
-            raise RunFileError(_exists(path)) from None
+            raise RunFileError(describe_existing(path)) from None
         except OSError as error:
             raise RunFileError(
                 f"cannot create {path}: {error.strerror}; choose a folder you may write to with "
@@ -70,57 +77,73 @@ class RunFileWriter:
             ) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-            self._db = _open_new(path)
+            self._db = open_new(path, wait_s=backlog.READER_WAIT_S)
         except (sqlite3.Error, OSError) as error:
             os.close(self._lock)
             # It is ours, and it would stand in the way of the next attempt.
             path.unlink(missing_ok=True)
             raise RunFileError(f"cannot create {path}: {error}") from error
-        self._waiting: deque[Event] = deque()
+        self._tell = tell
+        self._backlog = Backlog(
+            self._db, path, build=self._build, tell=self._tell_trouble, patient=patient
+        )
+        self._under_way = StepUnderWay()
+        self._parts = 0
+        self._begun: StepStarted | None = None
+        self._test_name: str | None = None
         self._test_id = 0
         self._sequence = 0
+        self._mended: set[tuple[str, ...]] = set()
+        self._statements: list[Statement] = []
 
     def close(self) -> None:
         self._db.close()
         os.close(self._lock)
 
+    @property
+    def lost(self) -> str | None:
+        """What could not be written in the end, and where it is instead; None if nothing."""
+        return self._backlog.lost
+
     def __call__(self, event: Event) -> None:
         """Keep the event, if it is one to keep.
 
         Raises:
-            RunFileError: the disk is full or failed; what was written before stays readable.
+            RunFileError: the file could not be written for so long that no more can wait, or in
+                the end.
         """
-        if not isinstance(event, _KEPT):
-            return
-        self._waiting.append(event)
-        ending = isinstance(event, RunEnded)
-        with self._guard():
-            if ending:
-                self._db.execute(f"PRAGMA busy_timeout = {int(LAST_READER_WAIT_S * 1000)}")
-            while self._waiting:
-                oldest = self._waiting[0]
-                try:
-                    self._write_oldest()
-                except Exception as error:
-                    if _is_busy(error) and not ending:
-                        return
-                    if self._waiting and self._waiting[0] is oldest:
-                        self._waiting.popleft()
-                    raise
-        if ending:
+        if part := self._under_way.take_part(event):
+            self._backlog.put(Entry(statements=self._part(part), part=True))
+        self._under_way.see(event)
+        if isinstance(event, StepEnded):
+            self._backlog.drop_parts()
+        if isinstance(event, _KEPT):
+            is_frame = isinstance(event, RunStarted | TestStarted)
+            self._backlog.put(Entry(event=event, frame=is_frame))
+        if isinstance(event, RunEnded):
+            self._backlog.finish(stopped=event.status is RunStatus.INTERRUPTED)
             self._close_gaps()
+        elif self._under_way.is_quiet_after(event) and (over := self._backlog.write()):
+            self(Noted(note=RunNote(code="run-file-waited", text=over)))
 
-    def _write_oldest(self) -> None:
-        """One event, one transaction. Ctrl-C in it neither loses the event nor keeps it twice."""
-        self._db.execute("BEGIN IMMEDIATE")
+    def _build(self, event: Event) -> tuple[Statement, ...]:
+        """What keeps an event. Where no reader would take it, a warning that says so instead."""
+        self._statements = []
         try:
-            self._write(self._waiting[0])
-            self._db.execute("COMMIT")
-        finally:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            else:
-                self._waiting.popleft()
+            self._write(event)
+        except BAD_ROW as error:
+            self._statements = []
+            self._warn("not-kept", f"{_describe(event)} is not kept: {error}")
+        return tuple(self._statements)
+
+    def _warn(self, code: str, text: str) -> None:
+        """A warning of our own, kept and shown."""
+        warning = RunWarning(code=code, text=text, test=self._test_name)
+        self._insert("warning", **msgspec.to_builtins(warning))
+        self._tell(Warned(warning=warning))
+
+    def _tell_trouble(self, text: str) -> None:
+        self._tell(Warned(warning=RunWarning(code="run-file-waiting", text=text)))
 
     def _write(self, event: Event) -> None:
         match event:
@@ -149,33 +172,52 @@ class RunFileWriter:
         It stays as it was where this cannot be done: the disk is full, or somebody reads.
         """
         with suppress(sqlite3.Error):
-            self._db.execute(f"PRAGMA busy_timeout = {int(READER_WAIT_S * 1000)}")
+            self._db.execute(f"PRAGMA busy_timeout = {int(backlog.READER_WAIT_S * 1000)}")
             self._db.execute("VACUUM")
 
-    @contextmanager
-    def _guard(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise RunFileError(
-                f"cannot write {self._path}: {_explain(error)}; what was measured before is kept "
-                "in it"
-            ) from error
+    def _do(self, sql: str, *rows: Sequence[object]) -> None:
+        self._statements.append((sql, rows))
 
-    def _insert(self, table: str, **columns: object) -> int:
-        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-        cursor = self._db.execute(
-            f"INSERT INTO {table} ({names}) VALUES ({marks})",  # noqa: S608 - own names only
-            tuple(_storable(value) for value in columns.values()),
-        )
-        return cursor.lastrowid or 0
+    def _insert(self, table: str, **columns: object) -> None:
+        """A row, as a reader would take it.
+
+        Raises:
+            ValueError: no reader would.
+        """
+        row = {name: _storable(value) for name, value in columns.items()}
+        check = CHECKS.get(table)
+        mended = check(row) if check is not None else {}
+        for name in mended:
+            row[name] = None
+        key = (str(self._test_id), *mended)
+        if mended and key not in self._mended:
+            self._mended.add(key)
+            found = ", ".join(f"{name} {reason}" for name, reason in mended.items())
+            self._warn(
+                "not-measured",
+                f"impossible values are kept as not measured, from {_place(row)} on: {found}",
+            )
+        marks = ", ".join(_JOB_ID if name == "job_file" else "?" for name in row)
+        names = ", ".join("job_id" if name == "job_file" else name for name in row)
+        self._do(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - own names only
 
     def _next(self) -> int:
         self._sequence += 1
         return self._sequence
 
     def _run_started(self, event: RunStarted) -> None:
-        facts = msgspec.to_builtins(event.info) | {
+        info = msgspec.to_builtins(event.info)
+        for key in list(info):
+            # As a reader gets it: JSON has no tuples.
+            info[key], impossible = mend_fact(key, json.loads(json.dumps(info[key])))
+            if impossible:
+                found = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
+                self._warn(
+                    "not-kept", f"facts of the run that no reader takes are not kept: {found}"
+                )
+            if key in impossible:
+                del info[key]
+        facts = info | {
             "tests": event.tests,
             "status": RunStatus.RUNNING,
             "ended_utc": None,
@@ -191,19 +233,27 @@ class RunFileWriter:
             "ended_because": event.because,
         }
         for key, value in facts.items():
-            self._db.execute(
-                "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)",
-                (key, json.dumps(value)),
+            self._do(
+                "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)", (key, json.dumps(value))
             )
 
     def _test_started(self, event: TestStarted) -> None:
-        self._test_id = self._insert(
-            "test", name=event.test, status=RunStatus.RUNNING, started_s=event.at_s
-        )
+        self._test_id += 1
+        self._test_name = event.test
+        self._insert(
+            "test", id=self._test_id, name=event.test, status=RunStatus.RUNNING,
+            started_s=event.at_s,
+        )  # fmt: skip
 
     def _test_ended(self, event: TestEnded) -> None:
         outcome = None if event.outcome is None else _json(event.outcome)
-        self._db.execute(
+        try:
+            if outcome is not None:
+                parse_outcome(outcome)
+        except BAD_ROW as error:
+            outcome = None
+            self._warn("not-kept", f"the outcome of {event.test} is not kept: {error}")
+        self._do(
             "UPDATE test SET status = ?, ended_s = ?, outcome = ? WHERE id = ?",
             (event.status, event.at_s, outcome, self._test_id),
         )
@@ -230,13 +280,17 @@ class RunFileWriter:
     def _step_ended(self, event: StepEnded) -> None:
         step, seen = event.record, event.record.measurement
         sequence = self._next()
+        samples, odd = possible_samples(seen.samples)
+        if odd is not None:
+            self._warn("not-measured", f"impossible in a step of {step.section}, not kept: {odd}")
         if step.kind is StepKind.CONTINUOUS:
             # A stream's document is cumulative: the newest holds all that earlier ones did.
-            self._db.execute(
+            self._do(
                 "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? "
                 "AND kind = ? AND fio_json IS NOT NULL",
                 (self._test_id, step.section, step.kind),
             )
+        self._do("INSERT OR IGNORE INTO job (text) VALUES (?)", (_storable(step.job_file),))
         self._insert(
             "step",
             sequence=sequence,
@@ -260,100 +314,64 @@ class RunFileWriter:
             cpu_all_threads_percent=seen.cpu and seen.cpu.all_threads_percent,
             host_limited=seen.host_limited,
             rates_known=seen.rates_known,
-            job_id=self._job_id(step.job_file),
+            job_file=step.job_file,
             fio_json=compress(step.engine_output),
-            sample_details=encode_sample_details(seen.samples),
+            sample_details=encode_sample_details(samples),
         )
-        self._db.executemany(
+        self._do(
             "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(sequence, number, *row) for number, row in enumerate(sample_rows(seen.samples))],
+            *((sequence, number, *row) for number, row in enumerate(sample_rows(samples))),
         )
+        if self._parts:
+            self._forget_parts()
 
-    def _job_id(self, text: str) -> int:
-        key = (_storable(text),)
-        self._db.execute("INSERT OR IGNORE INTO job (text) VALUES (?)", key)
-        (job_id,) = self._db.execute("SELECT id FROM job WHERE text = ?", key).fetchone()
-        assert isinstance(job_id, int)
-        return job_id
+    def _part(self, samples: Sequence[Sample]) -> tuple[Statement, ...]:
+        """Some more seconds of the step under way, the first with what was begun."""
+        begun = self._under_way.begun
+        assert begun is not None
+        samples, _ = possible_samples(samples)
+        self._statements = []
+        if begun is not self._begun:
+            self._forget_parts()
+            self._begun = begun
+            self._insert(
+                "under_way",
+                id=1,
+                test_id=self._test_id,
+                section=begun.section,
+                kind=begun.kind,
+                number=begun.number,
+                position=begun.position,
+                access=begun.workload.access,
+                read_percent=begun.workload.read_percent,
+                block_size_bytes=begun.workload.block_size_bytes,
+                jobs=begun.workload.jobs,
+                io_depth=begun.workload.io_depth,
+                planned_s=begun.planned_s,
+                planned_bytes=begun.planned_bytes,
+                started_s=begun.at_s,
+            )
+        self._parts += 1
+        self._insert(
+            "under_way_part", number=self._parts, sample_details=encode_sample_details(samples)
+        )
+        self._do(
+            "INSERT INTO under_way_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *((self._parts, number, *row) for number, row in enumerate(sample_rows(samples))),
+        )
+        return tuple(self._statements)
 
-
-@contextmanager
-def write_whole(path: Path) -> Iterator[RunFileWriter]:
-    """A writer of a file that appears under its name only when the block has ended well.
-
-    Raises:
-        RunFileError: as a writer's; the folder cannot be made.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    if os.path.lexists(path):
-        raise RunFileError(_exists(path))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunFileError(f"cannot make the folder {path.parent}: {error.strerror}") from error
-    writer = RunFileWriter(partial)
-    try:
-        try:
-            yield writer
-        finally:
-            writer.close()
-        _move_to(path, partial)
-    finally:
-        partial.unlink(missing_ok=True)
-        partial.with_name(partial.name + "-journal").unlink(missing_ok=True)
-
-
-def _move_to(path: Path, partial: Path) -> None:
-    """Give the file its name; whoever took that name meanwhile keeps it."""
-    try:
-        try:
-            path.hardlink_to(partial)
-        except FileExistsError:
-            raise RunFileError(_exists(path)) from None
-        except OSError:
-            # A file system without links: then there is a moment between looking and moving.
-            if os.path.lexists(path):
-                raise RunFileError(_exists(path)) from None
-            partial.rename(path)
-    except OSError as error:
-        raise RunFileError(f"cannot create {path}: {error.strerror}") from error
+    def _forget_parts(self) -> None:
+        for table in ("under_way_sample", "under_way_part", "under_way"):
+            self._do(f"DELETE FROM {table}", ())  # noqa: S608 - own names only
+        self._parts = 0
 
 
-def _exists(path: Path) -> str:
+def describe_existing(path: Path) -> str:
     return (
         f"{path} exists already and is not overwritten: choose another NAME or another --output "
         "folder"
     )
-
-
-def _open_new(path: Path) -> sqlite3.Connection:
-    """The empty file as a database of the current schema.
-
-    isolation_level None: transactions begin and end where this module says. A rollback journal,
-    so that a finished run is one file. EXTRA syncs the folder, too, after each commit: with FULL
-    a power cut just after it could bring the journal back and so lose the step.
-    """
-    db = sqlite3.connect(path, isolation_level=None, timeout=READER_WAIT_S)
-    try:
-        db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA synchronous = EXTRA")
-        db.execute("PRAGMA foreign_keys = ON")
-        migrate(db)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _is_busy(error: Exception) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _explain(error: Exception) -> str:
-    if _is_busy(error):
-        return "another program keeps it locked"
-    return str(error)
 
 
 def _json(value: object) -> str:
@@ -365,7 +383,21 @@ def _storable(value: object) -> object:
     """Text that is not Unicode (from a path, say) with its odd bytes spelled out."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
-    return value
+    return int(value) if isinstance(value, bool) else value
+
+
+def _describe(event: Event) -> str:
+    if isinstance(event, StepEnded):
+        step = event.record
+        return (
+            f"step {step.position + 1} of {step.kind.value} {step.number} of {event.test} "
+            f"({step.section}, {step.workload.cell})"
+        )
+    return f"a {type(event).__name__}"
+
+
+def _place(row: dict[str, object]) -> str:
+    return f"{row.get('kind')} {row.get('number')} of {row.get('section')}"
 
 
 def _stats_columns(side: str, stats: IoStats) -> dict[str, object]:

@@ -1,0 +1,52 @@
+"""What a run lacks: rows of its file that cannot be read, and the step that did not end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tkperf.record import LeftOut, RunStatus, RunWarning, StepKind, StepRecord, UnfinishedStep
+from tkperf.units import format_capacity, format_count, format_duration
+
+IN_ROUNDS = (StepKind.ROUND, StepKind.AREA)
+# How many rows that could not be read are named one by one.
+MOST_NAMED = 20
+DAMAGED = (
+    "DAMAGED: not everything in the run file can be read; what is missing is named in the warnings "
+    "and is in no figure"
+)
+
+
+def name_left_out(left_out: Sequence[LeftOut]) -> Iterator[RunWarning]:
+    """A warning for each, up to a limit, then one for the rest."""
+    for each in left_out[:MOST_NAMED]:
+        yield RunWarning(code="left-out", text=f"left out: {each}")
+    more = len(left_out) - MOST_NAMED
+    if more > 0:
+        text = f"left out: {format_count(more, 'more row')} of the run file"
+        yield RunWarning(code="left-out", text=text)
+
+
+def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
+    """``preconditioning: 512.0 GB of 960.2 GB written in 20 min, cut off``."""
+    state = "still going on" if status is RunStatus.RUNNING else "cut off; it counts in no result"
+    within = format_duration(step.seen.duration_s)
+    if step.kind is StepKind.FILL:
+        written = format_capacity(step.seen.write.bytes)
+        whole = "" if step.planned_bytes is None else f" of {format_capacity(step.planned_bytes)}"
+        return f"{step.section}, preconditioning: {written}{whole} written in {within}, {state}"
+    what = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
+    planned = "" if step.planned_s is None else f" of {format_duration(step.planned_s)}"
+    return f"{step.section}, {what} {step.number}, {step.workload}: {within}{planned}, {state}"
+
+
+def without_holes(
+    steps: Sequence[StepRecord], judged: set[int], lost: Sequence[LeftOut]
+) -> set[int]:
+    """The judged rounds that are whole although steps of their section could not be read."""
+    ran: dict[int, set[int]] = {}
+    for step in steps:
+        if step.kind in IN_ROUNDS:
+            ran.setdefault(step.number, set()).add(step.position)
+    every = set().union(*ran.values())
+    named = {each.number for each in lost}
+    return {number for number in judged if ran.get(number) == every and number not in named}

@@ -1,0 +1,70 @@
+"""Keeps the host from sleeping while a run is under way, where there is systemd to ask for it."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tkperf.errors import EngineError
+from tkperf.events import Noted, Observer
+from tkperf.process import PIPE, Process, find_program, start_process, stop_process
+from tkperf.record import RunNote
+
+INHIBIT = "systemd-inhibit"
+HELD = b"held\n"
+ANSWER_S = 5.0
+
+
+@contextmanager
+def kept_awake(name: str, *, tell: Observer) -> Iterator[None]:
+    """No sleep, suspend or lid switch until the end. ``tell`` hears if that could not be had.
+
+    A child of systemd-inhibit's lives as long as the lock is wanted; the kernel ends both when
+    tkperf dies. Nothing of it can end a run.
+    """
+    process: Process | None = None
+    try:
+        process = _start(name, tell)
+        yield
+    finally:
+        if process is not None:
+            stop_process(process, grace_s=2.0)
+            _close(process)
+
+
+def _start(name: str, tell: Observer) -> Process | None:
+    if find_program(INHIBIT) is None:
+        _note(tell, f"there is no {INHIBIT}")
+        return None
+    argv = [
+        INHIBIT, "--what=sleep:idle:handle-lid-switch", "--who=tkperf", f"--why=measuring {name}",
+        "--mode=block", "sh", "-c", "echo held; exec sleep infinity",
+    ]  # fmt: skip
+    try:
+        process = start_process(argv, cwd=Path("/"), stdout=PIPE, stderr=PIPE)
+    except EngineError as error:
+        _note(tell, str(error))
+        return None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    ready, _, _ = select.select([process.stdout], [], [], ANSWER_S)
+    if ready and process.stdout.readline() == HELD:
+        return process
+    stop_process(process, grace_s=2.0)
+    said = process.stderr.read().decode(errors="replace") if process.poll() is not None else ""
+    _close(process)
+    _note(tell, " ".join(said.split())[:200] or f"{INHIBIT} does not answer")
+    return None
+
+
+def _close(process: Process) -> None:
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _note(tell: Observer, why: str) -> None:
+    text = f"the host may go to sleep during the run, nothing keeps it from that: {why}"
+    tell(Noted(note=RunNote(code="sleep-not-inhibited", text=text)))

@@ -1,0 +1,215 @@
+"""Views in threads of their own: whoever watches a run, or does not, never holds up the device."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TextIO, cast
+
+from tkperf.events import (
+    Event,
+    EventsDropped,
+    Noted,
+    Observer,
+    SampleSeen,
+    StepEnded,
+    TargetBusy,
+    TestEnded,
+)
+from tkperf.histogram import EMPTY
+from tkperf.record import RunNote
+from tkperf.units import format_count
+
+# What waits for a view that takes nothing: ten minutes of samples, and more steps than a day has.
+MOST_SAMPLES = 600
+MOST_OTHERS = 5_000
+# How long the end of a run waits for a view to show the rest.
+DRAIN_S = 5.0
+# The lock is held for microseconds. Ctrl-C at the wrong one could leave it held for ever: then
+# the view is lost, not the end of the run.
+LOCKED_S = 0.2
+
+View = Callable[[Event, datetime], None]
+"""Takes an event and when it happened, and may take its time."""
+OpenView = Callable[[], AbstractContextManager[View]]
+
+
+class Abandoned(Exception):  # noqa: N818 - no error: how a view learns that nobody waits for it
+    pass
+
+
+class InBackground:
+    """An observer that hands events to a view in another thread and never waits for it.
+
+    When the view takes nothing any more, the oldest samples are dropped, then the oldest others;
+    how many is what it is told first when it takes events again. ``told`` hears of it at once,
+    and of the number when the test has ended.
+    """
+
+    def __init__(
+        self,
+        open_view: OpenView,
+        *,
+        name: str,
+        told: Observer = lambda _: None,
+    ) -> None:
+        """``open_view`` is entered, used and left in the thread, as each of that may block."""
+        self._open_view = open_view
+        self._name = name
+        self._told = told
+        self._waiting = _Waiting()
+        self._changed = threading.Condition()
+        self._closing = self._abandoned = False
+        self._said = 0
+        self._owner = threading.get_ident()
+        # A daemon: Python's end does not wait for one that is stuck in a write.
+        self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
+        self._thread.start()
+
+    def __call__(self, event: Event) -> None:
+        slim = _without_weight(event)
+        if not self._changed.acquire(timeout=LOCKED_S):
+            return
+        try:
+            self._waiting.put(slim)
+            dropped = self._waiting.dropped
+            self._changed.notify()
+        finally:
+            self._changed.release()
+        if dropped and not self._said:
+            self._say(dropped, f"{self._name} takes no more output: the run goes on without it")
+        elif dropped > self._said and isinstance(event, TestEnded):
+            events = format_count(dropped, "event")
+            self._say(dropped, f"{self._name} did not take {events} in time; they were left out")
+
+    def close(self, *, grace_s: float = DRAIN_S) -> None:
+        """Wait a little for the view to show the rest. One that hangs is left to itself."""
+        self._closing = True
+        if self._changed.acquire(timeout=LOCKED_S):
+            self._changed.notify()
+            self._changed.release()
+        self._thread.join(grace_s)
+        self._abandoned = True
+
+    def _say(self, dropped: int, text: str) -> None:
+        """Tell, unless it is the view of another that found out, in its thread."""
+        if threading.get_ident() != self._owner:
+            return
+        self._said = dropped
+        self._told(Noted(note=RunNote(code="progress-dropped", text=text)))
+
+    def _show(self) -> None:
+        with suppress(Abandoned), self._open_view() as view:
+            while (taken := self._take()) is not None:
+                view(*taken)
+
+    def _take(self) -> tuple[Event, datetime] | None:
+        """The next event; None when there will be no more."""
+        with self._changed:
+            while True:
+                if self._abandoned:
+                    raise Abandoned
+                taken = self._waiting.take()
+                if taken is not None or self._closing:
+                    return taken
+                self._changed.wait()
+
+
+class _Waiting:
+    """Events in order. What is full gives up its oldest: of samples the newest tell most."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[int, Event, datetime]] = deque()
+        self._others: deque[tuple[int, Event, datetime]] = deque()
+        self._put = 0
+        self._dropped_samples = self._dropped_others = 0
+        self.dropped = 0
+
+    def put(self, event: Event) -> None:
+        """Add an event that happens now."""
+        self._put += 1
+        entry = (self._put, event, datetime.now(UTC))
+        if isinstance(event, SampleSeen | TargetBusy):
+            self._samples.append(entry)
+            if len(self._samples) > MOST_SAMPLES:
+                self._samples.popleft()
+                self._dropped_samples += 1
+                self.dropped += 1
+        else:
+            self._others.append(entry)
+            if len(self._others) > MOST_OTHERS:
+                self._others.popleft()
+                self._dropped_others += 1
+                self.dropped += 1
+
+    def take(self) -> tuple[Event, datetime] | None:
+        """The oldest; first of all how many were dropped before it."""
+        if not (self._samples or self._others):
+            return None
+        if self._dropped_samples or self._dropped_others:
+            gone = EventsDropped(samples=self._dropped_samples, others=self._dropped_others)
+            self._dropped_samples = self._dropped_others = 0
+            return gone, datetime.now(UTC)
+        queue = min((each for each in (self._samples, self._others) if each), key=lambda q: q[0][0])
+        _, event, at = queue.popleft()
+        return event, at
+
+
+def _without_weight(event: Event) -> Event:
+    """A finished step without what only the run file keeps, as many may have to wait."""
+    if not isinstance(event, StepEnded):
+        return event
+    seen = event.record.measurement
+    measurement = replace(
+        seen,
+        samples=(),
+        read=replace(seen.read, histogram=EMPTY),
+        write=replace(seen.write, histogram=EMPTY),
+    )
+    return replace(event, record=replace(event.record, measurement=measurement, engine_output=b""))
+
+
+class DirectText(io.TextIOBase):
+    """Text straight to a descriptor, without a buffer.
+
+    A buffer has a lock. A thread that hangs in it, as on a stopped terminal, would make Python
+    abort when its end flushes stdout and stderr.
+    """
+
+    def __init__(self, descriptor: int, encoding: str = "utf-8") -> None:
+        self._descriptor = descriptor
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def write(self, text: str) -> int:
+        rest = memoryview(text.encode(self._encoding, "backslashreplace"))
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+        return len(text)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def writable(self) -> bool:
+        return True
+
+
+def direct(stream: TextIO) -> TextIO:
+    """A standard stream for a thread that may hang in it; as it is where it has no descriptor."""
+    try:
+        stream.flush()
+        return cast(TextIO, DirectText(stream.fileno(), stream.encoding))
+    except (OSError, ValueError):
+        return stream

@@ -1,0 +1,294 @@
+"""What is to be written to a run file, in order; what cannot be written yet waits in memory.
+
+A disk that is full for a moment, a network file system that hangs or a reader that keeps the
+file locked must not end a run of days, and must not hold it up.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.errors import RunFileError
+from tkperf.events import Event
+from tkperf.runfile.rescue import write_rescue
+from tkperf.units import format_capacity, format_duration
+
+# A reader takes well below a second; one that keeps the file longer must not hold up the run.
+READER_WAIT_S = 1.0
+# How often writing is tried again while the measurement goes on, for how long each time.
+RETRY_EVERY_S = 5.0
+RETRY_TAKES_S = 0.5
+# A day and a half of samples take about 20 MB as they wait here.
+MOST_WAITING_BYTES = 256 << 20
+LONGEST_WAIT_S = 24 * 3600.0
+# At the end nothing is measured any more: wait until somebody has made room.
+LAST_WAIT_S = 600.0
+# Somebody who stopped the run wants it to end; nothing is lost by that, as it is saved elsewhere.
+STOPPED_WAIT_S = 30.0
+# The end first waits this long for a reader or a short hitch, before it saves what it can.
+RESCUE_AFTER_S = 5.0
+# How often the same trouble is told again.
+TELL_EVERY_S = 600.0
+TELL_AT_END_EVERY_S = 60.0
+
+Statement = tuple[str, Sequence[Sequence[object]]]
+"""SQL, and the values of each row that it is executed for."""
+Tell = Callable[[str], None]
+
+
+Build = Callable[[Event], tuple[Statement, ...]]
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """An event, and the statements of the one transaction that keeps it, once they are made.
+
+    ``part``: of a step under way, needless once that has ended. ``frame``: no other entry can be
+    read without it.
+    """
+
+    event: Event | None = None
+    statements: tuple[Statement, ...] = ()
+    part: bool = False
+    frame: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """About what it takes in memory."""
+        return sum(
+            64 + sum(len(value) if isinstance(value, str | bytes) else 32 for value in row)
+            for _, rows in self.statements
+            for row in rows
+        )
+
+
+@dataclass(slots=True)
+class _Trouble:
+    since_s: float
+    tried_s: float
+    told_s: float
+    error: Exception
+
+
+class Backlog:
+    """Entries on their way into the database, the oldest first, each in its transaction."""
+
+    def __init__(
+        self, db: sqlite3.Connection, path: Path, *, build: Build, tell: Tell, patient: bool
+    ) -> None:
+        """``tell`` gets, in words, that the file cannot be written, and that it can be again.
+
+        Not ``patient``: what cannot be written is an error at once.
+        """
+        self._patient = patient
+        self._build = build
+        self._db = db
+        self._path = path
+        self._tell = tell
+        self._waiting: deque[Entry] = deque()
+        self._trouble: _Trouble | None = None
+        # What a file made of nothing else would need to be one: the run's facts and its tests.
+        self._frame: dict[int, Entry] = {}
+        self.lost: str | None = None
+
+    def put(self, entry: Entry) -> None:
+        """Add an entry at the end."""
+        self._waiting.append(entry)
+        self._build_all()
+
+    def _build_all(self) -> None:
+        """Make statements of events. One that Ctrl-C came into is made with the next, once."""
+        for entry in self._waiting:
+            if entry.event is not None:
+                entry.statements = self._build(entry.event)
+                if entry.frame:
+                    self._frame[id(entry)] = entry
+                entry.event = None
+
+    def drop_parts(self) -> None:
+        """Parts of a step that has ended, and is an entry itself, need not be written any more."""
+        if self._trouble is not None:
+            self._waiting = deque(entry for entry in self._waiting if not entry.part)
+
+    def write(self) -> str | None:
+        """Write what waits, if it can be and, after trouble, if it is time to try again.
+
+        Returns:
+            What to note when trouble is over, None otherwise.
+
+        Raises:
+            RunFileError: it has been waited for too long, or too much waits.
+        """
+        if not self._waiting or self.lost is not None:
+            return None
+        self._build_all()
+        now_s, trouble = time.monotonic(), self._trouble
+        if trouble is not None and now_s - trouble.tried_s < RETRY_EVERY_S:
+            return None
+        error = self._try(until_s=None if trouble is None else now_s + RETRY_TAKES_S)
+        if error is not None:
+            self._wait(error)
+            return None
+        if trouble is None:
+            return None
+        if self._waiting:
+            trouble.tried_s = -math.inf  # it works again: go on with the next event
+            return None
+        self._trouble = None
+        if not trouble.told_s:
+            return None
+        waited = format_duration(time.monotonic() - trouble.since_s)
+        text = (
+            f"the run file could not be written for {waited}: {explain(trouble.error)}. It is "
+            "written again, and nothing is lost"
+        )
+        self._tell(text)
+        return text
+
+    def finish(self, *, stopped: bool) -> None:
+        """Write all that waits, however long that takes up to a limit.
+
+        Args:
+            stopped: by the user, who is not to wait for long, and whose Ctrl-C is heard no more.
+
+        Raises:
+            RunFileError: it could not be written; says where it has been saved instead.
+        """
+        if self.lost is not None:
+            return
+        if not self._patient:
+            self.write()
+            return
+        self._build_all()
+        longest_s = min(LAST_WAIT_S, STOPPED_WAIT_S) if stopped else LAST_WAIT_S
+        began_s = told_s = time.monotonic()
+        rescued: Path | None = None
+        try:
+            while (error := self._try(until_s=None)) is not None:
+                now_s = time.monotonic()
+                if now_s - began_s >= longest_s:
+                    break
+                if rescued is None and now_s - began_s >= RESCUE_AFTER_S:
+                    rescued = self._rescue()
+                if now_s - told_s >= (RESCUE_AFTER_S if told_s == began_s else TELL_AT_END_EVERY_S):
+                    told_s = now_s
+                    left = format_duration(longest_s - (now_s - began_s))
+                    self._tell(
+                        f"the run has ended, but its file cannot be written: {explain(error)}. "
+                        f"tkperf tries for another {left}"
+                        + ("" if stopped else "; Ctrl-C ends that")
+                    )
+                time.sleep(min(1.0, RETRY_EVERY_S))
+        except KeyboardInterrupt:
+            error = OSError("stopped by the user while it waited for the file to be writable")
+        if error is not None:
+            rescued = rescued or self._rescue()
+            self.lost = self._describe_loss(error, rescued)
+            self._tell(self.lost)
+            raise RunFileError(self.lost) from error
+        if rescued is not None:
+            shutil.rmtree(rescued.parent, ignore_errors=True)
+
+    def _wait(self, error: Exception) -> None:
+        """Take note that writing failed; say so now and then; give up at the limits."""
+        if not self._patient:
+            raise RunFileError(f"cannot write {self._path}: {explain(error)}") from error
+        now_s = time.monotonic()
+        if self._trouble is None:
+            self._trouble = _Trouble(now_s, now_s, 0.0, error)
+        trouble = self._trouble
+        trouble.tried_s = now_s
+        # A reader that looks for some seconds is no news.
+        is_news = not is_busy(error) or now_s - trouble.since_s >= 60
+        if is_news and (not trouble.told_s or now_s - trouble.told_s >= TELL_EVERY_S):
+            trouble.told_s = now_s
+            self._tell(
+                f"the run file cannot be written: {explain(error)}. The measurement goes on, what "
+                f"it finds waits in memory, for up to {format_duration(LONGEST_WAIT_S)} or "
+                f"{format_capacity(MOST_WAITING_BYTES)}: make room for {self._path}"
+            )
+        waited_s = now_s - trouble.since_s
+        bytes_ = sum(entry.bytes for entry in self._waiting)
+        if waited_s > LONGEST_WAIT_S or bytes_ > MOST_WAITING_BYTES:
+            raise RunFileError(
+                f"cannot write {self._path} for {format_duration(waited_s)} now: "
+                f"{explain(error)}; {format_capacity(bytes_)} wait in memory"
+            )
+
+    def _try(self, *, until_s: float | None) -> Exception | None:
+        """Write the oldest, one after the other; what kept it from that, if anything did."""
+        while self._waiting:
+            try:
+                self._write_oldest()
+            except (sqlite3.DatabaseError, OSError) as error:
+                return error
+            if until_s is not None and time.monotonic() > until_s:
+                return None
+        return None
+
+    def _write_oldest(self) -> None:
+        """One transaction. Ctrl-C in it neither loses the entry nor keeps it twice."""
+        if self._db.in_transaction:  # Ctrl-C came just after BEGIN
+            self._db.execute("ROLLBACK")
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            execute(self._db, self._waiting[0])
+            self._db.execute("COMMIT")
+        except BaseException as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            elif not isinstance(error, Exception):
+                self._waiting.popleft()  # Ctrl-C came just after COMMIT
+            # After other errors SQLite has rolled back by itself.
+            raise
+        self._waiting.popleft()
+
+    def _rescue(self) -> Path | None:
+        def frame(db: sqlite3.Connection) -> None:
+            waiting = {id(entry) for entry in self._waiting}
+            for key, entry in self._frame.items():
+                if key not in waiting:
+                    execute(db, entry)
+
+        def rest(db: sqlite3.Connection) -> None:
+            db.execute("BEGIN")
+            for entry in self._waiting:
+                execute(db, entry)
+            db.execute("COMMIT")
+
+        return write_rescue(self._db, self._path.name, frame, rest)
+
+    def _describe_loss(self, error: Exception, rescued: Path | None) -> str:
+        count = len(self._waiting)
+        saved = (
+            "and nowhere else could be written to: they are lost"
+            if rescued is None
+            else f"the whole run is saved as {rescued}: make room and copy that over it"
+        )
+        return (
+            f"cannot write {self._path}: {explain(error)}; the last "
+            f"{'entry' if count == 1 else f'{count:,} entries'} of the run's log are missing in "
+            f"it, {saved}"
+        )
+
+
+def execute(db: sqlite3.Connection, entry: Entry) -> None:
+    for sql, rows in entry.statements:
+        db.executemany(sql, rows)
+
+
+def is_busy(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def explain(error: Exception) -> str:
+    if is_busy(error):
+        return "another program keeps it locked"
+    return str(error)

@@ -1,0 +1,256 @@
+"""Everything in a run file as records; what no reader can take is left out, by its name.
+
+One bad row, as of an older tkperf or a damaged disk, must not hide days of good ones.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+
+from tkperf.measurement import Sample
+from tkperf.record import (
+    LeftOut,
+    RunNote,
+    RunRecord,
+    RunStatus,
+    RunWarning,
+    StepRecord,
+    TestRecord,
+    UnfinishedStep,
+)
+from tkperf.runfile.encoding import decode_samples
+from tkperf.runfile.rows import (
+    BAD_ROW,
+    RunEnd,
+    convert,
+    parse_facts,
+    parse_outcome,
+    parse_purge,
+    parse_step,
+    parse_test,
+    parse_under_way,
+    parse_verdict,
+)
+from tkperf.units import drop_controls
+
+KILLED = "tkperf was stopped without being able to end the run"
+NOT_BEGUN = "tkperf was stopped before it began; nothing was measured"
+END_UNREAD = "how the run ended cannot be read"
+
+T = TypeVar("T")
+_LONGEST_REASON = 300
+
+
+class Rows:
+    """The rows of an open database, read within one transaction.
+
+    ``sequences`` are those of the steps that could be read, by test: their samples are found by
+    them.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self.left_out: list[LeftOut] = []
+        self.sequences: dict[str, list[int]] = {}
+
+    def record(self, *, name: str, written: bool) -> RunRecord:
+        """The whole run.
+
+        Args:
+            name: of the run, should its own be lost.
+            written: a writer holds the file, so that what has not ended goes on.
+        """
+        facts = self._facts()
+        info, unread = parse_facts(facts, name=name)
+        end = self._end(facts, written)
+        if facts:
+            for key, reason in unread.items():
+                self.leave_out(f"fact {key} of the run", reason)
+        return RunRecord(
+            info=info,
+            status=end.status,
+            ended_utc=end.ended_utc,
+            ended_because=end.ended_because,
+            tests=self._tests(written),
+            warnings=self._texts("warning", RunWarning),
+            notes=self._texts("note", RunNote),
+            left_out=tuple(self.left_out),
+        )
+
+    def _all(self, query: str, *values: object) -> list[dict[str, Any]]:
+        return [dict(row) for row in self._db.execute(query, values)]
+
+    def leave_out(self, what: str, reason: object, **place: Any) -> None:
+        self.left_out.append(LeftOut(what=what, reason=str(reason)[:_LONGEST_REASON], **place))
+
+    def _each(
+        self,
+        rows: list[dict[str, Any]],
+        parse: Callable[[dict[str, Any]], T],
+        name: Callable[[dict[str, Any]], str],
+        **place: Any,
+    ) -> Iterator[T]:
+        """Rows as records; one that cannot be is left out by its name."""
+        for columns in rows:
+            try:
+                yield parse(columns)
+            except BAD_ROW as error:
+                self.leave_out(name(columns), error, **place)
+
+    def _facts(self) -> dict[str, Any]:
+        def parse(row: dict[str, Any]) -> tuple[str, Any]:
+            return row["key"], json.loads(row["value"])
+
+        rows = self._all("SELECT key, value FROM run")
+        return dict(self._each(rows, parse, lambda row: f"fact {str(row['key'])[:40]} of the run"))
+
+    def _end(self, facts: dict[str, Any], written: bool) -> RunEnd:
+        """How the run ended, as far as that can be known."""
+        going_on = RunStatus.RUNNING if written else RunStatus.INTERRUPTED
+        if not facts:
+            because = "the run is about to begin" if written else NOT_BEGUN
+            return RunEnd(status=going_on, ended_utc=None, ended_because=because)
+        try:
+            end = convert("run", facts, RunEnd)
+        except BAD_ROW as error:
+            self.leave_out("how the run ended", error)
+            return RunEnd(status=going_on, ended_utc=None, ended_because=END_UNREAD)
+        if end.status is RunStatus.RUNNING and not written:
+            return msgspec.structs.replace(end, status=going_on, ended_because=KILLED)
+        return end
+
+    def _texts(self, table: str, type_: type[T]) -> tuple[T, ...]:
+        rows = self._all(f"SELECT * FROM {table} ORDER BY id")  # noqa: S608 - own names only
+        return tuple(
+            self._each(
+                rows, lambda row: convert(table, row, type_), lambda row: f"{table} {row['id']}"
+            )
+        )
+
+    def _tests(self, written: bool) -> tuple[TestRecord, ...]:
+        tests: list[TestRecord] = []
+        for row in self._all("SELECT * FROM test ORDER BY id"):
+            name = f"test {row['id']}"
+            # Steps and their samples are found by the name of their test.
+            if row["name"] in (each.name for each in tests):
+                self.leave_out(name, f"table test: two tests of one name, {row['name']}")
+                continue
+            tests.extend(self._each([row], partial(self._test, written), lambda *_: name))  # noqa: B023
+        return tuple(tests)
+
+    def _test(self, written: bool, columns: dict[str, Any]) -> TestRecord:
+        def of_test(select: str) -> list[dict[str, Any]]:
+            return self._all(f"{select} WHERE test_id = ? ORDER BY sequence", columns["id"])
+
+        row, unread = parse_test(columns)
+        for key, reason in unread.items():
+            self.leave_out(f"{key} of test {row.name}", reason, test=row.name)
+        killed = row.status is RunStatus.RUNNING and not written
+        outcomes = [{"outcome": row.outcome}] if row.outcome is not None else []
+        return TestRecord(
+            name=row.name,
+            status=RunStatus.INTERRUPTED if killed else row.status,
+            started_s=row.started_s,
+            ended_s=row.ended_s,
+            outcome=next(
+                self._each(
+                    outcomes,
+                    lambda each: parse_outcome(each["outcome"]),
+                    lambda _: f"the outcome of test {row.name}",
+                    test=row.name,
+                ),
+                None,
+            ),
+            purges=tuple(
+                self._each(
+                    of_test("SELECT * FROM purge"),
+                    parse_purge,
+                    lambda each: f"purge {each['sequence']} of {row.name}",
+                    test=row.name,
+                )
+            ),
+            steps=self._steps(row.name, columns["id"]),
+            verdicts=tuple(
+                self._each(
+                    of_test("SELECT * FROM verdict"),
+                    parse_verdict,
+                    lambda each: f"verdict {each['sequence']} of {row.name}",
+                    test=row.name,
+                )
+            ),
+            under_way=self._under_way(row.name, columns["id"]),
+        )
+
+    def _steps(self, test: str, test_id: int) -> tuple[StepRecord, ...]:
+        """The steps that can be read; their sequences are kept to find their samples by."""
+        steps, sequences = [], []
+        for columns in self._all(
+            "SELECT step.*, job.text AS job_file FROM step LEFT JOIN job ON job.id = job_id "
+            "WHERE test_id = ? ORDER BY sequence",
+            test_id,
+        ):
+            try:
+                step, unread = parse_step(columns)
+            except BAD_ROW as error:
+                section, number = columns["section"], columns["number"]
+                self.leave_out(
+                    _row_name(test, columns),
+                    error,
+                    test=test,
+                    section=section if isinstance(section, str) else None,
+                    number=number if isinstance(number, int) else None,
+                    step=True,
+                )
+                continue
+            for column, reason in unread.items():
+                what = f"{column} of {_row_name(test, columns)}"
+                self.leave_out(what, reason, test=test, section=step.section, number=step.number)
+            steps.append(step)
+            sequences.append(columns["sequence"])
+        self.sequences[test] = sequences
+        return tuple(steps)
+
+    def _under_way(self, test: str, test_id: int) -> UnfinishedStep | None:
+        rows = self._all("SELECT * FROM under_way WHERE test_id = ?", test_id)
+        if not rows:
+            return None
+
+        def parse(columns: dict[str, Any]) -> UnfinishedStep:
+            samples: list[Sample] = []
+            for part in self._all("SELECT * FROM under_way_part ORDER BY number"):
+                seconds = self._db.execute(
+                    "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
+                    "write_ios, write_bytes, write_latency_sum_ns FROM under_way_sample "
+                    "WHERE part = ? ORDER BY number",
+                    (part["number"],),
+                ).fetchall()
+                samples += decode_samples([tuple(each) for each in seconds], part["sample_details"])
+            return parse_under_way(columns, samples)
+
+        name = f"what was measured of the step of {test} that did not end"
+        return next(self._each(rows, parse, lambda _: name, test=test), None)
+
+
+def step_name(test: str, step: StepRecord) -> str:
+    return (
+        f"step {step.position + 1} of {step.kind.value} {step.number} of {test}, {step.section} "
+        f"({step.workload.cell})"
+    )
+
+
+def _row_name(test: str, columns: dict[str, Any]) -> str:
+    """A step that cannot be read, by what its row says all the same."""
+    said = {
+        key: drop_controls(str(columns[key]))[:40]
+        for key in ("section", "kind", "number", "read_percent", "block_size_bytes")
+    }
+    return (
+        f"step {columns['sequence']} of {test} ({said['section']}, {said['kind']} "
+        f"{said['number']}, {said['read_percent']} % reads of {said['block_size_bytes']} bytes)"
+    )

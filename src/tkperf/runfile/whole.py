@@ -1,0 +1,53 @@
+"""Run files that appear under their name whole or not at all: results that are imported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tkperf.errors import RunFileError
+from tkperf.runfile.writer import RunFileWriter, describe_existing
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[RunFileWriter]:
+    """A writer of a file that appears under its name only when the block has ended well.
+
+    Raises:
+        RunFileError: as a writer's; the folder cannot be made.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    if os.path.lexists(path):
+        raise RunFileError(describe_existing(path))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFileError(f"cannot make the folder {path.parent}: {error.strerror}") from error
+    writer = RunFileWriter(partial, patient=False)
+    try:
+        try:
+            yield writer
+        finally:
+            writer.close()
+        _move_to(path, partial)
+    finally:
+        partial.unlink(missing_ok=True)
+        partial.with_name(partial.name + "-journal").unlink(missing_ok=True)
+
+
+def _move_to(path: Path, partial: Path) -> None:
+    """Give the file its name; whoever took that name meanwhile keeps it."""
+    try:
+        try:
+            path.hardlink_to(partial)
+        except FileExistsError:
+            raise RunFileError(describe_existing(path)) from None
+        except OSError:
+            # A file system without links: then there is a moment between looking and moving.
+            if os.path.lexists(path):
+                raise RunFileError(describe_existing(path)) from None
+            partial.rename(path)
+    except OSError as error:
+        raise RunFileError(f"cannot create {path}: {error.strerror}") from error

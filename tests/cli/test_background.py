@@ -1,0 +1,172 @@
+"""Views in their own thread: the caller never waits, order is kept, what was dropped is told."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import datetime
+from types import SimpleNamespace
+from typing import TextIO, cast
+
+import pytest
+
+from tests.builders import io_stats
+from tests.runfile.runs import a_step
+from tkperf.cli import background
+from tkperf.cli.background import Abandoned, DirectText, InBackground, View
+from tkperf.cli.options import RunOptions
+from tkperf.cli.progress import JsonLines, _open_log
+from tkperf.events import (
+    Event,
+    EventsDropped,
+    Noted,
+    SampleSeen,
+    StepEnded,
+    TestEnded,
+    TestStarted,
+)
+from tkperf.measurement import NO_IO, Sample
+from tkperf.record import RunStatus
+
+ENDED = TestEnded(test="iops", status=RunStatus.COMPLETE, outcome=None, at_s=1.0)
+
+
+def sample(at_s: float) -> SampleSeen:
+    seen = Sample(start_s=at_s, duration_s=1, read=NO_IO, write=io_stats([1000]))
+    return SampleSeen(test="iops", sample=seen, at_s=at_s)
+
+
+def step(number: int) -> StepEnded:
+    return StepEnded(test="iops", record=a_step(number))
+
+
+class Stuck:
+    """A view that takes nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.seen: list[Event] = []
+        self.entered, self.go = threading.Event(), threading.Event()
+        self.left_by: type[BaseException] | None = None
+
+    def __call__(self, event: Event, at: datetime) -> None:
+        self.entered.set()
+        self.go.wait()
+        self.seen.append(event)
+
+    @contextmanager
+    def open(self) -> Iterator[View]:
+        try:
+            yield self
+        except BaseException as error:
+            self.left_by = type(error)
+            raise
+
+
+def test_order_is_kept_and_nothing_is_lost_while_there_is_room() -> None:
+    view = Stuck()
+    view.go.set()
+    observer = InBackground(view.open, name="view")
+    given: list[Event] = [TestStarted(test="iops", at_s=0), sample(1), sample(2), ENDED]
+    for event in given:
+        observer(event)
+    observer.close(grace_s=60)
+    assert view.seen == given
+
+
+def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest samples and every step are there; the number left out is told first."""
+    monkeypatch.setattr(background, "MOST_SAMPLES", 3)
+    view, notes = Stuck(), list[Event]()
+    observer = InBackground(view.open, name="progress", told=notes.append)
+    observer(TestStarted(test="iops", at_s=0))
+    view.entered.wait()
+    for number in range(1, 101):
+        observer(sample(number))
+        if number % 50 == 0:
+            observer(step(number))
+    observer(ENDED)
+    assert [type(note) for note in notes] == [Noted, Noted]
+    assert "97 events" in str(notes[1])
+    view.go.set()
+    observer.close(grace_s=60)
+    assert view.seen[1] == EventsDropped(samples=97, others=0)
+    kinds = [type(event) for event in view.seen]
+    assert kinds.count(StepEnded) == 2
+    left = [event.at_s for event in view.seen if isinstance(event, SampleSeen)]
+    assert left == [98, 99, 100]
+    assert kinds == [TestStarted, EventsDropped, StepEnded, *[SampleSeen] * 3, StepEnded, TestEnded]
+
+
+def test_even_what_matters_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal that stands for weeks does not fill memory; steps wait without their samples."""
+    monkeypatch.setattr(background, "MOST_OTHERS", 5)
+    view = Stuck()
+    observer = InBackground(view.open, name="progress")
+    observer(ENDED)
+    view.entered.wait()
+    for number in range(1, 101):
+        observer(step(number))
+    view.go.set()
+    observer.close(grace_s=60)
+    assert view.seen[1] == EventsDropped(samples=0, others=95)
+    steps = [event.record for event in view.seen if isinstance(event, StepEnded)]
+    assert [each.number for each in steps] == [96, 97, 98, 99, 100]
+    assert all(not each.measurement.samples and not each.engine_output for each in steps)
+    assert steps[0].measurement.iops == a_step(1).measurement.iops
+
+
+def test_a_view_that_hangs_is_left_to_itself() -> None:
+    """Closing ends all the same; when it comes back it learns that nobody waits for it."""
+    view = Stuck()
+    observer = InBackground(view.open, name="view")
+    observer(ENDED)
+    observer(ENDED)
+    view.entered.wait()
+    observer.close(grace_s=0.05)
+    assert view.seen == []
+    view.go.set()
+    observer._thread.join(60)
+    assert view.left_by is Abandoned
+    assert view.seen == [ENDED]
+
+
+def test_json_lines_say_how_many_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through a pipe that was full: each line is whole, and lines and dropped add up."""
+    monkeypatch.setattr(background, "MOST_SAMPLES", 10)
+    reader, writer = os.pipe()
+    lines = JsonLines(cast(TextIO, DirectText(writer)))
+    observer = InBackground(lambda: nullcontext(lines), name="progress")
+    for number in range(5_000):
+        observer(sample(number))
+    observer(ENDED)
+    received = b""
+    while b"TestEnded" not in received:
+        received += os.read(reader, 65536)
+    observer.close(grace_s=60)
+    os.close(writer)
+    os.close(reader)
+    events = [json.loads(line) for line in received.splitlines()]
+    dropped = sum(event["samples"] for event in events if event["event"] == "EventsDropped")
+    assert dropped > 0
+    assert dropped + sum(event["event"] == "SampleSeen" for event in events) == 5_000
+    times = [event["at_s"] for event in events if event["event"] == "SampleSeen"]
+    assert times == sorted(times)
+
+
+def test_a_log_that_hangs_is_not_waited_for() -> None:
+    """As one on a network file system whose server is gone: here a pipe that nobody reads."""
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    log = _open_log(writer, cast(RunOptions, SimpleNamespace(debug=True)))
+    observer = InBackground(log, name="the log")
+    for number in range(1_000):
+        observer(step(number + 1))
+    observer.close(grace_s=0.2)
+    assert observer._thread.is_alive()
+    os.close(reader)  # lets the thread go
+    observer._thread.join(60)
+    assert not observer._thread.is_alive()

@@ -1,0 +1,109 @@
+"""What surrounds a run: room for its file, a host that does not sleep."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import ENV, assert_clear
+from tkperf.cli.awake import kept_awake
+from tkperf.events import Event
+
+RUN = [sys.executable, "-m", "tkperf", "ssd", "n", "sim:sata-ssd", "-ssdt", "iops"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a file system")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tkperf-test", str(folder)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("may not mount a tmpfs here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.root
+def test_a_disk_too_small_for_the_run_file_is_refused_before_the_start(small_disk: Path) -> None:
+    """With both numbers, before anything is asked or made."""
+    done = subprocess.run(
+        [*RUN, "--output", small_disk], env=ENV, stdin=subprocess.DEVNULL, capture_output=True,
+        text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert_clear(done, 6, "has 1.0 MB free", "the run file may need", "a day")
+    assert list(small_disk.iterdir()) == []
+
+
+INHIBITS = """#!/bin/sh
+while [ "${1#--}" != "$1" ]; do echo "$1" >> "$INHIBITED"; shift; done
+"$@"
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with what starting a child needs, and nothing else."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("setpriv", "sh", "sleep", "echo"):
+        (folder / name).symlink_to(shutil.which(name) or "/bin/false")
+    monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setenv("INHIBITED", str(tmp_path / "inhibited"))
+    return folder
+
+
+def install(folder: Path, script: str) -> None:
+    program = folder / "systemd-inhibit"
+    program.write_text(script)
+    program.chmod(0o755)
+
+
+def sleepers() -> int:
+    done = subprocess.run(
+        ["/usr/bin/pgrep", "-c", "-P", str(os.getpid())], capture_output=True, check=False
+    )
+    return int(done.stdout)
+
+
+def test_the_host_is_kept_awake_as_long_as_the_run(programs: Path, tmp_path: Path) -> None:
+    """Nothing of it is left afterwards."""
+    install(programs, INHIBITS)
+    told: list[Event] = []
+    before = sleepers()
+    with kept_awake("name", tell=told.append):
+        assert sleepers() == before + 1
+        said = (tmp_path / "inhibited").read_text().split("\n")
+        assert "--what=sleep:idle:handle-lid-switch" in said
+        assert "--why=measuring name" in said
+    assert sleepers() == before
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        (None, "there is no systemd-inhibit"),
+        ("#!/bin/sh\necho 'Failed to connect to bus' >&2; exit 1\n", "Failed to connect to bus"),
+        ("#!/bin/sh\necho nonsense; sleep 60\n", "does not answer"),
+        ("not a program", "does not answer"),
+    ],
+)
+def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, says: str) -> None:
+    """It ends no run; the log knows."""
+    if script is not None:
+        install(programs, script)
+    told: list[Event] = []
+    with kept_awake("name", tell=told.append):
+        pass
+    (note,) = told
+    assert says in str(note) or script == "not a program"
+    assert "may go to sleep" in str(note)

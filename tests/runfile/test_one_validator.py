@@ -1,0 +1,305 @@
+"""Writer and reader share one validator: what no reader would take is not written, and said."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import io_stats, run_info, simulate
+from tests.runfile.runs import a_run, a_step
+from tkperf.analysis.incomplete import DAMAGED
+from tkperf.analysis.results import RunResult, SectionResult, analyse
+from tkperf.events import Event, RunEnded, RunStarted, StepEnded, TestStarted, Warned
+from tkperf.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
+from tkperf.record import RunStatus, StepRecord
+from tkperf.runfile.reader import RunFile, read_run
+from tkperf.runfile.writer import RunFileWriter
+
+SEEN = a_step().measurement
+
+
+def write(folder: Path, *steps: StepRecord) -> tuple[Path, list[str]]:
+    """A run of these steps, and what its writer said."""
+    said: list[Event] = []
+    path = folder / "a.tkperf"
+    writer = RunFileWriter(path, tell=said.append)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0))
+    for step in steps:
+        writer(StepEnded(test="iops", record=step))
+    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u"))
+    writer.close()
+    return path, [event.warning.text for event in said if isinstance(event, Warned)]
+
+
+def test_negative_cpu_use_costs_only_itself(tmp_path: Path) -> None:
+    """fio has reported a negative usr_cpu: the step is kept, its CPU use is not known."""
+    odd = replace(SEEN, cpu=CpuUse(busiest_thread_percent=-3.5, all_threads_percent=40.0))
+    path, said = write(tmp_path, a_step(1), a_step(2, measurement=odd))
+    record = read_run(path)
+    first, second = record.tests[0].steps
+    assert second.measurement == replace(first.measurement, cpu=None)
+    assert record.left_out == ()
+    assert len(said) == 1
+    assert "cpu_busiest_thread_percent -3.5" in said[0]
+    assert [warning.code for warning in record.warnings] == ["not-measured"]
+
+
+@pytest.mark.parametrize("value", [-5, -1, 2**63, -(2**70)])
+def test_impossible_extremes_cost_only_themselves(tmp_path: Path, value: int) -> None:
+    """fio's lat_ns.min may be negative: neither a traceback nor a damaged file."""
+    stats = replace(io_stats([1000, 2000]), latency_min_ns=value)
+    second = Sample(start_s=0, duration_s=1, read=NO_IO, write=stats)
+    odd = replace(SEEN, write=stats, samples=(second,))
+    path, said = write(tmp_path, a_step(1, measurement=odd))
+    with RunFile(path) as run_file:
+        (step,) = run_file.record().tests[0].steps
+        (sample,) = run_file.samples("iops", step)
+    for found in (step.measurement.write, sample.write):
+        assert found.latency_min_ns is None
+        assert (found.ios, found.latency_max_ns) == (2, 2000)
+    assert len(said) == 2
+
+
+def test_a_step_that_cannot_be_is_said_not_to_be_kept(tmp_path: Path) -> None:
+    """Its round then lacks it; those before and after are there."""
+    odd = replace(SEEN, write=replace(SEEN.write, ios=-7))
+    path, said = write(tmp_path, a_step(1), a_step(2, measurement=odd), a_step(3))
+    record = read_run(path)
+    assert [step.number for step in record.tests[0].steps] == [1, 3]
+    assert record.left_out == ()
+    assert [(w.code, w.text) for w in record.warnings] == [("not-kept", said[0])]
+    assert "step 1 of round 2 of iops" in said[0]
+    assert "key ios" in said[0]
+
+
+def test_the_same_oddity_is_said_once(tmp_path: Path) -> None:
+    """A thousand steps with a negative CPU time are one warning."""
+    odd = replace(SEEN, cpu=CpuUse(busiest_thread_percent=-1, all_threads_percent=-1))
+    path, said = write(tmp_path, *(a_step(number, measurement=odd) for number in range(1, 9)))
+    assert len(said) == 1
+    assert len(read_run(path).tests[0].steps) == 8
+
+
+numbers: st.SearchStrategy[Any] = st.one_of(
+    st.integers(min_value=-(2**70), max_value=2**70),
+    st.floats(),
+    st.sampled_from([0, 1, -1, 2**63 - 1, 2**63, math.nan, math.inf]),
+)
+whole = st.one_of(
+    st.integers(min_value=-(2**70), max_value=2**70), st.sampled_from([0, 1, 2**63 - 1])
+)
+odd_stats = st.builds(
+    IoStats,
+    ios=whole,
+    bytes=whole,
+    latency_ios=whole,
+    latency_sum_ns=whole,
+    latency_min_ns=st.none() | whole,
+    latency_max_ns=st.none() | whole,
+    histogram=st.sampled_from([NO_IO.histogram, io_stats([1000] * 3).histogram]),
+)
+mostly = st.one_of(st.just(io_stats([1000, 2000])), odd_stats)
+odd_steps = st.builds(
+    a_step,
+    number=st.integers(min_value=-1, max_value=3),
+    planned_s=st.none() | numbers,
+    started_s=st.just(0.5) | numbers,
+    gap_s=st.none() | numbers,
+    measurement=st.builds(
+        Measurement,
+        duration_s=st.just(1.0) | numbers,
+        read=st.just(NO_IO) | odd_stats,
+        write=mostly,
+        cpu=st.none()
+        | st.builds(CpuUse, busiest_thread_percent=numbers, all_threads_percent=numbers),
+        samples=st.lists(
+            st.builds(
+                Sample,
+                start_s=st.just(0.0) | numbers,
+                duration_s=st.just(1.0) | numbers,
+                read=st.just(NO_IO) | odd_stats,
+                write=mostly,
+            ),
+            max_size=3,
+        ).map(tuple),
+    ),
+)
+
+
+@given(steps=st.lists(odd_steps, max_size=3))
+def test_whatever_is_written_is_read(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[StepRecord]
+) -> None:
+    """No value that a step could have makes a file that a reader has to leave something out of."""
+    path, said = write(tmp_path_factory.mktemp("run"), *steps)
+    with RunFile(path) as run_file:
+        record = run_file.record()
+        found = record.tests[0].steps
+        for step in found:
+            run_file.samples("iops", step)
+        run_file.seconds(record.tests[0])
+        assert run_file.left_out == ()
+    missing = len(steps) - len(found)
+    assert sum("is not kept" in text for text in said) == missing
+    analyse(record)
+
+
+def test_facts_that_no_reader_takes_are_not_kept(tmp_path: Path) -> None:
+    """The others are, those of the same device too."""
+    path = tmp_path / "a.tkperf"
+    writer = RunFileWriter(path)
+    device = {"model": "M", "capacity_bytes": -5}
+    writer(RunStarted(info=run_info(device=device), tests=("iops",)))
+    writer.close()
+    record = read_run(path)
+    assert record.info.device == {"model": "M"}
+    assert record.left_out == ()
+    assert "device.capacity_bytes" in record.warnings[0].text
+
+
+def test_a_run_cut_off_before_its_first_record_is_shown(tmp_path: Path) -> None:
+    """There is nothing in it, and that is what is said."""
+    path = tmp_path / "early.tkperf"
+    writer = RunFileWriter(path)
+    assert read_run(path).status is RunStatus.RUNNING
+    writer.close()
+    record = read_run(path)
+    assert (record.info.name, record.status, record.tests) == ("early", RunStatus.INTERRUPTED, ())
+    assert record.ended_because is not None
+    assert "stopped before it began" in record.ended_because
+    analyse(record)
+
+
+# What is left out is in no figure, and no figure pretends.
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    simulate(folder, run_info())
+    return folder / "run.tkperf"
+
+
+def damaged(path: Path, folder: Path, statement: str) -> tuple[RunResult, RunResult]:
+    """The results before and after a statement."""
+    copy = folder / "run.tkperf"
+    copy.write_bytes(path.read_bytes())
+    with closing(sqlite3.connect(copy)) as database, database:
+        assert database.execute(statement).rowcount == 1
+    return analyse(read_run(path)), analyse(read_run(copy))
+
+
+def section(result: RunResult, test: str) -> SectionResult:
+    return next(each for each in result.tests if each.name == test).sections[0]
+
+
+STEP_OF = (
+    "(SELECT sequence FROM step JOIN test ON test.id = test_id WHERE test.name = '{}' "
+    "AND kind = '{}' AND number = {} ORDER BY sequence LIMIT 1 OFFSET {})"
+)
+
+
+@pytest.mark.parametrize("change", ["write_ios = -1", "duration_s = 'x'", "number = -3"])
+def test_a_cell_that_lacks_a_round_has_no_mean(
+    whole_run: Path, tmp_path: Path, change: str
+) -> None:
+    """A mean over four rounds would pass for one over five. Cells that lack none are as before."""
+    window = section(analyse(read_run(whole_run)), "iops").window
+    where = STEP_OF.format("iops", "round", window[1], 2)
+    before, after = damaged(
+        whole_run, tmp_path, f"UPDATE step SET {change} WHERE sequence = {where}"
+    )
+    old, new = section(before, "iops"), section(after, "iops")
+    assert new.window == old.window
+    lost = {cell.cell for cell in old.cells} - {cell.cell for cell in new.cells}
+    assert len(lost) == 1
+    assert all(old.cell(cell.cell) == cell for cell in new.cells)
+    complete = {each.number for each in new.rounds if each.complete}
+    assert complete == {each.number for each in old.rounds if each.complete} - {window[1]}
+    assert DAMAGED in after.info.notices
+    assert DAMAGED not in before.info.notices
+    (said,) = [warning.text for warning in after.warnings if warning.code == "left-out"]
+    assert said.startswith("left out: step ")
+    assert "of iops" in said
+    others = [test for test in after.tests if test.name != "iops"]
+    assert others == [test for test in before.tests if test.name != "iops"]
+    assert after.tests[0].written_bytes is None
+
+
+def test_a_stream_that_lacks_a_slice_has_no_whole(whole_run: Path, tmp_path: Path) -> None:
+    """Neither what was written nor its percentiles can be told without it."""
+    where = STEP_OF.format("writesat", "continuous", 2, 0)
+    before, after = damaged(
+        whole_run, tmp_path, f"UPDATE step SET write_bytes = -1 WHERE sequence = {where}"
+    )
+    old, new = section(before, "writesat"), section(after, "writesat")
+    assert old.cells
+    assert (new.cells, new.histogram_us) == ((), ())
+    assert [each.number for each in new.slices] == [
+        each.number for each in old.slices if each.number != 2
+    ]
+    assert {each.total_written_bytes for each in new.slices} == {None}
+    starts = {each.number: each.start_s for each in old.slices}
+    assert all(each.start_s == pytest.approx(starts[each.number], abs=1) for each in new.slices)
+
+
+def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) -> None:
+    """A histogram that cannot be read takes the percentiles of its cell with it, nothing else."""
+    window = section(analyse(read_run(whole_run)), "lat").window
+    where = STEP_OF.format("lat", "round", window[0], 0)
+    before, after = damaged(
+        whole_run, tmp_path,
+        f"UPDATE step SET read_histogram = x'00', write_histogram = x'00' WHERE sequence = {where}",
+    )  # fmt: skip
+    old, new = section(before, "lat"), section(after, "lat")
+    changed = [
+        (a, b)
+        for a, b in zip(old.cells, new.cells, strict=True)
+        if a.percentiles_us != b.percentiles_us
+    ]
+    ((was, is_now),) = changed
+    assert set(is_now.percentiles_us.values()) == {None}
+    assert replace(is_now, percentiles_us=was.percentiles_us) == was
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE test SET outcome = '5' WHERE name = 'iops'", "the outcome of test iops"),
+        ("UPDATE purge SET method = x'00' WHERE test_id = 1", "purge"),
+        ("UPDATE run SET value = '{' WHERE key = 'host'", "fact host of the run"),
+        ("UPDATE run SET value = '[1]' WHERE key = 'status'", "how the run ended"),
+        ("DELETE FROM run WHERE key = 'profile_name'", "fact profile_name of the run"),
+    ],
+)
+def test_each_row_is_left_out_alone(
+    whole_run: Path, tmp_path: Path, statement: str, says: str
+) -> None:
+    """Its tests, their cells and rounds are there all the same."""
+    before, after = damaged(whole_run, tmp_path, statement)
+    assert any(says in warning.text for warning in after.warnings)
+    for old, new in zip(before.tests, after.tests, strict=True):
+        for one, other in zip(old.sections, new.sections, strict=True):
+            assert [each.cells for each in one.rounds] == [each.cells for each in other.rounds]
+            assert one.slices == other.slices
+
+
+@pytest.mark.parametrize("table", ["warning", "note"])
+def test_a_bad_text_hides_no_other(tmp_path: Path, table: str) -> None:
+    path, writer = a_run(tmp_path, steps=1)
+    writer.close()
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(f"INSERT INTO {table} (code, text) VALUES ('a', x'00'), ('b', 'good')")
+    record = read_run(path)
+    kept = record.warnings if table == "warning" else record.notes
+    assert [each.text for each in kept] == ["good"]
+    assert [each.what for each in record.left_out] == [f"{table} 1"]

@@ -1,0 +1,455 @@
+"""A run file that cannot be written for a while: the run goes on, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.builders import io_stats, run_info
+from tests.runfile.runs import a_run, a_step
+from tkperf.analysis.results import analyse
+from tkperf.errors import RunFileError
+from tkperf.events import (
+    Event,
+    RunEnded,
+    RunStarted,
+    SampleSeen,
+    StepEnded,
+    StepStarted,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.measurement import NO_IO, Sample
+from tkperf.record import RunStatus, StepKind
+from tkperf.runfile import backlog, rescue
+from tkperf.runfile.reader import read_run
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.workload import Access, Workload
+
+COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every event tries again, and the end waits for a second."""
+    monkeypatch.setattr(backlog, "RETRY_EVERY_S", 0.01)
+    monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.2)
+    monkeypatch.setattr(backlog, "LAST_WAIT_S", 1.0)
+
+
+@pytest.fixture
+def rescues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a run is saved that cannot be kept."""
+    folder = tmp_path / "rescues"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+def numbers(path: Path) -> list[int]:
+    return [step.number for step in read_run(path).tests[0].steps]
+
+
+class Trouble:
+    """Every write fails with this error until it is over; as SQLite fails, too, if it says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.error: Exception | None = None
+        execute = backlog.execute
+
+        def fail(db: sqlite3.Connection, entry: backlog.Entry) -> None:
+            if self.error is not None:
+                # SQLite takes back the whole transaction by itself when a disk is full.
+                db.execute("ROLLBACK")
+                raise self.error
+            execute(db, entry)
+
+        monkeypatch.setattr(backlog, "execute", fail)
+
+
+@pytest.fixture
+def trouble(monkeypatch: pytest.MonkeyPatch) -> Trouble:
+    return Trouble(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        sqlite3.OperationalError("database or disk is full"),
+        sqlite3.OperationalError("disk I/O error"),
+        sqlite3.OperationalError("attempt to write a readonly database"),
+        OSError(122, "Disk quota exceeded"),
+    ],
+)
+@pytest.mark.usefixtures("at_once")
+def test_trouble_that_ends_costs_nothing(
+    tmp_path: Path, trouble: Trouble, error: Exception
+) -> None:
+    """Two steps wait in memory; the third finds room for all, in their order. It is told twice."""
+    told: list[Event] = []
+    path = tmp_path / "a.tkperf"
+    writer = RunFileWriter(path, tell=told.append)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0))
+    writer(StepEnded(test="iops", record=a_step(1)))
+    trouble.error = error
+    for number in (2, 3):
+        writer(StepEnded(test="iops", record=a_step(number)))
+    assert numbers(path) == [1]
+    trouble.error = None
+    wait_for_retry()
+    writer(StepEnded(test="iops", record=a_step(4)))
+    assert numbers(path) == [1, 2, 3, 4]
+    writer(COMPLETE)
+    writer.close()
+    record = read_run(path)
+    assert record.status is RunStatus.COMPLETE
+    assert [note.code for note in record.notes] == ["run-file-waited"]
+    texts = [event.warning.text for event in told if isinstance(event, Warned)]
+    assert len(texts) == 2
+    assert str(error) in texts[0]
+    assert "nothing is lost" in texts[1]
+
+
+def wait_for_retry() -> None:
+    time.sleep(0.05)
+
+
+def test_it_is_not_tried_again_with_every_event(tmp_path: Path, trouble: Trouble) -> None:
+    """A hundred events in a second are one attempt, not a hundred, and one warning."""
+    told: list[Event] = []
+    writer = RunFileWriter(tmp_path / "a.tkperf", tell=told.append)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0))
+    trouble.error = OSError(28, "No space left on device")
+    for number in range(1, 101):
+        writer(StepEnded(test="iops", record=a_step(number)))
+    assert len(told) == 1
+    trouble.error = None
+    writer(COMPLETE)
+    writer.close()
+    assert numbers(tmp_path / "a.tkperf") == list(range(1, 101))
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [("MOST_WAITING_BYTES", 10_000), ("LONGEST_WAIT_S", -1.0)]
+)
+@pytest.mark.usefixtures("at_once", "rescues")
+def test_waiting_has_limits(
+    tmp_path: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch, limit: str, value: float
+) -> None:
+    """Memory does not fill up, and no run goes on for ever without a file."""
+    monkeypatch.setattr(backlog, limit, value)
+    _, writer = a_run(tmp_path, steps=1)
+    trouble.error = OSError(28, "No space left on device")
+    with pytest.raises(RunFileError, match="No space left"):  # noqa: PT012
+        for number in range(2, 40):
+            wait_for_retry()
+            writer(StepEnded(test="iops", record=a_step(number)))
+    writer.close()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_run_that_cannot_be_kept_is_saved_elsewhere(
+    tmp_path: Path, rescues: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error names a whole run file: steps before the trouble, and those that waited."""
+    path, writer = a_run(tmp_path, steps=2)
+    writer._db.execute("PRAGMA max_page_count = 1")  # as full as a disk can be
+    large = a_step(3, engine_output=os.urandom(100_000))
+    writer(StepEnded(test="iops", record=large))
+    with pytest.raises(RunFileError, match=r"full; the last 2 entries .* saved as") as raised:
+        writer(COMPLETE)
+    writer(RunEnded(status=RunStatus.FAILED, because="x", ended_utc="u"))  # as the runner does
+    writer.close()
+    assert numbers(path) == [1, 2]
+    (saved,) = rescues.glob("*/a.tkperf")
+    assert str(saved) in str(raised.value) == writer.lost
+    assert numbers(saved) == [1, 2, 3]
+    assert read_run(saved).status is RunStatus.COMPLETE
+    assert saved.parent.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.usefixtures("at_once")
+def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
+    tmp_path: Path, rescues: Path, trouble: Trouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its disk has died: what waited in memory is saved as a run of its own, with its facts."""
+    _, writer = a_run(tmp_path, steps=2)
+    trouble.error = sqlite3.OperationalError("disk I/O error")
+    writer(StepEnded(test="iops", record=a_step(3)))
+
+    class Dead:
+        in_transaction = False
+
+        def execute(self, *_: object) -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        backup = execute
+
+    real = writer._db
+    writer._backlog._db = Dead()  # type: ignore[assignment]
+    saving = rescue.write_rescue
+
+    def save(*given: object) -> Path | None:
+        trouble.error = None
+        return saving(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(backlog, "write_rescue", save)
+    with pytest.raises(RunFileError, match="disk I/O error"):
+        writer(COMPLETE)
+    real.close()
+    (saved,) = rescues.glob("*/a.tkperf")
+    assert numbers(saved) == [3]
+    assert read_run(saved).info.name == run_info().name
+
+
+@pytest.mark.usefixtures("at_once")
+def test_room_made_at_the_last_moment_leaves_no_copies(tmp_path: Path, rescues: Path) -> None:
+    """The end waits; when it can write after all, nothing lies about."""
+    path, writer = a_run(tmp_path, steps=1)
+    writer._db.execute("PRAGMA max_page_count = 1")
+    writer(StepEnded(test="iops", record=a_step(2, engine_output=os.urandom(100_000))))
+
+    def make_room(event: Event) -> None:
+        assert list(rescues.glob("*/a.tkperf"))
+        writer._db.execute("PRAGMA max_page_count = 1000000")
+
+    writer._tell = make_room
+    writer(COMPLETE)
+    writer.close()
+    assert numbers(path) == [1, 2]
+    assert list(rescues.iterdir()) == []
+
+
+READS_FOR_LONG = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN"); db.execute("SELECT * FROM step").fetchall()
+print("reads", flush=True); sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def other_reader(tmp_path: Path) -> Iterator[Callable[[Path], subprocess.Popen[str]]]:
+    """A process that holds a transaction of a run file until its stdin says otherwise."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(path: Path) -> subprocess.Popen[str]:
+        reader = subprocess.Popen(
+            [sys.executable, "-c", READS_FOR_LONG, path],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(reader)
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == "reads\n"
+        return reader
+
+    yield start
+    for reader in started:
+        reader.kill()
+        reader.communicate()
+
+
+@pytest.mark.usefixtures("rescues")
+def test_a_reader_that_stays_at_the_end_is_waited_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    other_reader: Callable[[Path], subprocess.Popen[str]],
+) -> None:
+    """What was measured while another process reads is there when that has ended."""
+    monkeypatch.setattr(backlog, "RETRY_EVERY_S", 0.01)
+    monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
+    monkeypatch.setattr(backlog, "READER_WAIT_S", 0.05)
+    path, writer = a_run(tmp_path, steps=1)
+    reader = other_reader(path)
+    writer(StepEnded(test="iops", record=a_step(2)))
+    said: list[Event] = []
+
+    def leave(event: Event) -> None:
+        said.append(event)
+        reader.communicate("\n")
+
+    writer._tell = leave
+    writer(COMPLETE)
+    writer.close()
+    assert "another program keeps it locked" in str(said[0])
+    assert numbers(path) == [1, 2]
+    assert read_run(path).status is RunStatus.COMPLETE
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_reader_that_never_leaves_is_named(
+    tmp_path: Path,
+    rescues: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    other_reader: Callable[[Path], subprocess.Popen[str]],
+) -> None:
+    """Nothing is lost even then: the whole run is in another file."""
+    monkeypatch.setattr(backlog, "READER_WAIT_S", 0.05)
+    path, writer = a_run(tmp_path, steps=1)
+    other_reader(path)
+    writer(StepEnded(test="iops", record=a_step(2)))
+    with pytest.raises(RunFileError, match="another program keeps it locked"):
+        writer(COMPLETE)
+    writer.close()
+    (saved,) = rescues.glob("*/a.tkperf")
+    assert numbers(saved) == [1, 2]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB: ext4 on a loop device."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a file system")
+    folder, image = tmp_path / "disk", tmp_path / "image"
+    folder.mkdir()
+    image.write_bytes(bytes(2 << 20))
+    make = ["mkfs.ext4", "-q", "-O", "^has_journal", "-m", "0", str(image)]
+    mount = ["mount", "-o", "loop", str(image), str(folder)]
+    for command in (make, mount):
+        if subprocess.run(command, check=False, capture_output=True).returncode:
+            pytest.skip(f"cannot {command[0]} here")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Take all the room there is."""
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1024))
+        except OSError:
+            return ballast
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("at_once")
+def test_a_disk_really_full_for_a_while(small_disk: Path) -> None:
+    """Steps that found no room are in the file once there is some, whole and in order."""
+    path, writer = a_run(small_disk, steps=2)
+    ballast = fill(small_disk)
+    for number in (3, 4):
+        writer(StepEnded(test="iops", record=a_step(number, engine_output=os.urandom(50_000))))
+    assert numbers(path) == [1, 2]
+    ballast.unlink()
+    wait_for_retry()
+    writer(StepEnded(test="iops", record=a_step(5)))
+    writer(COMPLETE)
+    writer.close()
+    assert numbers(path) == [1, 2, 3, 4, 5]
+    assert read_run(path).status is RunStatus.COMPLETE
+    assert {each.name for each in small_disk.iterdir()} == {"a.tkperf", "lost+found"}
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("at_once")
+def test_a_disk_really_full_to_the_end(small_disk: Path, rescues: Path) -> None:
+    """An error, not a loss: what was there stays, and the whole is saved elsewhere."""
+    path, writer = a_run(small_disk, steps=2)
+    fill(small_disk)
+    large = a_step(3, engine_output=os.urandom(200_000))
+    writer(StepEnded(test="iops", record=large))
+    with pytest.raises(RunFileError, match="saved as"):
+        writer(COMPLETE)
+    writer.close()
+    assert numbers(path) == [1, 2]
+    (saved,) = rescues.glob("*/a.tkperf")
+    assert numbers(saved) == [1, 2, 3]
+
+
+# The step under way.
+
+FILL = Workload(
+    access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
+)
+
+
+def begun(at_s: float = 10.0, *, planned_s: float | None = None) -> StepStarted:
+    kind = StepKind.FILL if planned_s is None else StepKind.ROUND
+    return StepStarted(
+        test="iops", section="IOPS", kind=kind, number=1, position=0, steps=1, workload=FILL,
+        planned_s=planned_s, planned_bytes=960 * 10**9, at_s=at_s,
+    )  # fmt: skip
+
+
+def second(number: int) -> SampleSeen:
+    seen = Sample(start_s=number, duration_s=1, read=NO_IO, write=io_stats([1000] * 8, 131072))
+    return SampleSeen(test="iops", sample=seen, at_s=11.0 + number)
+
+
+def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
+    """Of two and a half minutes the last whole one at least; it is no step of any result."""
+    path, writer = a_run(tmp_path)
+    writer(begun())
+    for number in range(150):
+        writer(second(number))
+    going_on = read_run(path)
+    writer.close()  # as a kill does: nothing more is written
+    for record, state in ((going_on, "still going on"), (read_run(path), "cut off")):
+        (test,) = record.tests
+        assert test.steps == ()
+        found = test.under_way
+        assert found is not None
+        assert 60 <= found.seen.duration_s <= 150
+        assert found.seen.write.bytes == found.seen.duration_s * 8 * 131072
+        assert (found.kind, found.planned_bytes) == (StepKind.FILL, 960 * 10**9)
+        result = analyse(record).tests[0]
+        assert result.written_bytes == 0
+        assert result.under_way is not None
+        assert "of 960.0 GB written" in result.under_way
+        assert state in result.under_way
+    (said,) = [each.text for each in analyse(record).warnings if each.code == "unfinished-step"]
+    assert "cut off" in said
+
+
+def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
+    """Ctrl-C is no kill: the seconds since the last minute are kept, too."""
+    path, writer = a_run(tmp_path)
+    writer(begun())
+    for number in range(95):
+        writer(second(number))
+    writer(TestEnded(test="iops", status=RunStatus.INTERRUPTED, outcome=None, at_s=200))
+    writer(RunEnded(status=RunStatus.INTERRUPTED, because="x", ended_utc="u"))
+    writer.close()
+    found = read_run(path).tests[0].under_way
+    assert found is not None
+    assert found.seen.duration_s == 95
+
+
+def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:
+    """Each second is in the file once; a repeated step does not mix with its first attempt."""
+    path, writer = a_run(tmp_path)
+    for attempt in (begun(), begun(500.0)):
+        writer(attempt)
+        for number in range(70):
+            writer(second(number + int(attempt.at_s) - 10))
+    database = sqlite3.connect(path)
+    assert database.execute("SELECT started_s FROM under_way").fetchall() == [(500.0,)]
+    writer(StepEnded(test="iops", record=a_step(1, kind=StepKind.FILL)))
+    for table in ("under_way", "under_way_part", "under_way_sample"):
+        assert database.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+    database.close()
+    writer.close()
+    assert read_run(path).tests[0].under_way is None
+
+
+def test_nothing_is_written_shortly_before_a_hand_over(tmp_path: Path) -> None:
+    """A slow disk must not delay what lets the next step go; the minute is kept when it may be."""
+    path, writer = a_run(tmp_path)
+    writer(begun(planned_s=62.0))
+    for number in range(62):
+        writer(second(number))
+    assert read_run(path).tests[0].under_way is None
+    writer.close()
