@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -281,3 +282,21 @@ def test_force_does_not_erase_a_file_of_the_users(tmp_path: Path, content: bytes
     assert done.returncode == 3, said
     assert "nobody is there to ask" in said
     assert path.read_bytes() == content + b"\xa5" * (64 * MIB)
+
+
+@pytest.mark.fio
+def test_what_could_not_be_looked_at_is_said_before_the_question(
+    scratch: Path, tmp_path: Path
+) -> None:
+    """In a private PID namespace other users cannot be seen: that stands before the question."""
+    words = ("tkperf", "ssd", "n", str(scratch), "-q", "--output", str(tmp_path))
+    unshare = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc")
+    done = subprocess.run(
+        [*unshare, sys.executable, "-m", *words],
+        capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    if "unshare" in done.stderr:
+        pytest.skip("this kernel lets nobody make a PID namespace")
+    assert done.returncode == 3, done.stderr
+    assert re.search(r"sees only the processes", done.stderr)
+    assert done.stderr.index("warning") < done.stderr.index("will be destroyed")

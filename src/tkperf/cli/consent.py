@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 import click
@@ -11,18 +11,22 @@ import click
 from tkperf.cli.console import complain, tell
 from tkperf.cli.options import RunOptions
 from tkperf.cli.output import plain
-from tkperf.cli.preparation import Preparation
+from tkperf.cli.preparation import USERS_NOT_VISIBLE, Preparation
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.errors import RefusedError
 from tkperf.plan import Case, forecast
+from tkperf.record import RunWarning
 from tkperf.units import format_capacity, format_duration
 
 
 def show_plan(options: RunOptions, preparation: Preparation) -> None:
     """What is about to happen, on stderr, before the question."""
     if options.quiet or options.progress == "json":
+        tell_warnings(
+            warning for warning in preparation.warnings if warning.code == USERS_NOT_VISIBLE
+        )
         return
     length_bytes = preparation.active_range.length_bytes
     shortest_s, longest_s = (
@@ -53,8 +57,13 @@ def show_plan(options: RunOptions, preparation: Preparation) -> None:
         lines.append(
             f"[bold]cache[/bold]    volatile write cache {preparation.write_cache} during the run"
         )
-    lines += [f"[yellow]warning[/yellow]  {plain(warning)}" for warning in preparation.warnings]
     tell(*lines)
+    tell_warnings(preparation.warnings)
+
+
+def tell_warnings(warnings: Iterable[RunWarning]) -> None:
+    """What speaks against trusting the result, or could not be looked at, before the question."""
+    tell(*(f"[yellow]warning[/yellow]  {plain(warning.text)}" for warning in warnings))
 
 
 def ask_permits(

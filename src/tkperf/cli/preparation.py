@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.cli.options import RunOptions
+from tkperf.device.blind_spots import find_blind_spots
 from tkperf.device.file_target import (
     create_file_target,
     find_direct_io_block_bytes,
@@ -28,8 +30,12 @@ from tkperf.profiles import (
     load_profile,
     resolve_active_range,
 )
+from tkperf.record import RunWarning
 from tkperf.units import KIB, parse_size_bytes
 from tkperf.workload import ActiveRange
+
+# Code of the warnings that are said before consent even where nothing else is.
+USERS_NOT_VISIBLE = "users-not-visible"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,7 @@ class Preparation:
     active_range: ActiveRange
     purge: PurgeMethod | None
     write_cache: str
-    warnings: tuple[str, ...]
+    warnings: tuple[RunWarning, ...]
 
 
 def prepare(options: RunOptions) -> Preparation:
@@ -124,6 +130,8 @@ def fit(
     )
     _require_room(options.suite, profile, active_range, identity)
     facts = inspect_device(identity)
+    # Nobody can have used what tkperf made itself.
+    said = () if is_ours or created else find_unseen([identity])
     texts = [text for test, text in warnings.items() if test in wanted]
     if facts.values["link_downgraded"]:
         texts.append(
@@ -139,8 +147,14 @@ def fit(
         active_range=active_range,
         purge=_choose_purge(options, identity),
         write_cache=profile.write_cache.setting,
-        warnings=tuple(texts),
+        warnings=(*said, *(RunWarning(code="preparation", text=text) for text in texts)),
     )
+
+
+def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:
+    """Where users of devices may be that nobody can see from here, each place once."""
+    spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
+    return tuple(RunWarning(code=USERS_NOT_VISIBLE, text=text) for text in spots)
 
 
 def _choose_purge(options: RunOptions, identity: DeviceIdentity) -> PurgeMethod | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from tkperf.cli.consent import ask_for, ask_permits
+from tkperf.cli.consent import ask_for, ask_permits, tell_warnings
 from tkperf.cli.console import complain, tell
 from tkperf.cli.equipment import Equipment, find_ioengine, fio_engine
 from tkperf.cli.options import (
@@ -25,7 +25,7 @@ from tkperf.cli.options import (
     tests_option,
 )
 from tkperf.cli.output import plain
-from tkperf.cli.preparation import Preparation, fit, prepare_profile
+from tkperf.cli.preparation import Preparation, find_unseen, fit, prepare_profile
 from tkperf.cli.session import require_free_name, run_and_keep, show_results
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
@@ -134,6 +134,8 @@ def _open_mdadm(
     described = [describe_device(drive.identity.facts()) for drive in drives]
     methods = [drive.method.title for drive in drives if drive.method]
     _show_plan(options, profile, raid.title, described, methods)
+    unseen = find_unseen([drive.identity for drive in drives])
+    tell_warnings(unseen)
     with ExitStack() as undo:
         permits = ask_permits(options, [drive.identity for drive in drives])
         for permit in permits:
@@ -151,6 +153,7 @@ def _open_mdadm(
             for each, drive, cache in zip(permits, drives, caches, strict=True)
         ]
         preparation = _prepare(options, profile, permit, raid.title, permits)
+        preparation = replace(preparation, warnings=(*unseen, *preparation.warnings))
         ioengine = find_ioengine(options, preparation, permit)
         engine = fio_engine(permit, preparation, ioengine, version, fill_permits=permits)
         yield (

@@ -26,7 +26,6 @@ from tkperf.device.identity import TargetKind
 from tkperf.errors import RunFileError, TkperfError, UsageError
 from tkperf.events import Event, Observer
 from tkperf.plan import Case, forecast
-from tkperf.record import RunWarning
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
@@ -103,9 +102,7 @@ def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equip
                     target=equipment.target,
                     observers=(writer, *views),
                     clock=equipment.clock,
-                    warnings=tuple(
-                        RunWarning(code="preparation", text=text) for text in preparation.warnings
-                    ),
+                    warnings=preparation.warnings,
                 )
             )
     finally:
