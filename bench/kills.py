@@ -50,6 +50,7 @@ def kill_one(folder: Path, after_s: float) -> tuple[int, int, str]:
     run.wait()
     reader.join()
     run.stdout.close()
+    time.sleep(1)  # a child on its way from fork to exec holds the file's lock until it dies, too
     ended = sum(json.loads(line)["event"] == "StepEnded" for line in lines if line.endswith(b"}\n"))
     try:
         record = read_run(path)
