@@ -103,8 +103,12 @@ def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equip
                     target=equipment.target,
                     observers=(writer, *views),
                     clock=equipment.clock,
-                    warnings=tuple(
-                        RunWarning(code="preparation", text=text) for text in preparation.warnings
+                    warnings=(
+                        *(
+                            RunWarning(code="preparation", text=text)
+                            for text in preparation.warnings
+                        ),
+                        *equipment.warnings,
                     ),
                 )
             )
