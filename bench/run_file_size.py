@@ -52,7 +52,7 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
     ).redeem()
     engine = FioEngine(
         permit,
-        ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32),
+        ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32).name,
         active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
         version=find_fio_version(),
         cpus=2,

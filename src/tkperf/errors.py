@@ -55,6 +55,10 @@ class EngineError(TkperfError):
     exit_code = 5
 
 
+class StepFailedError(EngineError):
+    """What was measured cannot be believed, though nothing says that trying again would fail."""
+
+
 class RunFileError(TkperfError):
     """The run file cannot be created, read or written."""
 

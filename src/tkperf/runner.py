@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from tkperf.engine import Engine, Execution, Next, OnSample
-from tkperf.errors import EngineError, Interrupted, TkperfError
+from tkperf.errors import EngineError, Interrupted, StepFailedError, TkperfError
 from tkperf.events import (
     Event,
     Judged,
@@ -29,6 +29,7 @@ from tkperf.events import (
 from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
 from tkperf.plan import Case, forecast, next_phase, upcoming_phase
+from tkperf.plausibility import Plan, require_plausible
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
 from tkperf.record import (
@@ -238,24 +239,55 @@ class _TestRun:
     def _fill(self, phase: Fill) -> Measurement:
         amount_bytes = phase.passes * self.run.active_range_bytes
         on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
+        # Not repeated if it fails: a third and fourth pass would be another preconditioning than the
+        # one asked for, and as long again.
         execution = self.run.engine.fill(phase, then=self._following(), on_sample=on_sample)
+        self._believe(execution, Plan(workload=phase.workload, duration_s=None))
         return self._keep(phase, phase.workload, 0, None, execution)
 
     def _round(self, phase: Round) -> Answer:
         cells: dict[Cell, Measurement] = {}
         for position, step in enumerate(phase.steps):
-            on_sample = self._start_step(phase, step.workload, position, step.duration_s)
             if position + 1 < len(phase.steps):
                 then: Next | None = Next(step=phase.steps[position + 1], certain=True)
             else:
                 then = self._following()
-            execution = self.run.engine.measure(step, then=then, on_sample=on_sample)
+            execution = self._measure(phase, position, then)
             cells[step.workload.cell] = replace(execution.measurement, samples=())
             if then is not None and not then.certain and self._is_next(then.step, cells):
                 # Before anything is written down, so that the device does not wait for that.
                 self.run.engine.start_next()
             self._keep(phase, step.workload, position, step.duration_s, execution)
         return cells
+
+    def _measure(self, phase: Round, position: int, then: Next | None) -> Execution:
+        """A step of a round; what cannot be believed is measured again, once."""
+        began_s = self.run.clock()
+        try:
+            return self._measure_once(phase, position, then)
+        except StepFailedError as error:
+            self.run.engine.rest()  # the next step, too, which may have begun
+            self.run.target.recheck()
+            # From here on the device is idle; before, it was busy with what failed.
+            self.previous_end_s = self.run.clock()
+            tried_s = self.previous_end_s - began_s
+            text = _why_repeated(phase, position, then, error, tried_s)
+            self._warn("step-repeated", text)
+        try:
+            return self._measure_once(phase, position, then)
+        except StepFailedError as error:
+            raise StepFailedError(f"{error} (measured twice, and failed twice)") from error
+
+    def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
+        step = phase.steps[position]
+        on_sample = self._start_step(phase, step.workload, position, step.duration_s)
+        execution = self.run.engine.measure(step, then=then, on_sample=on_sample)
+        self._believe(execution, Plan(workload=step.workload, duration_s=step.duration_s))
+        return execution
+
+    def _believe(self, execution: Execution, plan: Plan) -> None:
+        device = self.run.info.device.get("path") or "the device"
+        require_plausible(execution.measurement, plan, execution.witness, device=device)
 
     def _is_next(self, step: Step, answer: Answer) -> bool:
         """Whether the procedure, given this answer too, goes on with a round from this step."""
@@ -265,6 +297,8 @@ class _TestRun:
     def _slice(self, phase: Continuous) -> Measurement:
         on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)
         execution = self.run.engine.measure_slice(phase, on_sample=on_sample)
+        plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
+        self._believe(execution, plan)
         return self._keep(phase, phase.workload, 0, phase.duration_s, execution)
 
     def _following(self) -> Next | None:
@@ -366,9 +400,10 @@ class _TestRun:
             f"fio used up the host's CPUs in {record.workload}: results of such steps, marked "
             "in the tables, show the host's limit, not the device's"
         )
-        warning = RunWarning(
-            code="host-limited", text=text, test=self.test.name, at_s=self._now_s()
-        )
+        self._warn("host-limited", text)
+
+    def _warn(self, code: str, text: str) -> None:
+        warning = RunWarning(code=code, text=text, test=self.test.name, at_s=self._now_s())
         self.run.emit(Warned(warning=warning))
 
     def _now_s(self) -> float:
@@ -383,3 +418,16 @@ def _kind(phase: Fill | Round | Continuous) -> StepKind:
             return StepKind.CONTINUOUS
         case Round():
             return StepKind.ROUND if phase.areas is None else StepKind.AREA
+
+
+def _why_repeated(
+    phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float
+) -> str:
+    """Which step, for what reason, and what the device saw in between."""
+    saw = f"the failed attempt ({tried_s:.0f} s)"
+    if then is not None and then.certain:
+        saw += f" and perhaps the beginning of the next step, {then.step.workload}"
+    return (
+        f"{phase.section}, round {phase.number}, step {position + 1} of {len(phase.steps)} was "
+        f"measured again, because {error}. In between the device saw {saw}"
+    )

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import lzma
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tkperf.engine import fio_output
 from tkperf.engine.fio_output import (
     NOTHING_YET,
     DocumentSplitter,
     build_sample,
     parse_document,
-    require_whole_ios,
 )
-from tkperf.errors import DeviceError, EngineError
+from tkperf.errors import EngineError
+from tkperf.measurement import Measurement
+from tkperf.plausibility import Plan, Witness, why_implausible
 from tkperf.workload import Access, Workload
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "fio-3.33-randrw-2jobs.txt.xz"
@@ -112,14 +115,83 @@ def test_counters_that_run_backwards_are_refused() -> None:
         build_sample(last, first)
 
 
-def test_ios_without_bytes_mean_the_device_is_gone() -> None:
-    """A removed NVMe drive yields reads of 0 bytes with exit status 0: refused (LAB.md)."""
+def test_what_is_printed_without_end_is_not_kept() -> None:
+    """Lines beside documents are kept up to a number, and each up to a length."""
+    splitter = DocumentSplitter()
+    assert not list(splitter.feed(b"x" * 5000 + b"\n" + b"y\n" * 5000))
+    assert len(splitter.notes) == 100
+    assert max(map(len, splitter.notes)) == 500
+
+
+@pytest.mark.parametrize("piece", [b"noise\n" * 1000, b"noise" * 1000, b"\n" * 5000])
+@pytest.mark.parametrize("start", [b"", b"{\n"])
+def test_a_flood_is_refused_before_it_fills_the_memory(
+    start: bytes, piece: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a document or outside, with lines or without."""
+    monkeypatch.setattr(fio_output, "LARGEST_DOCUMENT_BYTES", 1 << 20)
+    monkeypatch.setattr(fio_output, "LARGEST_NOTES_BYTES", 1 << 20)
+    splitter = DocumentSplitter()
+    assert not list(splitter.feed(start))
+
+    def flood() -> None:
+        for _ in range(10_000):
+            list(splitter.feed(piece * 10))
+
+    with pytest.raises(EngineError, match="printed more than 1 MiB"):
+        flood()
+
+
+def test_cpu_time_that_cannot_be_is_not_measured() -> None:
+    """A negative or huge share of one thread says nothing about the others: None."""
+    for impossible in (-0.1, 250.0):
+        raw = json.loads(documents()[-1])
+        raw["jobs"][1]["sys_cpu"] = impossible
+        assert parse_document(json.dumps(raw).encode()).cpu is None
+    assert parse_document(documents()[-1]).cpu is not None
+
+
+def change(value: object, path: list[str], to: object) -> None:
+    """Set what lies at a path of keys and positions."""
+    *places, last = path
+    for place in places:
+        value = value[int(place) if isinstance(value, list) else place]  # type: ignore[index]
+    if to is None:
+        del value[last]  # type: ignore[attr-defined]
+    else:
+        value[last] = to  # type: ignore[index]
+
+
+@pytest.mark.parametrize("to", [None, -1, 10**40, 1e308, "", [], {}, True, {"1": -1}, {"-1": 1}])
+@pytest.mark.parametrize(
+    "key",
+    ["error", "read", "read lat_ns", "read lat_ns min", "read lat_ns mean", "read lat_ns N",
+     "read lat_ns bins", "read io_bytes", "read total_ios", "read runtime", "usr_cpu"],
+)  # fmt: skip
+def test_a_number_that_cannot_be_is_refused_in_words(key: str, to: object) -> None:
+    """Or read as what it still can be; never a traceback, never a negative count."""
     raw = json.loads(documents()[-1])
-    for job in raw["jobs"]:
-        job["read"]["io_bytes"] //= 20
+    change(raw, ["jobs", "0", *key.split()], to)
+    with suppress(EngineError):
+        reading = parse_document(json.dumps(raw).encode())
+        assert min(reading.read.ios, reading.read.bytes, reading.read.latency_sum_ns) >= 0
+        assert (reading.read.latency_min_ns or 0) >= 0
+
+
+def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
+    """The recorded step passes; with the I/Os of a vanished drive it does not (LAB.md)."""
     workload = Workload(
         access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16
     )
-    require_whole_ios(parse_document(documents()[-1]), workload, "/dev/x")
-    with pytest.raises(DeviceError, match="failed or was removed"):
-        require_whole_ios(parse_document(json.dumps(raw).encode()), workload, "/dev/x")
+    raw = json.loads(documents()[-1])
+
+    def judge() -> str | None:
+        whole = build_sample(NOTHING_YET, parse_document(json.dumps(raw).encode()))
+        measurement = Measurement(duration_s=whole.duration_s, read=whole.read, write=whole.write)
+        plan = Plan(workload=workload, duration_s=3.0)
+        return why_implausible(measurement, plan, Witness())
+
+    assert judge() is None
+    for job in raw["jobs"]:
+        job["read"]["io_bytes"] //= 20
+    assert "failed or was removed" in (judge() or "")

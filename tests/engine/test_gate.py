@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tkperf.engine.gate import Gate
 
 
@@ -23,6 +25,28 @@ def test_all_wait_until_the_gate_opens_and_late_comers_pass(tmp_path: Path) -> N
     gate.open()
     assert [process.wait(timeout=5) for process in waiting] == [0] * 3
     assert waiter(gate.command).wait(timeout=5) == 0
+
+
+def test_who_waits_and_who_died_is_known(tmp_path: Path) -> None:
+    """A helper that is killed is missed; so is the gate if its folder is removed."""
+    gate = Gate(tmp_path, "a")
+    assert (gate.waiting, gate.lost) == (0, False)
+    waiting = [waiter(gate.command) for _ in range(2)]
+    until_s = time.monotonic() + 20
+    while gate.waiting < 2:
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+    assert not gate.lost
+    waiting[0].kill()
+    waiting[0].wait()
+    assert (gate.waiting, gate.lost) == (1, True)
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert gate.lost
+    with pytest.raises(FileNotFoundError):
+        gate.open()
+    gate.close()
+    assert waiting[1].wait(timeout=20) != 0
 
 
 def test_a_closed_gate_fails_its_waiters(tmp_path: Path) -> None:

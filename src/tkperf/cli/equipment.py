@@ -17,21 +17,32 @@ from tkperf.device.target import NOT_PURGED, DriveTarget
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine import Engine
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
+from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine, find_fio_version
 from tkperf.engine.simulated import SimulatedEngine, find_preset
-from tkperf.record import PurgeResult
+from tkperf.record import PurgeResult, RunWarning
 from tkperf.runner import Target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equipment:
-    """``write_cache`` says in words how the drive's cache is set during the run."""
+    """``write_cache`` says in words how the drive's cache is set during the run.
+
+    ``instead_of``: which I/O engine does not work here, and why.
+    """
 
     engine: Engine
     target: Target
     ioengine: str
     clock: Callable[[], float]
     write_cache: str
+    instead_of: str | None = None
+
+    @property
+    def warnings(self) -> tuple[RunWarning, ...]:
+        if self.instead_of is None:
+            return ()
+        text = f"{self.ioengine} issues the I/O, because {self.instead_of}"
+        return (RunWarning(code="ioengine", text=text),)
 
 
 @contextmanager
@@ -53,17 +64,20 @@ def open_equipment(options: RunOptions, preparation: Preparation) -> Iterator[Eq
             disclosed = cache.apply()
             ioengine = find_ioengine(options, preparation, permit)
             yield Equipment(
-                engine=fio_engine(permit, preparation, ioengine, version),
+                engine=fio_engine(permit, preparation, ioengine.name, version),
                 target=DriveTarget(permit, preparation.purge, cache),
-                ioengine=ioengine,
+                ioengine=ioengine.name,
                 clock=time.monotonic,
                 write_cache=disclosed,
+                instead_of=ioengine.instead_of,
             )
     finally:
         permit.release()
 
 
-def find_ioengine(options: RunOptions, preparation: Preparation, permit: ErasePermit) -> str:
+def find_ioengine(
+    options: RunOptions, preparation: Preparation, permit: ErasePermit
+) -> ChosenEngine:
     return choose_ioengine(
         permit.path,
         preparation.identity.logical_block_bytes,

@@ -155,13 +155,14 @@ def _open_mdadm(
         preparation = _prepare(options, profile, permit, raid.title, permits)
         preparation = replace(preparation, warnings=(*unseen, *preparation.warnings))
         ioengine = find_ioengine(options, preparation, permit)
-        engine = fio_engine(permit, preparation, ioengine, version, fill_permits=permits)
+        engine = fio_engine(permit, preparation, ioengine.name, version, fill_permits=permits)
         yield (
             preparation,
             Equipment(
                 engine=engine,
                 target=MdadmTarget(raid, permit, members),
-                ioengine=ioengine,
+                ioengine=ioengine.name,
+                instead_of=ioengine.instead_of,
                 clock=time.monotonic,
                 write_cache="members: " + ", ".join(sorted(set(disclosed))),
             ),
@@ -195,9 +196,10 @@ def _open_storcli(
         yield (
             preparation,
             Equipment(
-                engine=fio_engine(permit, preparation, ioengine, version),
+                engine=fio_engine(permit, preparation, ioengine.name, version),
                 target=StorcliTarget(raid, permit, drives_permit, no_purge=options.no_purge),
-                ioengine=ioengine,
+                ioengine=ioengine.name,
+                instead_of=ioengine.instead_of,
                 clock=time.monotonic,
                 write_cache=f"controller: {config.writepolicy or 'as found'}",
             ),

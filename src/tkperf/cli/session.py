@@ -102,7 +102,7 @@ def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equip
                     target=equipment.target,
                     observers=(writer, *views),
                     clock=equipment.clock,
-                    warnings=preparation.warnings,
+                    warnings=(*preparation.warnings, *equipment.warnings),
                 )
             )
     finally:

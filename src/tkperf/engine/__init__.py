@@ -12,6 +12,7 @@ from typing import Protocol
 
 from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Continuous, Fill
+from tkperf.plausibility import Witness
 from tkperf.workload import Step
 
 OnSample = Callable[[Sample], None]
@@ -21,7 +22,8 @@ OnSample = Callable[[Sample], None]
 class Execution:
     """What an engine did. Times are seconds on the engine's monotonic clock.
 
-    ``job_file`` is the fio job as anyone can run it again; ``output`` fio's last JSON document.
+    ``job_file`` is the fio job as anyone can run it again; ``output`` fio's last JSON document;
+    ``witness`` what helps to judge whether the measurement can be true.
     """
 
     measurement: Measurement
@@ -29,6 +31,7 @@ class Execution:
     ended_s: float
     job_file: str
     output: bytes = field(default=b"", repr=False)
+    witness: Witness = field(default_factory=Witness, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,10 @@ class Next:
 
 
 class Engine(Protocol):
-    """Every method raises EngineError or DeviceError when the load could not be measured."""
+    """Every method raises EngineError or DeviceError when the load could not be measured.
+
+    With StepFailedError trying again may help: after ``rest`` the same step can be measured anew.
+    """
 
     name: str
     version: str | None

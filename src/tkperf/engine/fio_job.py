@@ -138,6 +138,12 @@ def count_threads(job_text: str) -> int:
     return sections
 
 
+def planned_bytes(job_text: str) -> tuple[int, ...]:
+    """What each job of a fill made here is to write."""
+    words = (line.partition("=") for line in job_text.splitlines())
+    return tuple(int(value) for key, _, value in words if key == "io_size")
+
+
 def _fill_lines(region: Region, passes: int) -> list[str]:
     return [
         f"offset={region.offset_bytes}",

@@ -6,103 +6,148 @@ The difference of two is that second: I/Os, bytes, latency sum, the whole histog
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import msgspec
 
-from tkperf.errors import DeviceError, EngineError
+from tkperf.errors import EngineError
 from tkperf.histogram import Histogram
 from tkperf.measurement import NO_IO, CpuUse, IoStats, Sample
-from tkperf.units import format_block_size
-from tkperf.workload import Workload
+from tkperf.plausibility import MOST_CPU_PERCENT
 
 # Documents closer together than this are merged: fio may print one right at the start or end.
 SHORTEST_SAMPLE_S = 0.05
-# fio counts reads of a vanished NVMe drive as I/Os of 0 bytes; the share of whole I/Os tells.
-LEAST_SHARE_OF_BYTES = 0.99
-# While a job runs, fio's byte count may trail its I/O count by what its threads have in hand.
-TRAILING_IOS = 64
+# A document takes up to 60 KB a job; fio knows 4,096 jobs at most, tkperf's runs have some dozens.
+LARGEST_DOCUMENT_BYTES = 32 << 20
+# What fio prints beside documents are a few lines a job.
+LARGEST_NOTES_BYTES = 16 << 20
+MOST_NOTES, LONGEST_NOTE = 100, 500
+# The lines of its JSON are shorter than a path may be.
+LONGEST_LINE_BYTES = 1 << 20
+
+# Far beyond what any device counts, and small enough that sums fit a 64-bit integer.
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 52)]
+_Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
+_Mean = Annotated[float, msgspec.Meta(ge=0, le=float(1 << 60))]
+_ErrorNumber = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]
 
 
 class _Latency(msgspec.Struct):
-    min: int = 0
-    max: int = 0
-    mean: float = 0.0
-    N: int = 0
-    bins: dict[int, int] = {}
+    min: _Nanoseconds = 0
+    max: _Nanoseconds = 0
+    mean: _Mean = 0.0
+    N: _Count = 0
+    bins: dict[_Nanoseconds, _Count] = {}
 
 
 class _Direction(msgspec.Struct):
-    io_bytes: int
-    total_ios: int
-    runtime: int
+    io_bytes: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+    total_ios: _Count
+    runtime: _Count
     lat_ns: _Latency
 
 
 class _Job(msgspec.Struct):
     jobname: str
-    error: int
+    error: _ErrorNumber
     read: _Direction
     write: _Direction
-    usr_cpu: float = 0.0
-    sys_cpu: float = 0.0
+    usr_cpu: float | None = None
+    sys_cpu: float | None = None
+    iodepth_level: dict[str, float] = {}
 
 
 class _Document(msgspec.Struct):
     jobs: list[_Job]
-    timestamp_ms: int = 0
+    timestamp_ms: _Count = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobReading:
+    """One job's part of a reading. ``depth_percents``: by fio's names of depths, ``8`` or ``>=64``."""
+
+    ios: int
+    bytes: int
+    elapsed_s: float
+    depth_percents: Mapping[str, float]
+
+    def reached(self, io_depth: int) -> bool | None:
+        """Whether so many I/Os were outstanding at some time, to within a power of two."""
+        if not self.depth_percents:
+            return None
+        name = ">=64" if io_depth >= 64 else str(1 << (io_depth.bit_length() - 1))
+        return self.depth_percents.get(name, 0.0) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """fio's cumulative counters at one moment.
 
-    ``elapsed_s`` counts from the first I/O; ``wall_clock_s`` is when fio took the reading.
+    ``elapsed_s`` counts from the first I/O; ``wall_clock_s`` is when fio took the reading. ``cpu``
+    is None where fio's numbers are impossible.
     """
 
-    elapsed_s: float
-    wall_clock_s: float
-    read: IoStats
-    write: IoStats
-    job_bytes: tuple[int, ...]
-    errors: tuple[int, ...]
-    cpu: CpuUse
+    elapsed_s: float = 0.0
+    wall_clock_s: float = 0.0
+    read: IoStats = NO_IO
+    write: IoStats = NO_IO
+    jobs: tuple[JobReading, ...] = field(default=(), repr=False)
+    errors: tuple[int, ...] = ()
+    cpu: CpuUse | None = None
 
 
-NOTHING_YET = Reading(
-    elapsed_s=0.0,
-    wall_clock_s=0.0,
-    read=NO_IO,
-    write=NO_IO,
-    job_bytes=(),
-    errors=(),
-    cpu=CpuUse(busiest_thread_percent=0.0, all_threads_percent=0.0),
-)
+NOTHING_YET = Reading()
 
 
 class DocumentSplitter:
-    """Cuts fio's standard output into JSON documents; other lines are kept as ``notes``."""
+    """Cuts fio's standard output into JSON documents; other lines are kept as ``notes``.
+
+    Whatever is printed, no more than a document and the first notes are kept in memory.
+    """
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self._pending = b""
-        self._document: list[bytes] | None = None
+        self._document: bytearray | None = None
+        self._notes_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Documents completed by this piece of output."""
+        """Documents completed by this piece of output.
+
+        Raises:
+            EngineError: more output than fio has any reason for.
+        """
         *lines, self._pending = (self._pending + data).split(b"\n")
         for line in lines:
             if self._document is None:
                 if line == b"{":
-                    self._document = [line]
-                elif line.strip():
-                    self.notes.append(line.decode(errors="replace"))
+                    self._document = bytearray(b"{\n")
+                else:
+                    self._note(line)
+            elif line == b"}":
+                yield bytes(self._document) + b"}"
+                self._document = None
             else:
-                self._document.append(line)
-                if line == b"}":
-                    yield b"\n".join(self._document)
-                    self._document = None
+                self._document += line + b"\n"
+                self._refuse_flood(len(self._document), LARGEST_DOCUMENT_BYTES, "in one status")
+        if self._document is not None:
+            self._refuse_flood(len(self._pending), LONGEST_LINE_BYTES, "in one line")
+        elif len(self._pending) > LONGEST_NOTE:
+            self._note(self._pending)
+            self._pending = b"..."  # the rest of that line is a note, too
+
+    def _note(self, line: bytes) -> None:
+        if line.strip() and len(self.notes) < MOST_NOTES:
+            self.notes.append(line[:LONGEST_NOTE].decode(errors="replace"))
+        self._notes_bytes += len(line) + 1
+        self._refuse_flood(self._notes_bytes, LARGEST_NOTES_BYTES, "beside its status")
+
+    def _refuse_flood(self, size_bytes: int, most_bytes: int, where: str) -> None:
+        if size_bytes > most_bytes:
+            raise EngineError(f"fio printed more than {most_bytes >> 20} MiB {where}")
 
 
 def parse_document(document: bytes) -> Reading:
@@ -119,18 +164,40 @@ def parse_document(document: bytes) -> Reading:
         read, write = NO_IO, NO_IO
         for job in jobs:
             read, write = read + _io_stats(job.read), write + _io_stats(job.write)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, ArithmeticError) as error:
         raise EngineError(f"fio printed something that is not its JSON status: {error}") from error
-    cpu_percents = [job.usr_cpu + job.sys_cpu for job in jobs]
+    readings = tuple(_job_reading(job) for job in jobs)
     return Reading(
-        elapsed_s=max(max(job.read.runtime, job.write.runtime) for job in jobs) / 1000,
+        elapsed_s=max(reading.elapsed_s for reading in readings),
         wall_clock_s=decoded.timestamp_ms / 1000,
         read=read,
         write=write,
-        job_bytes=tuple(job.read.io_bytes + job.write.io_bytes for job in jobs),
+        jobs=readings,
         errors=tuple(job.error for job in jobs),
-        cpu=CpuUse(busiest_thread_percent=max(cpu_percents), all_threads_percent=sum(cpu_percents)),
+        cpu=_cpu_use(jobs),
     )
+
+
+def _job_reading(job: _Job) -> JobReading:
+    return JobReading(
+        ios=job.read.total_ios + job.write.total_ios,
+        bytes=job.read.io_bytes + job.write.io_bytes,
+        elapsed_s=max(job.read.runtime, job.write.runtime) / 1000,
+        depth_percents=job.iodepth_level,
+    )
+
+
+def _cpu_use(jobs: list[_Job]) -> CpuUse | None:
+    """What the jobs used; None, not measured, if it is impossible for any of them."""
+    percents = []
+    for job in jobs:
+        for percent in (job.usr_cpu, job.sys_cpu):
+            if percent is None or not 0 <= percent <= MOST_CPU_PERCENT:
+                return None
+        percents.append((job.usr_cpu or 0.0) + (job.sys_cpu or 0.0))
+    if max(percents) > MOST_CPU_PERCENT:
+        return None
+    return CpuUse(busiest_thread_percent=max(percents), all_threads_percent=math.fsum(percents))
 
 
 def _io_stats(direction: _Direction) -> IoStats:
@@ -163,24 +230,3 @@ def build_sample(earlier: Reading, later: Reading, *, origin_s: float = 0.0) -> 
         )
     except ValueError as error:
         raise EngineError(f"fio's counters went backwards: {error}") from error
-
-
-def require_whole_ios(
-    reading: Reading, workload: Workload, device: str, *, running: bool = False
-) -> None:
-    """Refuse a result in which I/Os moved fewer bytes than their block size.
-
-    With an NVMe drive removed under reads fio 3.33 exits 0 and counts failed reads as fast I/Os.
-
-    Raises:
-        DeviceError: the device did not deliver whole blocks.
-    """
-    ios = reading.read.ios + reading.write.ios
-    moved_bytes = reading.read.bytes + reading.write.bytes
-    trailing = TRAILING_IOS + workload.total_outstanding_ios if running else 0
-    if moved_bytes < LEAST_SHARE_OF_BYTES * (ios - trailing) * workload.block_size_bytes:
-        raise DeviceError(
-            f"{device} moved {moved_bytes / ios:.0f} bytes an I/O where blocks of "
-            f"{format_block_size(workload.block_size_bytes)} were asked: it has failed or was "
-            "removed. This step is not kept; check the device and the kernel log"
-        )

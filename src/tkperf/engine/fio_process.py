@@ -5,86 +5,151 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, Reading, parse_document
 from tkperf.engine.gate import Gate
-from tkperf.errors import EngineError
+from tkperf.errors import EngineError, StepFailedError
 from tkperf.process import PIPE, ProcessTimeout, start_process, stop_process
+from tkperf.units import format_count
 
 # fio may drain a deep queue, or a device may hang until the kernel resets it (30 s by default
 # and several tries), before the last document comes.
 LONGEST_SILENCE_S = 120.0
 # fio comes to its gate in a third of a second; a loaded host may need longer.
 LONGEST_START_S = 30.0
+# How long fio may go on after it should have ended, or report without moving a byte. A device that
+# answers at 1 IOPS with resets in between was seen to end fio 69 s late; SCSI disks are given up
+# after 30 s and five tries; a deep queue at 1 IOPS takes minutes to drain.
+LONGEST_OVERRUN_S = 300.0
 # From the opened gate to the first I/O it takes some 3 ms; a beginning later than this is late.
 LATE_S = 0.02
 # Room for several status documents, so that fio never waits for tkperf to read.
 PIPE_BYTES = 1 << 20
+# As much of fio's stderr as an error message could need.
+KEPT_STDERR_BYTES = 8 << 10
+FOREVER = float("inf")
 
 OnReading = Callable[[Reading], None]
+
+
+class LostAtGateError(EngineError):
+    """fio, or what holds one of its threads, was killed before any I/O: it can be started again."""
 
 
 class FioProcess:
     """A fio job behind a gate.
 
-    ``threads`` is how many job threads come to the gate. Readings come through ``on_reading`` while one of the waiting methods runs; ``last`` is the
-    newest one, ``document`` the JSON it came from. ``began_s`` is when I/O began, on the monotonic
-    clock: when the gate opened, or later where fio's own clock says so.
+    ``threads`` is how many job threads come to the gate. Readings come through ``on_reading`` while
+    one of the waiting methods runs; ``last`` is the newest one, taken in at ``last_at_s``, and
+    ``document`` the JSON it came from. ``began_s`` is when I/O began, on the monotonic clock: when
+    the gate opened, or later where fio's own clock says so.
     """
 
     def __init__(
         self, job_text: str, folder: Path, gate: Gate, device: str, *, threads: int
     ) -> None:
-        folder.mkdir(exist_ok=True)
+        """``folder`` is fio's own and goes when it is stopped. Raises OSError if that is full."""
+        self._folder = folder
         job_path = folder / "job.fio"
         job_path.write_text(job_text, encoding="utf-8")
         self._gate = gate
         self._threads = threads
         self._device = device
-        self._stderr_path = folder / "stderr.txt"
         self._splitter = DocumentSplitter()
+        self._stderr_text = b""
         self.last: Reading = NOTHING_YET
+        self.last_at_s = 0.0
         self.document = b""
         self.released_s: float | None = None
         self.began_s = 0.0
         self._began = False
-        self._released_wall_clock_s = 0.0
+        self.released_wall_clock_s = 0.0
         self.ended_s: float | None = None
-        with self._stderr_path.open("wb") as stderr:
-            self._process = start_process(
-                [
-                    "fio",
-                    "--output-format=json+",
-                    "--status-interval=1",
-                    "--eta=never",
-                    str(job_path.name),
-                ],
-                cwd=folder,
-                stdout=PIPE,
-                stderr=stderr,
-            )
+        self._stopped = False
+        self._lost: str | None = None
+        self._process = start_process(
+            [
+                "fio",
+                "--output-format=json+",
+                "--status-interval=1",
+                "--eta=never",
+                job_path.name,
+            ],
+            cwd=folder,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
         assert self._process.stdout is not None
+        assert self._process.stderr is not None
         self._stdout = self._process.stdout.fileno()
-        os.set_blocking(self._stdout, False)
-        fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-        self._silent_since_s = time.monotonic()
+        self._stderr = self._process.stderr.fileno()
+        self._open = [self._stdout, self._stderr]
+        for pipe in self._open:
+            os.set_blocking(pipe, False)
+        with suppress(OSError):  # a user's share of such room has a limit; less will do
+            fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._started_s = self._silent_since_s = self._still_since_s = time.monotonic()
 
-    def wait_at_gate(self) -> None:
-        """Give a fio just started the time to come to its gate, or to end before."""
-        until_s = time.monotonic() + LONGEST_START_S
-        while self._gate.waiting < self._threads and time.monotonic() < until_s:
+    # At the gate.
+
+    @property
+    def at_gate(self) -> bool:
+        """Whether every thread waits at the gate, alive."""
+        return self._process.poll() is None and self._gate.waiting >= self._threads
+
+    def come_to_gate(self) -> None:
+        """Wait until all threads have come.
+
+        Raises:
+            LostAtGateError: fio or a helper of it was killed there.
+            StepFailedError: some did not come in time; fio was stopped.
+            EngineError: fio ended by itself, with its reason.
+        """
+        while not self.at_gate:
+            if self._lost:
+                raise LostAtGateError(self._lost)
             if self._process.poll() is not None:
-                return
-            time.sleep(0.002)
+                self._gate.close()  # its helpers hold the ends of its pipes
+                self.read_to_end(_ignore, ended_at_gate=True)
+            if self._gate.lost:
+                self.stop()
+                raise LostAtGateError(
+                    f"what holds fio's threads on {self._device} before their first I/O was "
+                    "killed, or its folder was removed"
+                )
+            if time.monotonic() - self._started_s > LONGEST_START_S:
+                came = self._gate.waiting
+                self.stop()
+                raise StepFailedError(
+                    f"only {came} of {format_count(self._threads, 'thread')} of fio came to the "
+                    f"start on {self._device} within {LONGEST_START_S:.0f} s{self._said()}; is "
+                    "there a limit on processes (ulimit -u, pids.max)?"
+                )
+            self._read(0.002, _ignore)
 
     def release(self) -> None:
-        """Open the gate: fio's first I/O follows within milliseconds."""
-        self._gate.open()
-        self.released_s = self.began_s = self._silent_since_s = time.monotonic()
-        self._released_wall_clock_s = time.time()
+        """Open the gate: fio's first I/O follows within milliseconds.
+
+        Raises:
+            LostAtGateError: the gate is gone from its folder, and with it all who waited.
+        """
+        self.was_stopped()  # forget what happened before
+        try:
+            self._gate.open()
+        except OSError as error:
+            self.stop()
+            self._lost = f"the folder that holds fio back on {self._device} is gone"
+            raise LostAtGateError(f"{self._lost}: {error.strerror}") from error
+        now_s = time.monotonic()
+        self.released_s = self.began_s = self._silent_since_s = self._still_since_s = now_s
+        self.released_wall_clock_s = time.time()
+
+    # Running.
 
     def read_until(self, deadline_s: float, on_reading: OnReading) -> bool:
         """Take in fio's output until a moment on the monotonic clock; False if fio ended before."""
@@ -97,54 +162,117 @@ class FioProcess:
         wanted: Callable[[], bool],
         on_reading: OnReading,
         *,
-        patience_s: float = LONGEST_SILENCE_S,
+        until_s: float = FOREVER,
+        still_s: float = FOREVER,
     ) -> None:
         """Take in fio's output while ``wanted`` says so and fio runs.
 
+        Args:
+            until_s: when it should have ended for long, on the monotonic clock.
+            still_s: how long no byte may move.
+
         Raises:
-            EngineError: no output for ``patience_s``; fio was stopped.
+            EngineError: no output for LONGEST_SILENCE_S; fio was stopped.
+            StepFailedError: it goes on beyond ``until_s``, or without moving a byte; it was stopped.
         """
         while self.ended_s is None and wanted():
             self._read(0.5, on_reading)
-            if time.monotonic() - self._silent_since_s > patience_s:
+            now_s = time.monotonic()
+            if now_s - self._silent_since_s > LONGEST_SILENCE_S:
                 self.stop()
                 raise EngineError(
-                    f"fio on {self._device} did not answer for {patience_s:.0f} s and was stopped: "
-                    "the device hangs or has failed; check the kernel log"
+                    f"fio on {self._device} did not answer for {LONGEST_SILENCE_S:.0f} s and was "
+                    "stopped: the device hangs or has failed; check the kernel log"
+                )
+            if now_s > until_s:
+                self.stop()
+                raise StepFailedError(
+                    f"fio on {self._device} went on reporting long after it should have ended and "
+                    "was stopped: the device hangs, or fio does; check the kernel log"
+                )
+            if now_s - self._still_since_s > still_s:
+                self.stop()
+                raise StepFailedError(
+                    f"fio on {self._device} moved nothing for {still_s:.0f} s and was stopped: the "
+                    "device hangs or has failed; check the kernel log"
                 )
 
-    def read_to_end(self, on_reading: OnReading) -> None:
+    def read_to_end(
+        self,
+        on_reading: OnReading,
+        *,
+        until_s: float = FOREVER,
+        still_s: float = FOREVER,
+        ended_at_gate: bool = False,
+    ) -> None:
         """Take in fio's output until it exits, and judge the exit.
 
         Raises:
             EngineError: silence, a failed exit, or an error of any job.
+            StepFailedError: as ``read_while``, or fio was killed.
+            LostAtGateError: nothing of this, but it ``ended_at_gate``.
         """
-        self.read_while(lambda: True, on_reading)
-        self._require_success()
+        self.read_while(lambda: True, on_reading, until_s=until_s, still_s=still_s)
+        self._require_success(ended_at_gate=ended_at_gate)
+
+    def was_stopped(self) -> bool:
+        """Whether a signal stopped fio since this was last asked, or since its release."""
+        self._look_for_stops()
+        stopped, self._stopped = self._stopped, False
+        return stopped
+
+    def _look_for_stops(self) -> None:
+        """The kernel tells a parent, also of stops that are over; until the process has exited."""
+        with suppress(ChildProcessError):  # it was waited for
+            told = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
+            self._stopped |= os.waitid(os.P_PID, self._process.pid, told) is not None
 
     def stop(self) -> None:
         """End fio whatever it does. Safe at any time."""
         self._gate.close()
         stop_process(self._process, grace_s=3.0)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+        self._open = []
+        shutil.rmtree(self._folder, ignore_errors=True)
         if self.ended_s is None:
             self.ended_s = time.monotonic()
 
     def _read(self, longest_s: float, on_reading: OnReading) -> None:
-        ready, _, _ = select.select([self._stdout], [], [], min(longest_s, 0.5))
-        if not ready:
+        ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, 0.5)))
+        self._look_for_stops()
+        if self._stderr in ready:
+            self._read_stderr()
+        if self._stdout not in ready:
             return
         data = os.read(self._stdout, PIPE_BYTES)
         if not data:
             self.ended_s = time.monotonic()
             return
         for document in self._splitter.feed(data):
-            self._silent_since_s = time.monotonic()
-            self.document = document
+            self._silent_since_s = self.last_at_s = time.monotonic()
+            before, self.document = self.last, document
             self.last = parse_document(document)
+            if len(self.last.jobs) != self._threads:
+                raise StepFailedError(
+                    f"fio on {self._device} reports {format_count(len(self.last.jobs), 'job')} "
+                    f"where {self._threads} were started"
+                )
+            if (
+                self.last.read.bytes + self.last.write.bytes
+                > before.read.bytes + before.write.bytes
+            ):
+                self._still_since_s = self.last_at_s
             self._note_beginning()
             on_reading(self.last)
+
+    def _read_stderr(self) -> None:
+        """Take in what fio says there, keeping its first words only."""
+        data = os.read(self._stderr, PIPE_BYTES)
+        if not data:
+            self._open = [self._stdout]
+        self._stderr_text += data[: KEPT_STDERR_BYTES - len(self._stderr_text)]
 
     def _note_beginning(self) -> None:
         """A host too busy to let fio begin at once must not hide that: believe fio's own clock.
@@ -157,12 +285,12 @@ class FioProcess:
         self._began = True
         late_s = min(
             time.monotonic() - self.last.elapsed_s - self.released_s,
-            self.last.wall_clock_s - self.last.elapsed_s - self._released_wall_clock_s,
+            self.last.wall_clock_s - self.last.elapsed_s - self.released_wall_clock_s,
         )
         if late_s > LATE_S:
             self.began_s = self.released_s + late_s
 
-    def _require_success(self) -> None:
+    def _require_success(self, *, ended_at_gate: bool) -> None:
         try:
             status = self._process.wait(timeout=30)
         except ProcessTimeout:
@@ -171,9 +299,14 @@ class FioProcess:
         finally:
             self._gate.close()
         failed = [error for error in self.last.errors if error]
-        if status == 0 and not failed and self.document:
+        if status == 0 and not failed and self.document and not ended_at_gate:
             return
         said = self._said()
+        if status < 0:
+            killed = f"fio on {self._device} was killed by signal {-status}{said}"
+            raise LostAtGateError(killed) if ended_at_gate else StepFailedError(killed)
+        if status == 0 and not failed and ended_at_gate:
+            raise LostAtGateError(f"fio on {self._device} ended before its first I/O{said}")
         if status == 0 and not failed:
             raise EngineError(
                 f"fio on {self._device} ended without printing a result{said}; "
@@ -185,7 +318,13 @@ class FioProcess:
 
     def _said(self) -> str:
         """fio's own words, shortened, for an error message."""
-        stderr = self._stderr_path.read_text(encoding="utf-8", errors="replace")
-        lines = [*stderr.splitlines(), *self._splitter.notes]
+        with suppress(BlockingIOError):
+            if self._stderr in self._open:
+                self._read_stderr()
+        lines = [*self._stderr_text.decode(errors="replace").splitlines(), *self._splitter.notes]
         words = [line.strip() for line in lines if line.strip() and "Saving output" not in line]
         return f"; it said: {' | '.join(words[:3])[:400]}" if words else ""
+
+
+def _ignore(_reading: Reading) -> None:
+    """What fio reports before its first I/O."""

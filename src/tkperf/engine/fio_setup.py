@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from dataclasses import dataclass
 
 import msgspec
 
@@ -34,9 +36,17 @@ def find_fio_version() -> str:
     return answer.stdout.strip()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenEngine:
+    """``instead_of`` says which one was tried before and why it does not work here."""
+
+    name: str
+    instead_of: str | None = None
+
+
 def choose_ioengine(
     path: str, block_bytes: int, wanted: str | None, *, jobs: int, io_depth: int
-) -> str:
+) -> ChosenEngine:
     """The first I/O engine with which fio can read the device: io_uring, else libaio.
 
     It is tried with the jobs and the depth of the run: limits on locked memory or on
@@ -48,11 +58,11 @@ def choose_ioengine(
     """
     if wanted is not None and wanted not in IO_ENGINES:
         raise UsageError(f"--engine {wanted}: choose {' or '.join(IO_ENGINES)}")
-    reasons = []
+    reasons: list[str] = []
     for ioengine in (wanted,) if wanted else IO_ENGINES:
         reason = _why_not(path, block_bytes, ioengine, jobs, io_depth)
         if reason is None:
-            return ioengine
+            return ChosenEngine(name=ioengine, instead_of="; ".join(reasons) or None)
         reasons.append(f"{ioengine}: {reason}")
     raise EngineError(f"fio cannot read {path} ({'; '.join(reasons)})")
 
@@ -79,13 +89,18 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
         ],
         timeout_s=60,
     )
-    start = answer.stdout.find("{")
+    printed, brace, document = answer.stdout.partition("{")
     try:
-        document = msgspec.json.decode(answer.stdout[start:] if start >= 0 else "")
-        error = document["jobs"][0]["error"]
-    except (msgspec.DecodeError, KeyError, IndexError, TypeError):
-        error = "it printed no result"
+        decoded = msgspec.json.decode(brace + document)
+        error = int(decoded["jobs"][0]["error"])
+    except (msgspec.DecodeError, KeyError, IndexError, TypeError, ValueError):
+        error = None
     if answer.status == 0 and error == 0:
         return None
-    words = (answer.stderr or answer.stdout).strip().splitlines()
-    return words[0][:200] if words else f"error {error}"
+    # fio's own words, best first; the JSON is not for reading.
+    lines = [line.strip() for line in f"{answer.stderr}\n{printed}".splitlines()]
+    words = next((line for line in lines if any(map(str.isalpha, line))), "")
+    reason = os.strerror(error) if error and abs(error) < 4096 else ""
+    if not (words or reason):
+        reason = f"exit status {answer.status}" if answer.status else "it printed no result"
+    return ": ".join(part for part in (reason, words[:200]) if part)

@@ -1,0 +1,92 @@
+"""What fio and the clocks tell beside the counters, for the judgement whether they can be true."""
+
+from __future__ import annotations
+
+import math
+
+from tkperf.engine.fio_job import split_regions
+from tkperf.engine.fio_output import NOTHING_YET, Reading
+from tkperf.engine.fio_process import FioProcess
+from tkperf.plausibility import JobSeen, Witness
+from tkperf.workload import Access, ActiveRange, Step, Workload
+
+
+def witness_step(process: FioProcess, step: Step, active_range: ActiveRange) -> Witness:
+    """Of a timed step that has ended."""
+    workload = step.workload
+    span = step.area or active_range
+    tells_depth = workload.access is Access.RANDOM or _holds_a_full_queue(workload, span)
+    jobs = tuple(
+        JobSeen(
+            ios=job.ios,
+            bytes=job.bytes,
+            elapsed_s=job.elapsed_s,
+            reached_depth=job.reached(workload.io_depth) if tells_depth else None,
+        )
+        for job in process.last.jobs
+    )
+    return _at_the_clocks(process, jobs, NOTHING_YET)
+
+
+def _holds_a_full_queue(workload: Workload, span: ActiveRange) -> bool:
+    """Whether a sequential job's region is so long that the queue fills before fio turns back.
+
+    It waits for all outstanding I/Os before it does.
+    """
+    regions = split_regions(span, workload.jobs, workload.block_size_bytes)
+    shortest_bytes = min(region.length_bytes for region in regions)
+    return shortest_bytes >= 4 * workload.io_depth * workload.block_size_bytes
+
+
+def witness_fill(process: FioProcess, planned_bytes: tuple[int, ...]) -> Witness:
+    """Of a fill that has ended, with what each of its jobs was to write."""
+    jobs = tuple(
+        JobSeen(
+            ios=job.ios,
+            bytes=job.bytes,
+            elapsed_s=job.elapsed_s,
+            planned_bytes=planned,
+        )
+        for job, planned in zip(process.last.jobs, planned_bytes, strict=True)
+    )
+    return _at_the_clocks(process, jobs, NOTHING_YET)
+
+
+class StreamWatch:
+    """Looks at a stream slice by slice, and knows since when each job has done nothing."""
+
+    def __init__(self) -> None:
+        self._active_until_s: dict[int, float] = {}
+
+    def witness_slice(self, process: FioProcess, origin: Reading) -> Witness:
+        """Of what happened since ``origin``."""
+        now = process.last
+        jobs = []
+        for number, job in enumerate(now.jobs):
+            before = origin.jobs[number] if origin.jobs else None
+            ios = job.ios - (before.ios if before else 0)
+            if ios:
+                self._active_until_s[number] = now.elapsed_s
+            silent_s = now.elapsed_s - self._active_until_s.get(number, -math.inf)
+            jobs.append(
+                JobSeen(
+                    ios=ios,
+                    bytes=job.bytes - (before.bytes if before else 0),
+                    elapsed_s=job.elapsed_s,
+                    reached_depth=None,
+                    silent_s=silent_s,
+                )
+            )
+        return _at_the_clocks(process, tuple(jobs), origin)
+
+
+def _at_the_clocks(process: FioProcess, jobs: tuple[JobSeen, ...], origin: Reading) -> Witness:
+    assert process.released_s is not None
+    last = process.last
+    stamped = last.wall_clock_s - process.released_wall_clock_s - origin.elapsed_s
+    return Witness(
+        jobs=jobs,
+        own_clock_s=process.last_at_s - process.released_s - origin.elapsed_s,
+        wall_clock_s=stamped if last.wall_clock_s else None,
+        stopped=process.was_stopped(),
+    )

@@ -1,0 +1,76 @@
+"""A scripted fio, and engines over scratch files."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tkperf.device.identity import read_identity
+from tkperf.device.permit import grant_permit, hold_target
+from tkperf.engine.fio import FioEngine
+from tkperf.workload import Access, ActiveRange, Workload
+
+# Plays by block size; see fake_fio.py.
+Scenario = Mapping[str, list[Any]]
+
+
+@pytest.fixture
+def fake_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scenario], None]:
+    """Puts a fio on the PATH that plays a scenario; see fake_fio.py."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "fio"
+    source = Path(__file__).with_name("fake_fio.py").read_text()
+    program.write_text(f"#!{sys.executable} -IS\n" + source.partition("\n")[2])
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_FIO", str(tmp_path / "scenario.json"))
+
+    def play(scenario: Scenario) -> None:
+        (tmp_path / "scenario.json").write_text(json.dumps(scenario))
+
+    play({})
+    return play
+
+
+@pytest.fixture
+def make_engine(scratch: Path) -> Iterator[Callable[[], FioEngine]]:
+    """Makes engines over a scratch file; stops whatever they still run at the end."""
+    permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()
+    made: list[FioEngine] = []
+
+    def make() -> FioEngine:
+        engine = FioEngine(
+            permit,
+            ioengine="libaio",
+            active_range=ActiveRange(offset_bytes=0, length_bytes=scratch.stat().st_size),
+            version="",
+            cpus=2,
+        )
+        made.append(engine)
+        return engine
+
+    yield make
+    for engine in made:
+        engine.close()
+    permit.release()
+
+
+def workload(
+    *, jobs: int = 2, io_depth: int = 4, block_size_bytes: int = 4096, read_percent: int = 0,
+    access: Access = Access.RANDOM,
+) -> Workload:  # fmt: skip
+    return Workload(
+        access=access,
+        read_percent=read_percent,
+        block_size_bytes=block_size_bytes,
+        jobs=jobs,
+        io_depth=io_depth,
+    )

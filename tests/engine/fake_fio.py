@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""A fio that says what a test wants: it comes to the gate like the real one, then plays a scenario.
+
+The scenario is JSON in $FAKE_FIO: for a block size (or "*") a list of plays, the first for the first
+fio of that block size, and so on; the last is played again and again. A play is a list of acts:
+
+    ["status", {"elapsed_s": 1.0, "job 1 write total_ios": 0}]  a document, honest but for the changes
+    ["run"]                     honest documents for the job's runtime, then the last one
+    ["sleep", s]  ["raw", text]  ["flood", "stdout"|"stderr", bytes]  ["ignore signals"]
+    ["exit", status]  ["kill self"]  ["do not come"]: some threads never come to the gate
+
+Without an entry it is honest. An honest job does 2,000 I/Os a second, exactly at its depth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+IOPS_A_JOB = 2000
+
+
+def read_job(text: str) -> dict[str, object]:
+    found = dict(re.findall(r"^(\w+)=(.*)$", text, re.M))
+    sections = len(re.findall(r"^\[(?!global)", text, re.M))
+    return {
+        "prerun": found.get("exec_prerun"),
+        "jobs": int(found.get("numjobs", "1")) * sections,
+        "runtime_s": int(found.get("runtime", "0ms").removesuffix("ms")) / 1000,
+        "block": int(found["bs"]),
+        "depth": int(found["iodepth"]),
+        "rw": found["rw"],
+        "amounts": [int(amount) for amount in re.findall(r"^io_size=(\d+)$", text, re.M)],
+    }
+
+
+def bucket_middle(ns: int) -> int:
+    if ns < 128:
+        return ns
+    shift = ns.bit_length() - 7
+    return ((ns >> shift) << shift) + (1 << shift) // 2
+
+
+def direction(ios: int, block: int, elapsed_s: float, latency_ns: int) -> dict[str, object]:
+    latency: dict[str, object] = {"min": 0, "max": 0, "mean": 0.0, "N": 0}
+    if ios:
+        latency = {
+            "min": latency_ns,
+            "max": latency_ns,
+            "mean": float(latency_ns),
+            "N": ios,
+            "bins": {str(bucket_middle(latency_ns)): ios},
+        }
+    runtime = round(elapsed_s * 1000) if ios else 0
+    return {"io_bytes": ios * block, "total_ios": ios, "runtime": runtime, "lat_ns": latency}
+
+
+def document(job: dict[str, object], elapsed_s: float) -> dict[str, object]:
+    ios = round(IOPS_A_JOB * elapsed_s)
+    reads = "read" in str(job["rw"])
+    latency_ns = job["depth"] * 10**9 // IOPS_A_JOB  # type: ignore[operator]
+    each = []
+    for number in range(job["jobs"]):  # type: ignore[call-overload]
+        block = job["block"]
+        count = job["amounts"][number] // block if job["amounts"] else ios  # type: ignore[index]
+        busy = direction(count, block, elapsed_s, latency_ns)  # type: ignore[arg-type]
+        idle = direction(0, block, elapsed_s, latency_ns)  # type: ignore[arg-type]
+        each.append(
+            {
+                "jobname": f"step{number}",
+                "error": 0,
+                "read": busy if reads else idle,
+                "write": idle if reads else busy,
+                "usr_cpu": 1.0,
+                "sys_cpu": 2.0,
+            }
+        )
+    return {"timestamp_ms": round(time.time() * 1000), "jobs": each}
+
+
+def change(status: dict[str, object], name: str, value: object) -> None:
+    """``job 1 write total_ios`` is of one job, ``write total_ios`` of all, ``jobs`` of the top."""
+    *path, key = name.split()
+    if path[:1] == ["job"]:
+        places = [status["jobs"][int(path[1]) - 1]]  # type: ignore[index]
+        path = path[2:]
+    elif name in status:
+        places = [status]
+    else:
+        places = status["jobs"]  # type: ignore[assignment]
+    for place in places:
+        found = place
+        for step in path:
+            found = found[step]
+        if value is None:
+            del found[key]
+        else:
+            found[key] = value
+
+
+def show(job: dict[str, object], elapsed_s: float, changes: dict[str, object]) -> None:
+    status = document(job, elapsed_s)
+    for name, value in changes.items():
+        change(status, name, value)
+    text = json.dumps(status, indent=1).replace("\n ", "\n  ")
+    print(text, flush=True)
+
+
+def run(job: dict[str, object], changes: dict[str, object]) -> None:
+    began_s, length_s = time.monotonic(), float(job["runtime_s"])  # type: ignore[arg-type]
+    while (elapsed_s := time.monotonic() - began_s) < length_s - 0.1:
+        time.sleep(max(0.0, min(1.0, length_s - elapsed_s)))
+        if time.monotonic() - began_s < length_s - 0.1:
+            show(job, time.monotonic() - began_s, changes)
+    show(job, length_s, changes)
+
+
+def flood(where: str, amount: int) -> None:
+    stream = sys.stdout.buffer if where == "stdout" else sys.stderr.buffer
+    piece = (b"x" * 99 + b"\n") * 10000
+    while amount > 0:
+        stream.write(piece)
+        amount -= len(piece)
+    stream.flush()
+
+
+def play(acts: list[list[object]], job: dict[str, object]) -> None:
+    for what, *how in acts:
+        if what == "status":
+            changes = dict(how[0])  # type: ignore[call-overload]
+            show(job, changes.pop("elapsed_s"), changes)
+        elif what == "run":
+            run(job, how[0] if how else {})  # type: ignore[arg-type]
+        elif what == "sleep":
+            time.sleep(how[0])  # type: ignore[arg-type]
+        elif what == "raw":
+            print(how[0], flush=True)
+        elif what == "flood":
+            flood(how[0], how[1])  # type: ignore[arg-type]
+        elif what == "ignore signals":
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
+        elif what == "exit":
+            sys.exit(how[0])  # type: ignore[arg-type]
+        elif what == "kill self":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def acts_for(job: dict[str, object]) -> list[list[object]]:
+    scenario = json.loads(Path(os.environ["FAKE_FIO"]).read_text())
+    key = str(job["block"]) if str(job["block"]) in scenario else "*"
+    count = Path(os.environ["FAKE_FIO"] + f".{key}.count")
+    with count.open("a") as file:
+        file.write(".")
+    plays = scenario.get(key, [[["run"]]])
+    return plays[min(count.stat().st_size, len(plays)) - 1]  # type: ignore[no-any-return]
+
+
+def main() -> None:
+    if "--version" in sys.argv:
+        print("fio-3.33")
+        return
+    job = read_job(Path(sys.argv[-1]).read_text())
+    acts = acts_for(job)
+    come = int(job["jobs"])  # type: ignore[call-overload]
+    while acts and acts[0][0] in ("do not come", "exit at once", "killed at the gate"):
+        (what, *_), *acts = acts
+        if what == "do not come":
+            come -= 1
+        elif what == "exit at once":
+            print("fio: engine nonesuch not loadable", file=sys.stderr)
+            sys.exit(1)
+        else:
+            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+            signal.alarm(1)
+    if job["prerun"]:
+        helpers = [
+            subprocess.Popen(["sh", "-c", f"{job['prerun']} > step.prerun.txt 2>&1"])
+            for _ in range(come)
+        ]
+        if max(helper.wait() for helper in helpers):
+            return
+        if come < int(job["jobs"]):  # type: ignore[call-overload]
+            time.sleep(60)
+    play(acts, job)
+
+
+if __name__ == "__main__":
+    main()

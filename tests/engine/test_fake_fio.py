@@ -1,0 +1,376 @@
+"""What fio may do to a run: lie, hang, flood, die. The engine over a scripted fio."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import FreeTarget, run_info
+from tests.engine.conftest import Scenario, workload
+from tkperf.engine import Execution, Next, fio_process
+from tkperf.engine.fio import FioEngine
+from tkperf.errors import EngineError, StepFailedError
+from tkperf.events import Event, RunEnded, SampleSeen, StepEnded, StepStarted, Warned
+from tkperf.phases import Continuous, Fill, Outcome, Procedure, Round, SectionOutcome
+from tkperf.procedures import Test as Procedures
+from tkperf.profiles import load_profile
+from tkperf.record import RunStatus
+from tkperf.runner import Run, execute
+from tkperf.workload import Access, Step
+
+Play = Callable[[Scenario], None]
+MakeEngine = Callable[[], FioEngine]
+LENGTH_S = 0.4
+FIRST, SECOND = workload(block_size_bytes=4096), workload(block_size_bytes=8192)
+
+
+def step(of: int = 4096, duration_s: float = LENGTH_S) -> Step:
+    return Step(workload=workload(block_size_bytes=of), duration_s=duration_s)
+
+
+def measure(engine: FioEngine, then: Next | None = None) -> Execution:
+    return engine.measure(step(), then=then, on_sample=lambda _: None)
+
+
+def run_rounds(
+    engine: FioEngine, *, rounds: int = 1, phase: Fill | Continuous | None = None
+) -> tuple[list[Event], Exception | None]:
+    """Rounds of two steps, or one other phase, through the runner; its events and its error."""
+
+    def procedure(_profile: object, _range: int) -> Procedure:
+        if phase is not None:
+            yield phase
+        else:
+            for number in range(1, rounds + 1):
+                yield Round(section="S", number=number, steps=(step(4096), step(8192)))
+        end = SectionOutcome(section="S", window=(1,), verdict=None, ended_because="done")
+        return Outcome(sections=(end,))
+
+    events: list[Event] = []
+    failure: Exception | None = None
+    try:
+        execute(
+            Run(
+                info=run_info(device={"path": "/dev/case"}, active_range_length_bytes=64 << 20),
+                tests=[Procedures(name="t", title="t", procedure=procedure)],
+                profile=load_profile("quick"),
+                engine=engine,
+                target=FreeTarget(),
+                observers=(events.append,),
+                clock=time.monotonic,
+            )
+        )
+    except Exception as error:
+        failure = error
+    return events, failure
+
+
+def kept(events: list[Event]) -> list[int]:
+    """Block sizes of the steps that were kept."""
+    return [
+        event.record.workload.block_size_bytes for event in events if isinstance(event, StepEnded)
+    ]
+
+
+def repeats(events: list[Event]) -> list[str]:
+    return [
+        event.warning.text
+        for event in events
+        if isinstance(event, Warned) and event.warning.code == "step-repeated"
+    ]
+
+
+Acts = list[Any]
+LIES: dict[str, Acts] = {
+    "a job that did nothing": [
+        ["run", {"job 2 write": {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {}}}]
+    ],
+    "10^6 s": [["run", {"write runtime": 10**9}]],
+    "0.01 s": [["run", {"write runtime": 10}]],
+    "more I/Os at once than asked": [["run", {"write lat_ns": {
+        "min": 8 * 10**6, "max": 8 * 10**6, "mean": 8e6, "N": 800,
+        "bins": {str(((8 * 10**6 >> 16) << 16) + (1 << 15)): 800}}}]],
+    "8.4 M IOPS": [["run", {"write total_ios": 1_680_000, "write io_bytes": 1_680_000 * 4096,
+                            "write lat_ns": {"min": 100, "max": 100, "mean": 100.0,
+                                             "N": 1_680_000, "bins": {"100": 1_680_000}}}]],
+    "I/Os missing in the histogram": [["run", {"write total_ios": 805}]],
+    "bytes without I/Os": [["run", {"write io_bytes": 12345678}]],
+    "a mean beyond the extremes": [["run", {"write lat_ns mean": 3e6}]],
+    "a minimum that the histogram lacks": [["run", {"write lat_ns min": 5}]],
+    "a depth never reached": [["run", {"iodepth_level": {"1": 100.0, "4": 0.0}}]],
+    "reads in a write step": [["run", {"read": {
+        "io_bytes": 4096, "total_ios": 1, "runtime": 1,
+        "lat_ns": {"min": 9, "max": 9, "mean": 9.0, "N": 1, "bins": {"9": 1}}}}]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
+def test_a_lie_is_not_kept_and_the_step_is_measured_again(
+    fake_fio: Play, make_engine: MakeEngine, lie: Acts
+) -> None:
+    """What cannot be true is measured again, once; the warning names step and reason."""
+    fake_fio({"4096": [lie, [["run"]]]})
+    events, failure = run_rounds(make_engine())
+    assert failure is None
+    assert kept(events) == [4096, 8192]
+    (text,) = repeats(events)
+    assert "S, round 1, step 1 of 2" in text
+    assert "cannot be believed" in text
+    assert "next step, RND 8k" in text
+    first = next(event.record for event in events if isinstance(event, StepEnded))
+    assert first.measurement.ios == 2 * 2000 * LENGTH_S
+
+
+def test_a_lie_told_twice_ends_the_run(fake_fio: Play, make_engine: MakeEngine) -> None:
+    """Everything before is kept, the reason is told, and no fio goes on."""
+    fake_fio({"8192": [LIES["10^6 s"]]})
+    events, failure = run_rounds(make_engine())
+    assert isinstance(failure, StepFailedError)
+    assert "1e+06 s" in str(failure)
+    assert "/dev/case" in str(failure)
+    assert kept(events) == [4096]
+    assert len(repeats(events)) == 1
+    last = events[-1]
+    assert isinstance(last, RunEnded)
+    assert last.status is RunStatus.FAILED
+
+
+def test_the_next_step_that_had_begun_is_run_again_in_full(
+    fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
+) -> None:
+    """It was let go at the planned end of what then had to be repeated: its fio is thrown away."""
+    fake_fio({"4096": [LIES["10^6 s"], [["run"]]], "8192": [[["run"]]]})
+    events, failure = run_rounds(make_engine())
+    assert failure is None
+    assert kept(events) == [4096, 8192]
+    started = (tmp_path / "scenario.json.8192.count").stat().st_size
+    assert started == 2
+    records = [event.record for event in events if isinstance(event, StepEnded)]
+    assert records[1].started_s > records[0].started_s
+    # A repeated step is announced again, so that views begin it anew.
+    assert sum(isinstance(event, StepStarted) for event in events) == 3
+
+
+def test_an_honest_fio_is_believed(fake_fio: Play, make_engine: MakeEngine) -> None:
+    """The scripted fio itself gives no reason to repeat anything."""
+    events, failure = run_rounds(make_engine(), rounds=2)
+    assert failure is None
+    assert kept(events) == [4096, 8192] * 2
+    assert not repeats(events)
+
+
+@pytest.mark.parametrize("impossible", [-3.5, 4000.0, None])
+def test_impossible_cpu_time_is_not_measured(
+    fake_fio: Play, make_engine: MakeEngine, impossible: float | None
+) -> None:
+    """It says nothing about the device: None, never stored."""
+    fake_fio({"*": [[["run", {"job 2 usr_cpu": impossible}]]]})
+    assert measure(make_engine()).measurement.cpu is None
+
+
+def test_a_fio_that_goes_on_after_its_end_is_stopped(
+    fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reports every second for ever, and ignores polite signals."""
+    monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
+    reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]  # fmt: skip
+    fake_fio({"*": [[["ignore signals"], *reports]]})
+    engine = make_engine()
+    with pytest.raises(StepFailedError, match="long after it should have ended"):
+        measure(engine)
+
+
+def test_a_fill_that_moves_nothing_is_stopped(
+    fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reports, but no byte moves; and it is not tried again."""
+    monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
+    reports: Acts = [act for n in range(1, 300) for act in (["status", {"elapsed_s": n / 10}], ["sleep", 0.1])]  # fmt: skip
+    fake_fio({"*": [reports]})
+    fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
+    events, failure = run_rounds(make_engine(), phase=fill)
+    assert isinstance(failure, StepFailedError)
+    assert "moved nothing for" in str(failure)
+    assert not kept(events)
+    assert not repeats(events)
+
+
+def test_a_fill_in_which_a_job_wrote_too_little_fails(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """Each job exactly its bytes; that another wrote more does not help."""
+    half = (64 << 20) // 4096
+    fake_fio({"*": [[["status", {
+        "elapsed_s": 40.0, "write runtime": 40,
+        "job 1 write total_ios": half - 1, "job 1 write io_bytes": (half - 1) * 4096,
+        "job 2 write total_ios": half + 1, "job 2 write io_bytes": (half + 1) * 4096,
+    }]]]})  # fmt: skip
+    fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
+    events, failure = run_rounds(make_engine(), phase=fill)
+    assert isinstance(failure, StepFailedError)
+    assert f"job 1 of 2 moved {(half - 1) * 4096} bytes" in str(failure)
+    assert not kept(events)
+
+
+def stream(slices: int, duration_s: float = 1.0) -> Continuous:
+    return Continuous(
+        section="S", number=1, workload=workload(), duration_s=duration_s, longest_s=slices
+    )
+
+
+def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """A report that came 3 s late covers three slices; the next two are cut at the next ones."""
+    late: Acts = [["status", {"elapsed_s": 0.3}], ["sleep", 3.5], ["status", {"elapsed_s": 3.6}]]
+    more: Acts = [act for n in range(1, 5) for act in (["sleep", 0.2], ["status", {"elapsed_s": 3.6 + n / 5}])]  # fmt: skip
+    fake_fio({"*": [[*late, *more, ["sleep", 30]]]})
+    engine = make_engine()
+    slices = [engine.measure_slice(stream(3), on_sample=lambda _: None) for _ in range(3)]
+    lengths = [each.measurement.duration_s for each in slices]
+    assert lengths[0] == pytest.approx(3.6)
+    assert all(length > 0 for length in lengths)
+    assert sum(lengths) == pytest.approx(4.0)
+
+
+def test_a_stream_in_which_a_job_does_nothing_ends_the_run(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """Streams cannot be repeated; a job that never did anything fails the first slice."""
+    nothing: dict[str, Any] = {
+        "job 1 write": {"io_bytes": 0, "total_ios": 0, "runtime": 0, "lat_ns": {}}
+    }
+    fake_fio({"*": [[["sleep", 1], ["status", {"elapsed_s": 1.0, **nothing}], ["sleep", 30]]]})
+    events, failure = run_rounds(make_engine(), phase=stream(3))
+    assert isinstance(failure, StepFailedError)
+    assert "job 1 of 2 did no I/O ever" in str(failure)
+    assert not kept(events)
+
+
+def test_a_stream_whose_reports_stand_still_is_stopped(
+    fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reports come, but their time does not pass: not waited for without end."""
+    monkeypatch.setattr(fio_process, "LONGEST_OVERRUN_S", 0.5)
+    still: Acts = [["status", {"elapsed_s": 0.1}], ["sleep", 0.1]] * 100
+    fake_fio({"*": [still]})
+    with pytest.raises(StepFailedError, match="long after"):
+        make_engine().measure_slice(stream(3), on_sample=lambda _: None)
+
+
+def test_a_gate_to_which_not_all_come_fails(
+    fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when no more processes may be started: nobody begins."""
+    monkeypatch.setattr(fio_process, "LONGEST_START_S", 1.5)
+    fake_fio({"*": [[["do not come"], ["run"]]]})
+    with pytest.raises(StepFailedError, match="only 1 of 2 threads of fio came"):
+        measure(make_engine())
+
+
+def test_a_fio_killed_at_the_gate_is_started_again_once(
+    fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
+) -> None:
+    """It had done nothing yet. Killed again, it is killed for a reason."""
+    dies: Acts = [["killed at the gate"], ["do not come"], ["run"]]
+    fake_fio({"*": [dies, [["run"]]]})
+    assert measure(make_engine()).measurement.ios == 2 * 2000 * LENGTH_S
+    (tmp_path / "scenario.json.*.count").unlink()
+    fake_fio({"*": [dies]})
+    with pytest.raises(EngineError, match="was killed by signal 9"):
+        measure(make_engine())
+    assert (tmp_path / "scenario.json.*.count").stat().st_size == 2
+
+
+def test_a_fio_that_does_not_start_tells_why(fake_fio: Play, make_engine: MakeEngine) -> None:
+    """It ended by itself, with its reason: not tried again."""
+    fake_fio({"*": [[["exit at once"]]]})
+    with pytest.raises(EngineError, match="nonesuch not loadable"):
+        measure(make_engine())
+
+
+def test_a_fio_killed_in_mid_step_is_a_failed_step(fake_fio: Play, make_engine: MakeEngine) -> None:
+    """By the kernel for lack of memory, say."""
+    fake_fio({"4096": [[["status", {"elapsed_s": 0.1}], ["kill self"]], [["run"]]]})
+    events, failure = run_rounds(make_engine())
+    assert failure is None
+    assert "killed by signal 9" in repeats(events)[0]
+    assert kept(events) == [4096, 8192]
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """No test below may need more than some hundred MB beyond what is in use now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (in_use + (400 << 20), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_flood_on_stderr_is_taken_and_forgotten(
+    fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
+) -> None:
+    """600 MB cost neither memory nor room in /dev/shm; its first words are kept."""
+    fake_fio({"*": [[["flood", "stderr", 600 << 20], ["exit", 3]]]})
+    with pytest.raises(EngineError, match="exit status 3; it said: xxxx") as raised:
+        measure(make_engine())
+    assert len(str(raised.value)) < 1000
+    assert not list(tmp_path.rglob("stderr*"))
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize("where", ["before", "within"])
+def test_a_flood_on_stdout_is_an_error(fake_fio: Play, make_engine: MakeEngine, where: str) -> None:
+    """Neither notes nor a document may grow without bounds."""
+    acts: Acts = [["flood", "stdout", 300 << 20]]
+    fake_fio({"*": [[*([["raw", "{"]] if where == "within" else []), *acts, ["exit", 0]]]})
+    with pytest.raises(EngineError, match="printed more than"):
+        measure(make_engine())
+
+
+RUBBISH: dict[str, dict[str, object]] = {
+    "negative latency": {"write lat_ns min": -5},
+    "negative count": {"write total_ios": -1},
+    "huge number": {"write io_bytes": 10**30},
+    "huge mean": {"write lat_ns mean": 1e300},
+    "huge error": {"error": 10**12},
+    "missing key": {"write lat_ns": None},
+    "no jobs": {"jobs": []},
+    "text for a number": {"write runtime": "soon"},
+    "a negative bin": {"write lat_ns bins": {"-7": 800}},
+}
+
+
+@pytest.mark.parametrize("rubbish", RUBBISH.values(), ids=RUBBISH)
+def test_rubbish_is_an_error_in_words(
+    fake_fio: Play, make_engine: MakeEngine, rubbish: dict[str, object]
+) -> None:
+    """Never a traceback, never a stored number."""
+    fake_fio({"*": [[["run", rubbish]]]})
+    with pytest.raises(EngineError, match="fio printed"):
+        measure(make_engine())
+
+
+def test_nan_is_an_error_in_words(fake_fio: Play, make_engine: MakeEngine) -> None:
+    """As is any other text that only looks like JSON."""
+    fake_fio({"*": [[["raw", '{\n"jobs": [NaN]\n}']]]})
+    with pytest.raises(EngineError, match="not its JSON status"):
+        measure(make_engine())
+
+
+def test_samples_of_a_lie_may_be_shown_but_nothing_is_kept(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """Views get seconds as they come; the run file gets steps that were judged."""
+    fake_fio({"4096": [LIES["10^6 s"]]})
+    events, failure = run_rounds(make_engine())
+    assert failure is not None
+    assert not kept(events)
+    assert any(isinstance(event, SampleSeen) for event in events)

@@ -1,0 +1,163 @@
+"""The engine over the real fio: what is done to its processes does not become a number."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import workload
+from tkperf.engine import Execution
+from tkperf.engine.fio import FioEngine
+from tkperf.engine.gate import Gate
+from tkperf.errors import StepFailedError
+from tkperf.phases import Continuous, Fill
+from tkperf.plausibility import Plan, why_implausible
+from tkperf.workload import Access, Step
+
+pytestmark = pytest.mark.fio
+MakeEngine = Callable[[], FioEngine]
+
+
+def measure(
+    engine: FioEngine, *, io_depth: int = 4, read_percent: int = 0
+) -> tuple[Execution, Plan]:
+    step = Step(workload=workload(io_depth=io_depth, read_percent=read_percent), duration_s=1.0)
+    execution = engine.measure(step, then=None, on_sample=lambda _: None)
+    return execution, Plan(workload=step.workload, duration_s=1.0)
+
+
+def judge(execution: Execution, plan: Plan) -> str | None:
+    return why_implausible(execution.measurement, plan, execution.witness)
+
+
+def waiting(gate: Gate) -> list[int]:
+    return gate._arrived()
+
+
+@pytest.mark.parametrize("io_depth", [1, 16])
+@pytest.mark.parametrize("read_percent", [0, 65, 100])
+def test_honest_steps_are_believed(
+    make_engine: MakeEngine, io_depth: int, read_percent: int
+) -> None:
+    """Whatever the mix and depth, and with another program on the CPU."""
+    seen = measure(make_engine(), io_depth=io_depth, read_percent=read_percent)
+    assert judge(*seen) is None
+
+
+def test_a_fill_is_believed(make_engine: MakeEngine) -> None:
+    """Each job wrote its own part exactly."""
+    fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
+    execution = make_engine().fill(fill, then=None, on_sample=lambda _: None)
+    assert judge(execution, Plan(workload=fill.workload, duration_s=None)) is None
+    assert execution.witness.jobs is not None
+    assert [job.planned_bytes for job in execution.witness.jobs] == [64 << 20] * 2
+
+
+@pytest.mark.parametrize("victims", [1, 2])
+def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, victims: int
+) -> None:
+    """fio exits 0 and reports all jobs; one, or each, of them did nothing."""
+    opened = Gate.open
+
+    def kill_and_open(gate: Gate) -> None:
+        for pid in waiting(gate)[:victims]:
+            os.kill(pid, signal.SIGKILL)
+        opened(gate)
+
+    monkeypatch.setattr(Gate, "open", kill_and_open)
+    if victims == 2:
+        with pytest.raises(StepFailedError, match="no time"):
+            measure(make_engine())
+    else:
+        assert "did no I/O" in (judge(*measure(make_engine())) or "")
+
+
+def test_a_stream_with_a_dead_job_is_not_believed(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From its first slice on."""
+    opened = Gate.open
+
+    def kill_and_open(gate: Gate) -> None:
+        os.kill(waiting(gate)[0], signal.SIGKILL)
+        opened(gate)
+
+    monkeypatch.setattr(Gate, "open", kill_and_open)
+    phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
+    execution = make_engine().measure_slice(phase, on_sample=lambda _: None)
+    plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
+    assert "did no I/O ever" in (judge(execution, plan) or "")
+
+
+def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
+    """While fio runs its counters trail each other; that is no reason for doubt."""
+    phase = Continuous(section="S", number=1, workload=workload(), duration_s=1.0, longest_s=5.0)
+    plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
+    engine = make_engine()
+    for _ in range(4):
+        execution = engine.measure_slice(phase, on_sample=lambda _: None)
+        assert judge(execution, plan) is None
+
+
+@pytest.mark.parametrize("doom", ["a helper", "fio", "the folder"])
+def test_what_dies_at_the_gate_is_started_again(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch, doom: str
+) -> None:
+    """Before any I/O nothing is lost: the step is then measured as if nothing had happened."""
+    engine = make_engine()
+    prepared = engine._prepare(Step(workload=workload(), duration_s=1.0)).process
+    until_s = time.monotonic() + 20
+    while not prepared.at_gate:
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+    if doom == "a helper":
+        os.kill(waiting(prepared._gate)[0], signal.SIGKILL)
+    elif doom == "fio":
+        os.kill(prepared._process.pid, signal.SIGKILL)
+    else:
+        shutil.rmtree(prepared._folder.parent)
+    time.sleep(0.2)
+    assert judge(*measure(engine)) is None
+
+
+@pytest.mark.parametrize("stopped_s", [0.2, 2.0])
+def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float) -> None:
+    """SIGSTOP in mid-step: its I/Os look slow, its counters stay consistent; the kernel tells."""
+    engine = make_engine()
+    engine._prepare(Step(workload=workload(), duration_s=1.0))
+    assert engine._prepared is not None
+    process = engine._prepared.process
+
+    def stop_for_a_while() -> None:
+        while process.released_s is None:
+            time.sleep(0.01)
+        time.sleep(0.3)
+        os.kill(process._process.pid, signal.SIGSTOP)
+        time.sleep(stopped_s)
+        os.kill(process._process.pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=stop_for_a_while)
+    thread.start()
+    try:
+        seen = measure(engine)
+    finally:
+        thread.join()
+    assert "stopped by a signal" in (judge(*seen) or "")
+
+
+def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> None:
+    """A run of days must not fill the memory that its job files lie in."""
+    engine = make_engine()
+    measure(engine)
+    ((folder, _),) = engine._folder._made
+    assert [path.name for path in folder.iterdir()] == ["owner.lock"]
+    engine.close()
+    assert not Path(folder).exists()

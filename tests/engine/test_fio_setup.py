@@ -1,0 +1,68 @@
+"""Which I/O engine is used, and what is said when the better one does not work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tkperf.engine import fio_setup
+from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
+from tkperf.errors import EngineError
+from tkperf.process import Completed
+
+GOOD = Completed(status=0, stdout='{"jobs": [{"error": 0}]}', stderr="")
+FAILURES = {
+    "its error, in words": (
+        Completed(status=1, stdout='{\n"jobs": [{"error": 1}]}', stderr=""),
+        "Operation not permitted",
+    ),
+    "what it said on stderr": (
+        Completed(status=1, stdout='{\n"jobs": [{"error": 12}]}', stderr="\nfio: io_queue_init\n"),
+        "Cannot allocate memory: fio: io_queue_init",
+    ),
+    "what it said before its JSON": (
+        Completed(status=1, stdout='fio: not loadable\n{\n"jobs": []}', stderr=""),
+        "fio: not loadable",
+    ),
+    "its exit status": (Completed(status=3, stdout="{\n", stderr=""), "exit status 3"),
+    "nothing": (Completed(status=0, stdout="", stderr=""), "it printed no result"),
+    "a huge error": (
+        Completed(status=1, stdout='{"jobs": [{"error": 1e300}]}', stderr=""), "exit status 1"),
+}  # fmt: skip
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, **by_engine: Completed) -> None:
+    def run(argv: list[str], **_: object) -> Completed:
+        (ioengine,) = [word.removeprefix("--ioengine=") for word in argv if "ioengine=" in word]
+        return by_engine[ioengine]
+
+    monkeypatch.setattr(fio_setup, "run_command", run)
+
+
+@pytest.mark.parametrize(("failure", "reason"), FAILURES.values(), ids=FAILURES)
+def test_the_reason_why_io_uring_is_not_used_is_told(
+    monkeypatch: pytest.MonkeyPatch, failure: Completed, reason: str
+) -> None:
+    """Never a brace; and never silence: results with another engine are another thing."""
+    answers(monkeypatch, io_uring=failure, libaio=GOOD)
+    chosen = choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1)
+    assert chosen == ChosenEngine(name="libaio", instead_of=f"io_uring: {reason}")
+
+
+def test_what_works_needs_no_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, io_uring=GOOD)
+    assert choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1) == ChosenEngine(name="io_uring")
+
+
+def test_if_none_works_every_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure, reason = FAILURES["its error, in words"]
+    answers(monkeypatch, io_uring=failure, libaio=failure)
+    with pytest.raises(EngineError, match=rf"io_uring: {reason}; libaio: {reason}"):
+        choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1)
+
+
+@pytest.mark.fio
+def test_a_path_that_is_not_there_is_told_in_fios_words(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="No such file or directory"):
+        choose_ioengine(str(tmp_path / "gone"), 512, None, jobs=1, io_depth=1)

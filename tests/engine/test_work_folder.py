@@ -1,0 +1,155 @@
+"""The working folder: another place when one is lost, and nothing left of runs that are dead."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tkperf.engine import work_folder
+from tkperf.engine.work_folder import OWNER_LOCK, WorkFolder, remove_dead
+from tkperf.errors import EngineError
+
+
+def write(folder: Path) -> Path:
+    path = folder / "job.fio"
+    path.write_text("x")
+    return path
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> list[Path]:
+    made = [tmp_path / "memory", tmp_path / "disk"]
+    for place in made:
+        place.mkdir()
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work_folder, "LONGEST_WAIT_S", 0.5)
+    monkeypatch.setattr(work_folder, "RETRY_EVERY_S", 0.1)
+
+
+def test_a_removed_folder_is_made_again(places: list[Path]) -> None:
+    """Something cleaned /dev/shm while the run goes on."""
+    folder = WorkFolder(places)
+    first = folder.write(write)
+    subprocess.run(["rm", "-r", first.parent], check=True)
+    second = folder.write(write)
+    assert second.parent.parent == places[0]
+    folder.close()
+    assert not any(place.iterdir() for place in places if list(place.iterdir()))
+
+
+def test_a_full_place_is_left_for_another(places: list[Path]) -> None:
+    """And taken again when there is room."""
+    folder = WorkFolder(places)
+    full = True
+
+    def make(within: Path) -> Path:
+        if full and within.parent == places[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(within)
+
+    assert folder.write(make).parent.parent == places[1]
+    full = False
+    assert folder.write(make).parent.parent == places[0]
+    folder.close()
+
+
+def test_no_place_at_all_is_waited_for_and_then_told(places: list[Path]) -> None:
+    """A moment without room ends nothing; the limit is an error that names the places."""
+    folder = WorkFolder(places)
+    tries = 0
+
+    def make(within: Path) -> Path:
+        nonlocal tries
+        tries += 1
+        if tries < 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(within)
+
+    assert folder.write(make).exists()
+    tries = -1000
+    with pytest.raises(EngineError, match="No space left on device") as raised:
+        folder.write(make)
+    assert str(places[1]) in str(raised.value)
+    folder.close()
+
+
+def killed_run(place: Path) -> Path:
+    """The folder that a run killed by SIGKILL left."""
+    code = (
+        "import sys, os, signal; from pathlib import Path\n"
+        "from tkperf.engine.work_folder import WorkFolder\n"
+        "WorkFolder([Path(sys.argv[1])]).write(lambda f: (f / 'x').mkdir() or (f / 'x/y').touch())\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    before = set(place.iterdir())
+    run = subprocess.run([sys.executable, "-c", code, place], check=False)
+    assert run.returncode == -signal.SIGKILL
+    (left,) = set(place.iterdir()) - before
+    return left
+
+
+def test_what_a_killed_run_left_goes_at_the_next_start(places: list[Path]) -> None:
+    """The kernel has dropped its lock: it is dead for certain."""
+    left = killed_run(places[0])
+    WorkFolder(places).close()
+    assert not left.exists()
+
+
+def test_what_somebody_lives_in_or_nobody_can_tell_stays(
+    places: list[Path], tmp_path: Path
+) -> None:
+    """Other runs, folders without a lock, other names, and whatever a link points to."""
+    place = places[0]
+    living = WorkFolder(places)
+    kept = [living.write(write)]
+    for name in ("tkperf-old", "other"):
+        (place / name).mkdir()
+        kept.append(place / name / "file")
+    (place / "other" / OWNER_LOCK).touch()
+    precious = tmp_path / "tkperf-precious"
+    precious.mkdir()
+    (precious / OWNER_LOCK).touch()
+    (place / "tkperf-link").symlink_to(precious)
+    (place / "tkperf-within").mkdir()
+    (place / "tkperf-within" / OWNER_LOCK).symlink_to(precious / OWNER_LOCK)
+    kept += [precious / OWNER_LOCK, place / "tkperf-link", place / "tkperf-within"]
+    for path in kept:
+        if not path.exists():
+            path.touch()
+    remove_dead(place)
+    assert all(path.exists() for path in kept)
+    living.close()
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's folder")
+def test_what_belongs_to_another_user_stays(places: list[Path]) -> None:
+    """Dead or not: each user's next run takes away that user's own."""
+    left = killed_run(places[0])
+    os.chown(left, 65534, 65534)
+    remove_dead(places[0])
+    assert left.exists()
+
+
+def test_files_within_a_dead_folder_that_are_links_are_not_followed(
+    places: list[Path], tmp_path: Path
+) -> None:
+    """Only the links go."""
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").touch()
+    left = killed_run(places[0])
+    (left / "link").symlink_to(precious)
+    remove_dead(places[0])
+    assert not left.exists()
+    assert (precious / "file").exists()
