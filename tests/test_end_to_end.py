@@ -339,6 +339,35 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(
         time.sleep(0.2)
 
 
+def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:
+    """Whoever writes to the device keeps it locked, also where tkperf is killed."""
+    process = start_tkperf(
+        "ssd", "cut", tmp_path / "scratch", "--size", "64MiB", "--profile", PROFILE,
+        "--output", tmp_path, "--progress", "json",
+    )  # fmt: skip
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["event"] == "SampleSeen":
+            break
+    inode = (tmp_path / "scratch").stat().st_ino
+    locked = [
+        "FLOCK" in (folder / "fdinfo" / each.name).read_text()
+        for folder in Path("/proc").glob("[0-9]*")
+        for each in (list((folder / "fd").iterdir()) if is_fio_of(folder, process.pid) else ())
+        if each.exists() and each.stat().st_ino == inode
+    ]
+    process.kill()
+    process.communicate(timeout=60)
+    assert any(locked)
+
+
+def is_fio_of(folder: Path, parent: int) -> bool:
+    with suppress(OSError):
+        status = (folder / "status").read_text()
+        return f"PPid:\t{parent}\n" in status and (folder / "comm").read_text() == "fio\n"
+    return False
+
+
 def test_a_device_that_shrinks_under_the_run_ends_it(tmp_path: Path) -> None:
     """A target that is no longer the same is not measured on; what was seen before is kept."""
     scratch = tmp_path / "scratch"

@@ -67,6 +67,11 @@ class ErasePermit:
             name=self.identity.path, path=self._held.path, descriptors=self._held.descriptors
         )
 
+    @property
+    def locks(self) -> tuple[int, ...]:
+        """What a load generator inherits, so that the device stays locked as long as it runs."""
+        return (self._held.anchor,) if self._held.is_open else ()
+
     def redeem(self) -> Self:
         """Take the permit for a run.
 

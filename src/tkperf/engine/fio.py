@@ -242,6 +242,8 @@ class FioEngine:
         """Start fio, on its way to its gate. ``render`` makes the job from the gate's command."""
         self._started += 1
         name = f"{self._started:05d}"
+        permits = {id(each): each for each in (self._permit, *self._fill_permits)}
+        inherit = [lock for each in permits.values() for lock in each.locks]
 
         def start_in(work: Path) -> FioProcess:
             folder = work / name
@@ -250,7 +252,9 @@ class FioEngine:
             try:
                 job_text = render(gate.command)
                 threads = count_threads(job_text)
-                return FioProcess(job_text, folder, gate, self._device, threads=threads)
+                return FioProcess(
+                    job_text, folder, gate, self._device, threads=threads, inherit=inherit
+                )
             except BaseException:
                 gate.close()
                 raise

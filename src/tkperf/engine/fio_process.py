@@ -7,7 +7,7 @@ import os
 import select
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,9 +51,24 @@ class FioProcess:
     """
 
     def __init__(
-        self, job_text: str, folder: Path, gate: Gate, device: str, *, threads: int
+        self,
+        job_text: str,
+        folder: Path,
+        gate: Gate,
+        device: str,
+        *,
+        threads: int,
+        inherit: Sequence[int] = (),
     ) -> None:
-        """``folder`` is fio's own and goes when it is stopped. Raises OSError if that is full."""
+        """Start it.
+
+        Args:
+            folder: fio's own, goes when it is stopped.
+            inherit: descriptors that fio gets, such as the lock on the device.
+
+        Raises:
+            OSError: the folder is full.
+        """
         self._folder = folder
         job_path = folder / "job.fio"
         job_path.write_text(job_text, encoding="utf-8")
@@ -83,6 +98,7 @@ class FioProcess:
             cwd=folder,
             stdout=PIPE,
             stderr=PIPE,
+            inherit=inherit,
         )
         assert self._process.stdout is not None
         assert self._process.stderr is not None
