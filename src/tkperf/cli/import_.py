@@ -26,6 +26,7 @@ from tkperf.events import (
 from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.imported import ImportedRun, one_line
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
+from tkperf.input_files import RESULTS_BYTES, read_input
 from tkperf.record import IMPORTED, RunInfo, RunStatus
 from tkperf.runfile.whole import write_whole
 from tkperf.runfile.writer import RunFileWriter
@@ -115,10 +116,7 @@ def _named(run: ImportedRun, name: str | None) -> ImportedRun:
 
 
 def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    return read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
 
 
 def _file_name(name: str) -> str:

@@ -15,6 +15,7 @@ import click
 from tkperf.device.purge import METHOD_NAMES
 from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError
+from tkperf.input_files import TEXT_BYTES, read_input
 from tkperf.procedures import SUITES
 from tkperf.process import find_program
 from tkperf.profiles import built_in_profiles
@@ -43,8 +44,8 @@ class RunOptions:
     size: str | None = None
     folder: Path
     ioengine: str | None
-    description: Path | None
-    feature_matrix: Path | None
+    description: str | None
+    feature_matrix: str | None
     force: bool
     yes_destroy: str | None
     purge_method: str | None = None
@@ -136,6 +137,19 @@ def _is_server(text: str) -> bool:
     except UnicodeError:
         return False
     return not port or 0 < int(port) < 2**16
+
+
+class _TextOf(click.ParamType):
+    """The text of a file, read at once: that it cannot be read must not show after the purge."""
+
+    name = "file"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def convert(self, value: str, param: object, ctx: object) -> str:
+        content = read_input(Path(value), what=self._what, limit_bytes=TEXT_BYTES)
+        return content.decode(errors="replace")
 
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -269,7 +283,6 @@ def consent_options(function: Function) -> Function:
 
 def result_options(function: Function) -> Function:
     """Where results go, what they say besides, and what is shown meanwhile."""
-    text_file = click.Path(exists=True, dir_okay=False, path_type=Path)
     return _apply(
         function,
         click.option(
@@ -284,14 +297,14 @@ def result_options(function: Function) -> Function:
             "-dsc",
             "--description",
             metavar="FILE",
-            type=text_file,
+            type=_TextOf("the description"),
             help="Text about the device for the report.",
         ),
         click.option(
             "-fm",
             "--feature-matrix",
             metavar="FILE",
-            type=text_file,
+            type=_TextOf("the feature matrix"),
             help="Feature matrix of the device for the report.",
         ),
         click.option(
