@@ -38,7 +38,7 @@ def read_input(
         UsageError: or ``error``: it is something else, too large, without end or unreadable.
     """
     try:
-        _require_readable_kind(os.stat(path).st_mode)
+        _require_readable_kind(path.stat().st_mode)
         # Not blocking: neither a pipe nor something under /proc may hold us up.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:

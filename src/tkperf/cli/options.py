@@ -139,7 +139,7 @@ def _is_server(text: str) -> bool:
     return not port or 0 < int(port) < 2**16
 
 
-class _TextOf(click.ParamType):
+class _TextOf(click.ParamType[str]):
     """The text of a file, read at once: that it cannot be read must not show after the purge."""
 
     name = "file"

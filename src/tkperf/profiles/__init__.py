@@ -208,9 +208,7 @@ def load_profile(name_or_path: str) -> Profile:
     """
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         path = Path(name_or_path)
-        text = read_text_input(
-            path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError
-        )
+        text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
         return parse_profile(text, file=str(path))
     if name_or_path not in built_in_profiles():
         raise UsageError(

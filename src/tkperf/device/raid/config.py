@@ -84,7 +84,7 @@ def _find_fault(config: RaidConfig) -> str | None:
 
 def _is_strip_size(value: int | str) -> bool:
     if isinstance(value, str):
-        # The digits that int() and the tools agree about: "²" and "٥" are digits to Python.
+        # The digits that int() and the tools agree about: other scripts have theirs.
         return re.fullmatch("[1-9][0-9]{0,4}", value) is not None and _is_strip_size(int(value))
     return 4 <= value <= 65536
 
