@@ -13,6 +13,7 @@ import click
 
 from tkperf import __version__
 from tkperf.cli.options import LONGEST_NAME, refuse_long_name
+from tkperf.cli.output import say_path
 from tkperf.errors import UsageError
 from tkperf.events import (
     Judged,
@@ -95,7 +96,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
             undo.callback(path.unlink)
         undo.pop_all()
     for path in paths:
-        click.echo(path)
+        say_path(path)
 
 
 def _is_xml(file: Path, content: bytes) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
@@ -61,6 +62,7 @@ class RunOptions:
     mail_from: str | None = None
     smtp: str | None = None
     smtp_tls: str = "none"
+    smtp_plain_login: bool = False
     notify_command: str | None = None
     command_line: tuple[str, ...]
 
@@ -91,6 +93,12 @@ class RunOptions:
                 raise UsageError(f"{option} '{address}' is not a mail address")
         if self.smtp is not None and not _is_server(self.smtp):
             raise UsageError(f"--smtp '{self.smtp}' is not HOST or HOST:PORT")
+        in_clear = self.smtp_tls == "none" and not self.smtp_plain_login
+        if self.mail is not None and in_clear and smtp_login() is not None:
+            raise UsageError(
+                "TKPERF_SMTP_PASSWORD would be sent in clear: give --smtp-tls starttls or tls, or "
+                "--smtp-plain-login if it may be"
+            )
         if self.notify_command is not None:
             try:
                 words = shlex.split(self.notify_command)
@@ -106,6 +114,12 @@ class RunOptions:
     @property
     def log_path(self) -> Path:
         return self.folder / f"{self.name}.log"
+
+
+def smtp_login() -> tuple[str, str] | None:
+    """User and password for the mail server, if both are given."""
+    user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
+    return (user, password) if user and password else None
 
 
 def refuse_long_name(what: str, name: str) -> None:
@@ -341,6 +355,11 @@ def result_options(function: Function) -> Function:
             default="none",
             show_default=True,
             help="How the connection to the mail server is encrypted.",
+        ),
+        click.option(
+            "--smtp-plain-login",
+            is_flag=True,
+            help="Send user and password without encryption, for all on the way to read.",
         ),
         click.option(
             "--notify-command",

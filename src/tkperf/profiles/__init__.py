@@ -7,7 +7,6 @@ names file, key and reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,6 +15,7 @@ import msgspec
 
 from tkperf.errors import ProfileError, UsageError
 from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.profiles.faults import find_fault
 from tkperf.steady_state import Criteria
 from tkperf.strict import decode_strictly
 from tkperf.units import KIB, format_block_size_kib, parse_size_bytes
@@ -27,7 +27,6 @@ Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 MOST_ROUNDS = 10_000  # of one-minute steps in 56 cells more than a year
 MOST_SLICES = 20_000  # two weeks of minutes
 MOST_AREAS = 4096
-MOST_STEPS = 200_000  # of one test, all rounds or areas together
 MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
 # As the options -nj and -iod, and as the command line's step length.
@@ -36,7 +35,6 @@ Depth = Annotated[int, msgspec.Meta(ge=1, le=65536)]
 Passes = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 # fio reports once a second; shorter steps hold nothing that could be told.
 _LONGEST_S = 30 * 86400
-_LONGEST_STREAM_S = 366 * 86400
 Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=_LONGEST_S)]
 # Infinity switches a rule off.
 Excursion = Annotated[float, msgspec.Meta(gt=0)]
@@ -231,80 +229,14 @@ def parse_profile(text: str, *, file: str) -> Profile:
         language="TOML",
         error=ProfileError,
     )
-    fault = _find_fault(profile)
-    if fault:
-        raise ProfileError(f"profile {file}, key {fault}")
-    return profile
-
-
-def _find_fault(profile: Profile) -> str | None:
-    """The first value that no schema can rule out, as ``key: reason``."""
-    tables: tuple[tuple[str, IopsTable | LatencyTable], ...] = (
-        ("iops", profile.iops),
-        ("latency", profile.latency),
-    )
-    for name, table in tables:
-        if table.tracking_read_percent not in table.read_percents:
-            return f"{name}.tracking_read_percent: not one of {name}.read_percents"
-        if table.tracking_block_size_kib not in table.block_sizes_kib:
-            return f"{name}.tracking_block_size_kib: not one of {name}.block_sizes_kib"
-        if len(set(table.read_percents)) < len(table.read_percents):
-            return f"{name}.read_percents: a value occurs twice"
-    lists: tuple[tuple[str, Sequence[float]], ...] = (
-        ("preconditioning.block_size_kib", (profile.preconditioning.block_size_kib,)),
-        ("iops.block_sizes_kib", profile.iops.block_sizes_kib),
-        ("throughput.block_sizes_kib", profile.throughput.block_sizes_kib),
-        ("latency.block_sizes_kib", profile.latency.block_sizes_kib),
-        ("write_saturation.block_size_kib", (profile.write_saturation.block_size_kib,)),
-        *_hard_disk_lists(profile.hard_disk),
-    )
-    for key, sizes_kib in lists:
-        for size_kib in sizes_kib:
-            if size_kib * KIB % 512:
-                return f"{key}: {size_kib * KIB:g} bytes is not a multiple of 512 bytes"
-        if len(set(sizes_kib)) < len(sizes_kib):
-            return f"{key}: a value occurs twice"
-    if profile.steady_state.max_rounds < profile.steady_state.window_rounds:
-        return "steady_state.max_rounds: fewer than window_rounds, steady state cannot be reached"
-    if fault := _find_excess(profile):
-        return fault
+    fault = find_fault(profile)
     try:
         resolve_active_range(profile.active_range.length, 2**40, 4096)
     except UsageError as error:
-        return f"active_range.length: {error}"
-    return None
-
-
-def _find_excess(profile: Profile) -> str | None:
-    """Numbers that are each possible, but together no test that anybody means."""
-    rounds, iops, latency = profile.steady_state.max_rounds, profile.iops, profile.latency
-    disk = profile.hard_disk
-    steps = {
-        "iops": rounds * len(iops.read_percents) * len(iops.block_sizes_kib),
-        "latency": rounds * len(latency.read_percents) * len(latency.block_sizes_kib),
-        "throughput": rounds * len(profile.throughput.block_sizes_kib) * 2,
-    }
-    if disk is not None:
-        sizes = len(disk.iops_read_percents) * len(disk.iops_block_sizes_kib)
-        sizes = max(sizes, 2 * len(disk.throughput_block_sizes_kib))
-        steps["hard_disk"] = disk.areas * sizes
-    for table, count in steps.items():
-        if count > MOST_STEPS:
-            return f"{table}: {count:,} steps in all, {MOST_STEPS:,} at most can be run"
-    stream = profile.write_saturation
-    if stream.slice_s * stream.max_slices > _LONGEST_STREAM_S:
-        return f"write_saturation: {stream.max_slices:,} slices of {stream.slice_s:,.0f} s are longer than a year"
-    return None
-
-
-def _hard_disk_lists(table: HardDiskTable | None) -> tuple[tuple[str, Sequence[float]], ...]:
-    if table is None:
-        return ()
-    return (
-        ("hard_disk.area_alignment_kib", (table.area_alignment_kib,)),
-        ("hard_disk.iops_block_sizes_kib", table.iops_block_sizes_kib),
-        ("hard_disk.throughput_block_sizes_kib", table.throughput_block_sizes_kib),
-    )
+        fault = fault or f"active_range.length: {error}"
+    if fault:
+        raise ProfileError(f"profile {file}, key {fault}")
+    return profile
 
 
 def resolve_active_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
