@@ -1,7 +1,7 @@
 """Mutated input files of every kind: a value or our own error, in bounded time and memory.
 
-    python -m tests.fuzz.run --mutations 20000 --seed 7 --kind run-file
-    python -m tests.fuzz.run --seed 7 --kind run-file --only 1234     one case, with its traceback
+python -m tests.fuzz.run --mutations 20000 --seed 7 --kind run-file
+python -m tests.fuzz.run --seed 7 --kind run-file --only 1234     one case, with its traceback
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.fuzz.kinds import KINDS
@@ -52,6 +52,33 @@ def find_failures(kind: str, numbers: Sequence[int], seed: int) -> list[str]:
     if status:
         failures.append(f"{kind}: the process ended with status {status}")
     return failures
+
+
+def run_limited(act: Callable[[], str]) -> str:
+    """What ``act`` returned, or how it failed, under the limits of a case."""
+
+    def too_slow(*_: object) -> None:
+        raise TooSlowError
+
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            with open(writing, "w", encoding="utf-8", errors="backslashreplace") as told:
+                _limit_memory()
+                signal.signal(signal.SIGVTALRM, too_slow)
+                signal.setitimer(signal.ITIMER_VIRTUAL, 2 * MOST_CPU_S)
+                try:
+                    told.write(act())
+                except BaseException:
+                    told.write(traceback.format_exc())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with open(reading, encoding="utf-8") as told:
+        said = told.read()
+    os.waitpid(child, 0)
+    return said
 
 
 def _limit_memory() -> None:

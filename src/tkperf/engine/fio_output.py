@@ -119,7 +119,7 @@ def parse_document(document: bytes) -> Reading:
         read, write = NO_IO, NO_IO
         for job in jobs:
             read, write = read + _io_stats(job.read), write + _io_stats(job.write)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, OverflowError, RecursionError) as error:
         raise EngineError(f"fio printed something that is not its JSON status: {error}") from error
     cpu_percents = [job.usr_cpu + job.sys_cpu for job in jobs]
     return Reading(
