@@ -162,7 +162,12 @@ def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
         word for kind in ("json", "markdown") for word in (f"--{kind}", folder / f"o.{kind}")
     ]
     argv = ["report", run_file, "-o", folder / "o.html", *outputs, "--csv", folder / "csv"]
-    for words in (argv, ["show", run_file], ["show", run_file, "--json"], ["compare", run_file, run_file]):
+    for words in (
+        argv,
+        ["show", run_file],
+        ["show", run_file, "--json"],
+        ["compare", run_file, run_file],
+    ):
         done = tkperf(*words)
         assert done.returncode == 0, done.stderr
         assert b"Traceback" not in done.stderr

@@ -123,3 +123,19 @@ def test_ios_without_bytes_mean_the_device_is_gone() -> None:
     require_whole_ios(parse_document(documents()[-1]), workload, "/dev/x")
     with pytest.raises(DeviceError, match="failed or was removed"):
         require_whole_ios(parse_document(json.dumps(raw).encode()), workload, "/dev/x")
+
+
+@pytest.mark.parametrize(
+    "latency",
+    [
+        '{"N": 1, "bins": {"5": ' + "9" * 30 + "}}",
+        '{"N": ' + "9" * 400 + ', "mean": 1.5}',
+        '{"x": ' + "[" * 100_000,
+    ],
+)
+def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> None:
+    """Found by fuzzing: Python's own errors for them are not ValueErrors."""
+    side = '{"io_bytes": 1, "total_ios": 1, "runtime": 1, "lat_ns": ' + latency + "}"
+    job = '{"jobname": "j", "error": 0, "read": ' + side + ', "write": ' + side + "}"
+    with pytest.raises(EngineError):
+        parse_document(f'{{"jobs": [{job}]}}'.encode())
