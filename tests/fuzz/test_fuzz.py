@@ -23,7 +23,7 @@ def test_no_mutation_gets_through(kind: str) -> None:
     [
         (lambda: bytes(4 << 30), "MemoryError"),
         (lambda: [None for _ in iter(int, 1)], "TooSlowError"),
-        (lambda: {}["x"], "KeyError"),
+        (lambda: dict[str, int]()["x"], "KeyError"),
     ],
 )
 def test_a_defect_would_be_found(
