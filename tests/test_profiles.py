@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tkperf.errors import ProfileError, UsageError
+from tkperf.plan import Case, forecast
+from tkperf.procedures import SUITES
 from tkperf.profiles import (
     apply_options,
     built_in_profiles,
@@ -16,6 +18,7 @@ from tkperf.profiles import (
     parse_profile,
     resolve_active_range,
 )
+from tkperf.units import GIB
 
 TEXT = (resources.files("tkperf.profiles") / "pts-e-1.1.toml").read_text()
 
@@ -43,7 +46,7 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "key", "reason"),
     [
-        ("step_s = 60\ntracking_read", "step_s = -1\ntracking_read", "iops.step_s", "> 0.0"),
+        ("step_s = 60\ntracking_read", "step_s = -1\ntracking_read", "iops.step_s", ">= 0.1"),
         ("[latency]", "[latencyy]", "", "unknown field `latencyy`"),
         ("jobs = 4", 'jobs = "4"', "demand.jobs", "got `str`"),
         ("jobs = 4", "jobs = 0", "demand.jobs", ">= 1"),
@@ -59,9 +62,29 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("jobs = 4", "jobs = " + "[" * 5000, "", "nested too deeply"),
         ("jobs = 4", "jobs = " + "{a = " * 5000, "", "nested too deeply"),
         ("jobs = 4", "jobs = " + "9" * 5000, "", "not valid TOML: Exceeds the limit"),
-        ("jobs = 4", "jobs = 0x" + "f" * 20_000, "demand.jobs", "<= 2147483647"),
+        ("jobs = 4", "jobs = 0x" + "f" * 20_000, "demand.jobs", "<= 1024"),
         ("step_s = 60\ntracking_read", "step_s = inf\ntracking_read", "iops.step_s", "<="),
         ('length = "100%"', 'length = "' + "9" * 1_000_002 + '"', "active_range.length", "not a size"),
+        # Values that nobody means, and that would take the time that they say.
+        ("max_rounds = 25", "max_rounds = 100000000", "steady_state.max_rounds", "<= 10000"),
+        ("window_rounds = 5", "window_rounds = 1000", "steady_state.window_rounds", "<= 100"),
+        ("max_slices = 1440", "max_slices = 100000000", "write_saturation.max_slices", "<= 20000"),
+        ("slice_s = 60", "slice_s = 1e9", "write_saturation.slice_s", "<= 2592000"),
+        ("slice_s = 60", "slice_s = 2e5", "write_saturation", "longer than a year"),
+        ("round_every_slices = 30", "round_every_slices = 99999", "round_every_slices", "<= 20000"),
+        ("step_s = 60\ntracking_read", "step_s = 1e-9\ntracking_read", "iops.step_s", ">= 0.1"),
+        ("step_s = 60\ntracking_read", "step_s = 1e300\ntracking_read", "iops.step_s", "<="),
+        ("step_s = 60\ntracking_read", "step_s = nan\ntracking_read", "iops.step_s", "Expected `float`"),
+        ("capacity_multiple = 4", "capacity_multiple = nan", "capacity_multiple", "Expected `float`"),
+        ("capacity_multiple = 4", "capacity_multiple = inf", "capacity_multiple", "<="),
+        ("data_excursion_percent = 20", "data_excursion_percent = nan", "data_excursion_percent",
+         "Expected `float`"),
+        ("[1024, 128]", str([n / 2 for n in range(1, 66)]), "throughput.block_sizes_kib",
+         "length <= 64"),
+        ("[1024, 128]", str([1] * 80_000), "throughput.block_sizes_kib", "length <= 64"),
+        ("max_rounds = 25", "max_rounds = 10000", "iops", "560,000 steps in all"),
+        ("passes = 2", "passes = 2000000000", "preconditioning.passes", "<= 1000"),
+        ("io_depth = 32", "io_depth = 2000000000", "demand.io_depth", "<= 65536"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_file_key_and_reason(
@@ -74,6 +97,23 @@ def test_a_mistake_is_named_with_file_key_and_reason(
     assert "mine.toml" in str(caught.value)
     assert key in str(caught.value)
     assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize("suite", ["ssd", "hdd"])
+def test_the_largest_profile_that_is_taken_is_looked_ahead_of_at_once(suite: str) -> None:
+    """Every phase to come is gone through; at the limits that still is no more than they say."""
+    text = (resources.files("tkperf.profiles") / "quick.toml").read_text()
+    for old, new in (
+        ("max_rounds = 6", "max_rounds = 10000"),
+        ("window_rounds = 5", "window_rounds = 100"),
+        ("max_slices = 30", "max_slices = 20000"),
+        ("areas = 8", "areas = 4096"),
+    ):
+        text = text.replace(old, new, 1)
+    profile = parse_profile(text, file="large.toml")
+    for test in SUITES[suite].values():
+        procedure = test.procedure(profile, GIB << 6)
+        assert forecast(procedure, (), Case.WORST, active_range_bytes=GIB).phases >= 4096
 
 
 def test_an_own_profile_is_given_by_path(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ PACKAGES = {
 }
 # Programs of system administration, which are not on the PATH of every user.
 SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+# Variables that only tkperf itself may see.
+SECRETS = "TKPERF_SMTP_"
 # How long a killed program may take to be gone.
 KILL_GRACE_S = 5.0
 
@@ -47,6 +49,11 @@ class Completed:
     status: int
     stdout: str
     stderr: str
+
+
+def _environment() -> dict[str, str]:
+    """What a program is given: ours, but for what is told to nobody."""
+    return {name: text for name, text in os.environ.items() if not name.startswith(SECRETS)}
 
 
 def find_program(name: str) -> str | None:
@@ -96,6 +103,7 @@ def run_command(
             stderr=PIPE,
             start_new_session=True,
             pass_fds=tuple(inherit),
+            env=_environment(),
         )
     except OSError as error:
         raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
@@ -179,6 +187,7 @@ def start_process(
             stderr=stderr,
             start_new_session=True,
             pass_fds=tuple(inherit),
+            env=_environment(),
         )
     except OSError as error:
         raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
@@ -191,7 +200,11 @@ def start_module(name: str) -> subprocess.Popen[bytes]:
         OSError: it cannot be started.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", name], stdin=PIPE, stdout=PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", name],
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
     )
 
 

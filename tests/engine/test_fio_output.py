@@ -195,3 +195,19 @@ def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
     for job in raw["jobs"]:
         job["read"]["io_bytes"] //= 20
     assert "failed or was removed" in (judge() or "")
+
+
+@pytest.mark.parametrize(
+    "latency",
+    [
+        '{"N": 1, "bins": {"5": ' + "9" * 30 + "}}",
+        '{"N": ' + "9" * 400 + ', "mean": 1.5}',
+        '{"x": ' + "[" * 100_000,
+    ],
+)
+def test_numbers_and_depths_beyond_all_measure_are_no_status(latency: str) -> None:
+    """Found by fuzzing: Python's own errors for them are not ValueErrors."""
+    side = '{"io_bytes": 1, "total_ios": 1, "runtime": 1, "lat_ns": ' + latency + "}"
+    job = '{"jobname": "j", "error": 0, "read": ' + side + ', "write": ' + side + "}"
+    with pytest.raises(EngineError):
+        parse_document(f'{{"jobs": [{job}]}}'.encode())

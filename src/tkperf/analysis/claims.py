@@ -34,6 +34,8 @@ LATENCIES = (
     "latency_max_us",
     *(f"p{percent:g}_us" for percent in REPORTED_PERCENTILES),
 )
+# Each is looked for in all of a run.
+MOST_CLAIMS = 10_000
 TESTS = Literal["iops", "lat", "tp", "writesat", "fio"]
 
 
@@ -58,7 +60,7 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    claim: tuple[Claim, ...] = ()
+    claim: Annotated[tuple[Claim, ...], msgspec.Meta(max_length=MOST_CLAIMS)] = ()
     baseline: Baseline | None = None
 
 
@@ -136,7 +138,8 @@ def check_claims(
         UsageError, RunFileError: the baseline cannot be read, or has nothing to check or to check
             with.
     """
-    findings = [_check(claim, result) for claim in claims.claim]
+    cells = _by_place(result)
+    findings = [_check(claim, cells) for claim in claims.claim]
     warnings = [*find_cut_short("run", result)]
     if claims.baseline is not None:
         path = folder / claims.baseline.run
@@ -149,7 +152,7 @@ def check_claims(
             )
         if because := explain_nothing_common((earlier, result)):
             raise UsageError(f"baseline {path}: it has no test in common with the run{because}")
-        findings += [_check(promise, result, note) for promise, note in promises]
+        findings += [_check(promise, cells, note) for promise, note in promises]
         warnings += find_differences(("baseline", "run"), (earlier, result))
         warnings += find_remarks("baseline", earlier)
         left = sum(len(section.cells) for test in earlier.tests for section in test.sections)
@@ -191,14 +194,14 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 
-def _check(claim: Claim, result: RunResult, note: str | None = None) -> Finding:
+def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
     """What became of a claim; ``note`` is what is known before."""
     size_bytes = parse_size_bytes(str(claim.block_size))
     named = f"{claim.test} {format_mix(claim.read_percent)} {format_block_size(size_bytes)} "
     named += claim.metric
     sign, limit = ("<=", claim.at_most) if claim.at_least is None else (">=", claim.at_least)
     assert limit is not None
-    found = _find(claim, size_bytes, result)
+    found = cells.get((claim.test, claim.section, claim.read_percent, size_bytes))
     value = None if found is None else _value(found[1], claim.metric)
     unit = "us" if claim.metric in LATENCIES else {"iops": "IOPS"}.get(claim.metric, "MB/s")
     state, margin, notes = State.NOT_MEASURED, None, [note]
@@ -227,18 +230,19 @@ def _margin_percent(gap: float, limit: float) -> float | None:
     return margin if math.isfinite(margin) else None
 
 
-def _find(
-    claim: Claim, size_bytes: int, result: RunResult
-) -> tuple[SectionResult, CellResult] | None:
-    """The cell a claim is about: in the section it names, else in the first that has it."""
+Places = dict[tuple[str, str | None, int, int], tuple[SectionResult, CellResult]]
+
+
+def _by_place(result: RunResult) -> Places:
+    """The cells that claims are about: in the section one names, else in the first that has it."""
+    found: Places = {}
     for test in result.tests:
         for section in test.sections:
-            if test.name != claim.test or claim.section not in (None, section.name):
-                continue
             for cell in section.cells:
-                if (cell.read_percent, cell.block_size_bytes) == (claim.read_percent, size_bytes):
-                    return section, cell
-    return None
+                for name in (section.name, None):
+                    place = (test.name, name, cell.read_percent, cell.block_size_bytes)
+                    found.setdefault(place, (section, cell))
+    return found
 
 
 def _value(cell: CellResult, metric: str) -> float | None:

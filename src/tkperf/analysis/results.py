@@ -235,7 +235,9 @@ def _without_guesses(test: TestResult) -> TestResult:
 def _test(
     test: TestRecord, disk: dict[str, Any], lost: Sequence[LeftOut], status: RunStatus
 ) -> TestResult:
-    sections = list(dict.fromkeys(step.section for step in test.steps))
+    sections: dict[str, list[StepRecord]] = {}
+    for step in test.steps:
+        sections.setdefault(step.section, []).append(step)
     # Between the steps of rounds; before the first step of a section nothing is promised.
     gaps = [
         step.gap_s
@@ -249,15 +251,18 @@ def _test(
         duration_s=None if test.ended_s is None else test.ended_s - test.started_s,
         written_bytes=None if lost else sum(step.measurement.write.bytes for step in test.steps),
         longest_gap_s=None if lost else max(gaps, default=None),
-        sections=tuple(_section(test, name, disk, lost) for name in sections),
+        sections=tuple(_section(test, name, of, disk, lost) for name, of in sections.items()),
         under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
     )
 
 
 def _section(
-    test: TestRecord, name: str, disk: dict[str, Any], lost_steps: Sequence[LeftOut]
+    test: TestRecord,
+    name: str,
+    steps: Sequence[StepRecord],
+    disk: dict[str, Any],
+    lost_steps: Sequence[LeftOut],
 ) -> SectionResult:
-    steps = [step for step in test.steps if step.section == name]
     given = [each for each in test.verdicts if each.section == name]
     ended = None
     if test.outcome is not None:
@@ -377,8 +382,9 @@ def _window_cells(
         result = summarise(measured[0].workload.cell, [whole])
         return (replace(result, rounds=len(measured)),)
     in_window: dict[Cell, list[Measurement]] = {}
+    numbers = set(window)
     for step in measured:
-        if step.number in window:
+        if step.number in numbers:
             in_window.setdefault(step.workload.cell, []).append(step.measurement)
     return tuple(
         summarise(cell, rounds)

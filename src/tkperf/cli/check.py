@@ -15,7 +15,8 @@ from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import STDOUT, Outputs, plain
-from tkperf.errors import ClaimsNotMetError, UsageError
+from tkperf.errors import ClaimsNotMetError
+from tkperf.input_files import CLAIMS_BYTES, read_text_input
 from tkperf.runfile.reader import read_run
 from tkperf.units import format_count, format_quantity
 
@@ -72,10 +73,7 @@ def read_and_check(claims_file: Path, result: RunResult) -> Checked:
     Raises:
         UsageError, RunFileError: it, or the baseline it names, cannot be read or checks nothing.
     """
-    try:
-        text = claims_file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the claims {claims_file}: {error}") from error
+    text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
     return check_claims(
         parse_claims(text, file=str(claims_file)),
         result,

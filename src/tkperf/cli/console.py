@@ -6,10 +6,13 @@ import os
 import sys
 from contextlib import suppress
 from errno import EPIPE
+from io import TextIOWrapper
 from typing import TextIO
 
 import click
 from rich.console import Console
+
+from tkperf.units import drop_controls
 
 _WIDE = 160
 
@@ -38,19 +41,23 @@ def tell(*lines: str) -> None:
 
 
 def complain(text: str) -> None:
-    """A line on stderr as it is, if somebody takes it."""
+    """A line on stderr, without what a terminal would obey, if somebody takes it."""
     with suppress(OSError):
-        click.echo(text, err=True)
+        click.echo(drop_controls(text), err=True)
 
 
-def fill_closed_streams() -> None:
-    """Give stdin, stdout and stderr something to be, if tkperf was started with them closed.
+def prepare_streams() -> None:
+    """Streams that take any text; something to be for those that tkperf was started without.
 
-    Otherwise the next file to be opened, such as a run file, would have their number.
+    Otherwise the next file to be opened, such as a run file, would have their number. A path may
+    hold bytes that are no characters: they are spelled out.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def let_go(stream: TextIO) -> None:

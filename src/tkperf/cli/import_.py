@@ -13,6 +13,7 @@ import click
 
 from tkperf import __version__
 from tkperf.cli.options import LONGEST_NAME, refuse_long_name
+from tkperf.cli.output import say_path
 from tkperf.errors import UsageError
 from tkperf.events import (
     Judged,
@@ -26,6 +27,7 @@ from tkperf.events import (
 from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.imported import ImportedRun, one_line
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
+from tkperf.input_files import RESULTS_BYTES, read_input
 from tkperf.record import IMPORTED, RunInfo, RunStatus
 from tkperf.runfile.whole import write_whole
 from tkperf.runfile.writer import RunFileWriter
@@ -94,7 +96,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
             undo.callback(path.unlink)
         undo.pop_all()
     for path in paths:
-        click.echo(path)
+        say_path(path)
 
 
 def _is_xml(file: Path, content: bytes) -> bool:
@@ -115,10 +117,7 @@ def _named(run: ImportedRun, name: str | None) -> ImportedRun:
 
 
 def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    return read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
 
 
 def _file_name(name: str) -> str:

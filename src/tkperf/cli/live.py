@@ -37,7 +37,13 @@ from tkperf.measurement import Sample
 from tkperf.phases import Phase, Purge
 from tkperf.record import StepKind
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import format_block_size, format_capacity, format_duration, format_mix
+from tkperf.units import (
+    drop_controls,
+    format_block_size,
+    format_capacity,
+    format_duration,
+    format_mix,
+)
 
 SPARKS = "▁▂▃▄▅▆▇█"
 HISTORY = 60
@@ -102,7 +108,7 @@ class _State:
         match event:
             case RunStarted():
                 self.name, self.tests = event.info.name, event.tests
-                self.notices = event.info.notices
+                self.notices = tuple(map(drop_controls, event.info.notices))
             case TestStarted():
                 self.test, self.verdict, self.step, self.sample = event.test, None, None, None
             case PhaseStarted():
@@ -126,7 +132,7 @@ class _State:
             case Judged():
                 self.verdict = event.verdict
             case Warned():
-                self.warnings.append(event.warning.text)
+                self.warnings.append(drop_controls(event.warning.text))
             case RunEnded():
                 self.phase = self.step = None
 

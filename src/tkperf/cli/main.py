@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from traceback import format_exc
 from typing import Any
 
 import click
 
 from tkperf import __version__
-from tkperf.cli.console import complain, fill_closed_streams, let_go
+from tkperf.cli.console import complain, let_go, prepare_streams
 from tkperf.errors import TkperfError, UsageError
 
 # Each command by its name, with module and function: a command loads what it needs when it is called.
@@ -82,13 +83,13 @@ def cli() -> None:
 
     \b
     Exit codes: 0 done, 1 claims not met, 2 wrong use, 3 refused for safety, 4 device, 5 fio,
-    6 run file, 130 stopped by the user.
+    6 run file, 70 a defect of tkperf, 130 stopped by the user.
     """
 
 
 def main() -> None:
     """Run the command line and exit."""
-    fill_closed_streams()
+    prepare_streams()
     exit_code = 0
     try:
         cli.main(standalone_mode=False)
@@ -101,6 +102,10 @@ def main() -> None:
         exit_code = 2
     except click.ClickException as error:
         exit_code = _fail(error.format_message(), 2)
+    except Exception:
+        # Not 1, which says that claims are not met.
+        complain(format_exc().rstrip())
+        exit_code = _fail("this is a defect of tkperf: please report it with the lines above", 70)
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
@@ -108,5 +113,5 @@ def main() -> None:
 
 
 def _fail(message: str, exit_code: int) -> int:
-    complain(f"tkperf: {message}")
+    complain("tkperf: " + " ".join(message.splitlines()))
     return exit_code

@@ -20,9 +20,9 @@ from pathlib import Path
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.console import complain
-from tkperf.cli.options import RunOptions
+from tkperf.cli.options import RunOptions, smtp_login
 from tkperf.cli.rendering import build_run_view, render_html
-from tkperf.errors import EngineError
+from tkperf.errors import EngineError, UsageError
 from tkperf.process import run_command
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.units import format_capacity
@@ -113,10 +113,25 @@ def _send(options: RunOptions, message: EmailMessage) -> None:
     with server:
         if options.smtp_tls == "starttls":
             server.starttls(context=context)
-        user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
-        if user and password:
-            server.login(user, password)
+        login = smtp_login()
+        if login is not None and (options.smtp_tls != "none" or options.smtp_plain_login):
+            _log_in(server, *login)
         server.send_message(message)
+
+
+def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
+    """Raises UsageError, whose text has nothing of the password: not even as a server's echo."""
+    try:
+        server.login(user, password)
+    except UnicodeError:
+        reason = "only ASCII can be sent"
+    except smtplib.SMTPResponseException as error:
+        reason = f"it answered {error.smtp_code}"
+    except smtplib.SMTPException as error:
+        reason = type(error).__name__
+    else:
+        return
+    raise UsageError(f"the server did not take TKPERF_SMTP_USER and TKPERF_SMTP_PASSWORD: {reason}")
 
 
 def _run(command: str, options: RunOptions, result: RunResult) -> None:

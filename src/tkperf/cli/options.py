@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Sequence
@@ -15,6 +16,7 @@ import click
 from tkperf.device.purge import METHOD_NAMES
 from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError
+from tkperf.input_files import TEXT_BYTES, read_input
 from tkperf.procedures import SUITES
 from tkperf.process import find_program
 from tkperf.profiles import built_in_profiles
@@ -43,8 +45,8 @@ class RunOptions:
     size: str | None = None
     folder: Path
     ioengine: str | None
-    description: Path | None
-    feature_matrix: Path | None
+    description: str | None
+    feature_matrix: str | None
     force: bool
     yes_destroy: str | None
     purge_method: str | None = None
@@ -60,6 +62,7 @@ class RunOptions:
     mail_from: str | None = None
     smtp: str | None = None
     smtp_tls: str = "none"
+    smtp_plain_login: bool = False
     notify_command: str | None = None
     command_line: tuple[str, ...]
 
@@ -90,6 +93,12 @@ class RunOptions:
                 raise UsageError(f"{option} '{address}' is not a mail address")
         if self.smtp is not None and not _is_server(self.smtp):
             raise UsageError(f"--smtp '{self.smtp}' is not HOST or HOST:PORT")
+        in_clear = self.smtp_tls == "none" and not self.smtp_plain_login
+        if self.mail is not None and in_clear and smtp_login() is not None:
+            raise UsageError(
+                "TKPERF_SMTP_PASSWORD would be sent in clear: give --smtp-tls starttls or tls, or "
+                "--smtp-plain-login if it may be"
+            )
         if self.notify_command is not None:
             try:
                 words = shlex.split(self.notify_command)
@@ -105,6 +114,12 @@ class RunOptions:
     @property
     def log_path(self) -> Path:
         return self.folder / f"{self.name}.log"
+
+
+def smtp_login() -> tuple[str, str] | None:
+    """User and password for the mail server, if both are given."""
+    user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
+    return (user, password) if user and password else None
 
 
 def refuse_long_name(what: str, name: str) -> None:
@@ -136,6 +151,19 @@ def _is_server(text: str) -> bool:
     except UnicodeError:
         return False
     return not port or 0 < int(port) < 2**16
+
+
+class _TextOf(click.ParamType[str]):
+    """The text of a file, read at once: that it cannot be read must not show after the purge."""
+
+    name = "file"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def convert(self, value: str, param: object, ctx: object) -> str:
+        content = read_input(Path(value), what=self._what, limit_bytes=TEXT_BYTES)
+        return content.decode(errors="replace")
 
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -269,7 +297,6 @@ def consent_options(function: Function) -> Function:
 
 def result_options(function: Function) -> Function:
     """Where results go, what they say besides, and what is shown meanwhile."""
-    text_file = click.Path(exists=True, dir_okay=False, path_type=Path)
     return _apply(
         function,
         click.option(
@@ -284,14 +311,14 @@ def result_options(function: Function) -> Function:
             "-dsc",
             "--description",
             metavar="FILE",
-            type=text_file,
+            type=_TextOf("the description"),
             help="Text about the device for the report.",
         ),
         click.option(
             "-fm",
             "--feature-matrix",
             metavar="FILE",
-            type=text_file,
+            type=_TextOf("the feature matrix"),
             help="Feature matrix of the device for the report.",
         ),
         click.option(
@@ -328,6 +355,11 @@ def result_options(function: Function) -> Function:
             default="none",
             show_default=True,
             help="How the connection to the mail server is encrypted.",
+        ),
+        click.option(
+            "--smtp-plain-login",
+            is_flag=True,
+            help="Send user and password without encryption, for all on the way to read.",
         ),
         click.option(
             "--notify-command",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,11 +14,13 @@ from typing import BinaryIO
 import click
 from rich.markup import escape
 
-from tkperf.errors import UsageError
+from tkperf.errors import RunFileError, UsageError
 from tkperf.units import drop_controls
 
 STDOUT = Path("-")
 
+# Of a path with all its links; the kernel follows 40.
+_MOST_NAMES = 4096
 _START_OF_A_RUN_FILE = b"SQLite format 3\0"
 
 
@@ -88,12 +92,46 @@ def write_output(
         path.parent.mkdir(parents=True, exist_ok=True)
         _refuse_to_destroy(path, inputs)
         if path.exists() and not path.is_file():  # /dev/stdout, a pipe
-            with path.open("wb") as file:
+            with open(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as file:
                 _write(file, content)
             return
         _replace(path.resolve(), content)
     if say:
-        click.echo(path)
+        say_path(path)
+
+
+def say_path(path: Path) -> None:
+    """The name of what was written, on stdout."""
+    click.echo(drop_controls(str(path)))
+
+
+def open_log(path: Path) -> int:
+    """Descriptor of a log to add to, which others may have laid something in the place of.
+
+    Raises:
+        OSError: it cannot be opened.
+        RunFileError: it is something else than a file of its own.
+    """
+    # Not blocking: a pipe in its place would be waited for.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags | os.O_NOCTTY, 0o644)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            raise RunFileError(_no_log(path)) from None
+        raise
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(descriptor)
+        raise RunFileError(_no_log(path))
+    return descriptor
+
+
+def _no_log(path: Path) -> str:
+    return (
+        f"{path} is a link, a pipe or a device, or has another name elsewhere: nothing is written "
+        "to it; move it away, or choose another NAME or --output folder"
+    )
 
 
 def plain(text: object) -> str:
@@ -110,7 +148,12 @@ def _clear_errors(path: Path) -> Iterator[None]:
 
 
 def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
-    if path == STDOUT or not path.is_file():
+    if path == STDOUT:
+        return
+    _refuse_links_of_others(path)
+    if path.is_block_device():
+        raise UsageError(f"{path} is a drive and is not overwritten; name a file")
+    if not path.is_file():
         return
     if any(each is not None and each.exists() and path.samefile(each) for each in inputs):
         raise UsageError(
@@ -119,6 +162,35 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
     with path.open("rb") as file:
         if file.read(len(_START_OF_A_RUN_FILE)) == _START_OF_A_RUN_FILE:
             raise UsageError(f"{path} is a run file and is not overwritten; name another file")
+
+
+def _refuse_links_of_others(path: Path) -> None:
+    """A link is followed if nobody but us or root can have laid it, wherever on the way it is.
+
+    The kernel has that rule for folders like /tmp, but only for who opens the link itself.
+    """
+    trusted = (0, os.geteuid())
+    at, names = Path("/"), [*reversed(path.absolute().parts[1:])]
+    for _ in range(_MOST_NAMES):
+        if not names:
+            break
+        step = at / names.pop()
+        try:
+            status = step.lstat()
+        except FileNotFoundError:
+            return
+        owned = status.st_uid in trusted
+        if not owned and (stat.S_ISFIFO(status.st_mode) or stat.S_ISLNK(status.st_mode)):
+            raise UsageError(
+                f"{path}: {step} is a link or a pipe that another user made (uid {status.st_uid}); "
+                "nothing was written: name the file itself"
+            )
+        if not stat.S_ISLNK(status.st_mode) or step.is_relative_to("/proc"):
+            at = step.parent if step.name == ".." else step
+            continue
+        target = step.readlink()
+        names += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+        at = Path("/") if target.is_absolute() else at
 
 
 def _replace(path: Path, content: bytes | str | Iterable[str]) -> None:
@@ -142,4 +214,5 @@ def _write(file: BinaryIO, content: bytes | str | Iterable[str]) -> None:
 
 def _pieces(content: bytes | str | Iterable[str]) -> Iterator[bytes]:
     for piece in (content,) if isinstance(content, bytes | str) else content:
-        yield piece.encode() if isinstance(piece, str) else piece
+        # A name may hold bytes that are no characters: they are spelled out.
+        yield piece.encode(errors="backslashreplace") if isinstance(piece, str) else piece

@@ -23,6 +23,7 @@ from tkperf.events import (
 from tkperf.phases import Round
 from tkperf.record import StepKind
 from tkperf.units import (
+    drop_controls,
     format_block_size,
     format_capacity,
     format_count,
@@ -43,7 +44,9 @@ class PlainLines:
     def __call__(self, event: Event, at: datetime) -> None:
         text = self._describe(event)
         if text:
-            self._stream.write(f"{at.strftime('%Y-%m-%dT%H:%M:%SZ')} {text}\n")
+            # What follows a line end is no line of its own: a name may hold one.
+            lines = drop_controls(text).replace("\n", "\n    ")
+            self._stream.write(f"{at.strftime('%Y-%m-%dT%H:%M:%SZ')} {lines}\n")
             self._stream.flush()
 
     def _describe(self, event: Event) -> str | None:

@@ -17,6 +17,7 @@ from tkperf.cli.background import DirectText, InBackground, OpenView, View, dire
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.live import LiveView
 from tkperf.cli.options import RunOptions
+from tkperf.cli.output import open_log
 from tkperf.cli.plain import PlainLines
 from tkperf.errors import RunFileError
 from tkperf.events import Event, Noted, Observer, SampleSeen, StepEnded
@@ -38,9 +39,7 @@ def open_observers(
     it. ``told`` hears what could not be shown.
     """
     try:
-        log = os.open(
-            options.log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666
-        )
+        log = open_log(options.log_path)
     except OSError as error:
         raise RunFileError(f"cannot write the log {options.log_path}: {error.strerror}") from error
     opened = _simulation if options.device.startswith("sim:") else _in_background

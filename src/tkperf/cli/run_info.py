@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 from tkperf import __version__
 from tkperf.cli.equipment import Equipment
@@ -53,11 +52,7 @@ def build_run_info(options: RunOptions, preparation: Preparation, equipment: Equ
         host=read_host(),
         active_range_offset_bytes=preparation.active_range.offset_bytes,
         active_range_length_bytes=preparation.active_range.length_bytes,
-        device_description=_read_text(options.description),
-        feature_matrix=_read_text(options.feature_matrix),
+        device_description=options.description,
+        feature_matrix=options.feature_matrix,
         notices=tuple(notice for notice in notices if notice),
     )
-
-
-def _read_text(path: Path | None) -> str | None:
-    return None if path is None else path.read_text(encoding="utf-8", errors="replace")

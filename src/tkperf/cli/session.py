@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from tkperf.cli.console import open_console, tell
 from tkperf.cli.equipment import Equipment, open_equipment
 from tkperf.cli.notify import notify
 from tkperf.cli.options import RunOptions
-from tkperf.cli.output import plain
+from tkperf.cli.output import open_log, plain
 from tkperf.cli.preparation import Preparation, prepare
 from tkperf.cli.progress import open_observers
 from tkperf.cli.run_info import build_run_info
@@ -61,15 +62,18 @@ def require_free_name(options: RunOptions) -> None:
         RunFileError: NAME is taken, or the folder cannot be written to.
     """
     try:
-        if options.run_path.exists():
+        if os.path.lexists(options.run_path):
             raise RunFileError(
                 f"{options.run_path} exists already and is not overwritten: choose another NAME "
                 "or another --output folder"
             )
         options.folder.mkdir(parents=True, exist_ok=True)
-        probe = options.folder / f".{options.name}.{os.getpid()}.probe"
+        probe = options.folder / f".tkperf-{secrets.token_hex(8)}.probe"
         probe.touch(exist_ok=False)
         probe.unlink()
+        # Now, as it would end the run after the purge; what is written to it comes later.
+        if os.path.lexists(options.log_path):
+            os.close(open_log(options.log_path))
     except OSError as error:
         raise RunFileError(
             f"cannot write to the output folder {options.folder}: {error.strerror}"

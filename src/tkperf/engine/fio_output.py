@@ -164,7 +164,7 @@ def parse_document(document: bytes) -> Reading:
         read, write = NO_IO, NO_IO
         for job in jobs:
             read, write = read + _io_stats(job.read), write + _io_stats(job.write)
-    except (msgspec.DecodeError, ValueError, ArithmeticError) as error:
+    except (msgspec.DecodeError, ValueError, ArithmeticError, RecursionError) as error:
         raise EngineError(f"fio printed something that is not its JSON status: {error}") from error
     readings = tuple(_job_reading(job) for job in jobs)
     return Reading(

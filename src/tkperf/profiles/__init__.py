@@ -7,7 +7,6 @@ names file, key and reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,17 +14,35 @@ from typing import Annotated, Literal
 import msgspec
 
 from tkperf.errors import ProfileError, UsageError
+from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.profiles.faults import find_fault
 from tkperf.steady_state import Criteria
 from tkperf.strict import decode_strictly
 from tkperf.units import KIB, format_block_size_kib, parse_size_bytes
 from tkperf.workload import Access, ActiveRange, Cell, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
-# Beyond these a number is a slip: fio's own counts end there, and so does a century.
-Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
-_CENTURY_S = 100 * 366 * 86400
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=_CENTURY_S)]
+# Beyond these a number is a slip. How long a run may take is found by going through all of it,
+# so a count that nobody means would take the time, too.
+MOST_ROUNDS = 10_000  # of one-minute steps in 56 cells more than a year
+MOST_SLICES = 20_000  # two weeks of minutes
+MOST_AREAS = 4096
+MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
+Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
+# As the options -nj and -iod, and as the command line's step length.
+Jobs = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+Depth = Annotated[int, msgspec.Meta(ge=1, le=65536)]
+Passes = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+# fio reports once a second; shorter steps hold nothing that could be told.
+_LONGEST_S = 30 * 86400
+Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=_LONGEST_S)]
+# Infinity switches a rule off.
+Excursion = Annotated[float, msgspec.Meta(gt=0)]
 BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=16 * 1024)]
+Percents = Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1, max_length=101)]
+BlockSizesKib = Annotated[
+    tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)
+]
 Source = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -38,10 +55,10 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class SteadyStateTable(_Table, frozen=True, kw_only=True):
-    window_rounds: Annotated[int, msgspec.Meta(ge=2)]
-    max_data_excursion_percent: Annotated[float, msgspec.Meta(gt=0)]
-    max_slope_excursion_percent: Annotated[float, msgspec.Meta(gt=0)]
-    max_rounds: Count
+    window_rounds: Annotated[int, msgspec.Meta(ge=2, le=100)]
+    max_data_excursion_percent: Excursion
+    max_slope_excursion_percent: Excursion
+    max_rounds: Rounds
 
     @property
     def criteria(self) -> Criteria:
@@ -55,8 +72,8 @@ class SteadyStateTable(_Table, frozen=True, kw_only=True):
 class DemandTable(_Table, frozen=True, kw_only=True):
     """Thread count (TC) and queue depth per thread (QD) of all tests but latency."""
 
-    jobs: Count
-    io_depth: Count
+    jobs: Jobs
+    io_depth: Depth
 
 
 class ActiveRangeTable(_Table, frozen=True, kw_only=True):
@@ -69,14 +86,14 @@ class PreconditioningTable(_Table, frozen=True, kw_only=True):
     """Workload-independent preconditioning: ``passes`` x the active range, sequentially."""
 
     block_size_kib: BlockSizeKib
-    passes: Count
+    passes: Passes
 
 
 class IopsTable(_Table, frozen=True, kw_only=True):
     """``read_percents`` is the outer loop, ``block_sizes_kib`` the inner one."""
 
-    read_percents: Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1)]
-    block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    read_percents: Percents
+    block_sizes_kib: BlockSizesKib
     step_s: Seconds
     tracking_read_percent: Percent
     tracking_block_size_kib: BlockSizeKib
@@ -85,7 +102,7 @@ class IopsTable(_Table, frozen=True, kw_only=True):
 class ThroughputTable(_Table, frozen=True, kw_only=True):
     """``steady_state``: judged for each block size, or for the first, the others copying it."""
 
-    block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    block_sizes_kib: BlockSizesKib
     step_s: Seconds
     precondition: bool
     steady_state: Literal["each", "first"]
@@ -94,14 +111,14 @@ class ThroughputTable(_Table, frozen=True, kw_only=True):
 class LatencyTable(_Table, frozen=True, kw_only=True):
     """``histogram_s`` 0: no histogram run after steady state."""
 
-    read_percents: Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1)]
-    block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    read_percents: Percents
+    block_sizes_kib: BlockSizesKib
     step_s: Seconds
-    jobs: Count
-    io_depth: Count
+    jobs: Jobs
+    io_depth: Depth
     tracking_read_percent: Percent
     tracking_block_size_kib: BlockSizeKib
-    histogram_s: Annotated[float, msgspec.Meta(ge=0, le=_CENTURY_S)]
+    histogram_s: Annotated[float, msgspec.Meta(ge=0, le=_LONGEST_S)]
 
 
 class WriteSaturationTable(_Table, frozen=True, kw_only=True):
@@ -110,9 +127,9 @@ class WriteSaturationTable(_Table, frozen=True, kw_only=True):
     block_size_kib: BlockSizeKib
     read_percent: Percent
     slice_s: Seconds
-    max_slices: Count
-    capacity_multiple: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
-    round_every_slices: Annotated[int, msgspec.Meta(ge=0)]
+    max_slices: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
+    capacity_multiple: Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
+    round_every_slices: Annotated[int, msgspec.Meta(ge=0, le=MOST_SLICES)]
 
 
 class WriteCacheTable(_Table, frozen=True, kw_only=True):
@@ -124,11 +141,11 @@ class WriteCacheTable(_Table, frozen=True, kw_only=True):
 class HardDiskTable(_Table, frozen=True, kw_only=True):
     """The suite of ``tkperf hdd``: the disk cut into ``areas`` of equal size."""
 
-    areas: Annotated[int, msgspec.Meta(ge=1, le=100_000)]
+    areas: Annotated[int, msgspec.Meta(ge=1, le=MOST_AREAS)]
     area_alignment_kib: BlockSizeKib
-    iops_read_percents: Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1)]
-    iops_block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
-    throughput_block_sizes_kib: Annotated[tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1)]
+    iops_read_percents: Percents
+    iops_block_sizes_kib: BlockSizesKib
+    throughput_block_sizes_kib: BlockSizesKib
     step_s: Seconds
 
 
@@ -189,10 +206,7 @@ def load_profile(name_or_path: str) -> Profile:
     """
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         path = Path(name_or_path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ProfileError(f"cannot read profile {path}: {error}") from error
+        text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
         return parse_profile(text, file=str(path))
     if name_or_path not in built_in_profiles():
         raise UsageError(
@@ -215,56 +229,14 @@ def parse_profile(text: str, *, file: str) -> Profile:
         language="TOML",
         error=ProfileError,
     )
-    fault = _find_fault(profile)
-    if fault:
-        raise ProfileError(f"profile {file}, key {fault}")
-    return profile
-
-
-def _find_fault(profile: Profile) -> str | None:
-    """The first value that no schema can rule out, as ``key: reason``."""
-    tables: tuple[tuple[str, IopsTable | LatencyTable], ...] = (
-        ("iops", profile.iops),
-        ("latency", profile.latency),
-    )
-    for name, table in tables:
-        if table.tracking_read_percent not in table.read_percents:
-            return f"{name}.tracking_read_percent: not one of {name}.read_percents"
-        if table.tracking_block_size_kib not in table.block_sizes_kib:
-            return f"{name}.tracking_block_size_kib: not one of {name}.block_sizes_kib"
-        if len(set(table.read_percents)) < len(table.read_percents):
-            return f"{name}.read_percents: a value occurs twice"
-    lists: tuple[tuple[str, Sequence[float]], ...] = (
-        ("preconditioning.block_size_kib", (profile.preconditioning.block_size_kib,)),
-        ("iops.block_sizes_kib", profile.iops.block_sizes_kib),
-        ("throughput.block_sizes_kib", profile.throughput.block_sizes_kib),
-        ("latency.block_sizes_kib", profile.latency.block_sizes_kib),
-        ("write_saturation.block_size_kib", (profile.write_saturation.block_size_kib,)),
-        *_hard_disk_lists(profile.hard_disk),
-    )
-    for key, sizes_kib in lists:
-        for size_kib in sizes_kib:
-            if size_kib * KIB % 512:
-                return f"{key}: {size_kib * KIB:g} bytes is not a multiple of 512 bytes"
-        if len(set(sizes_kib)) < len(sizes_kib):
-            return f"{key}: a value occurs twice"
-    if profile.steady_state.max_rounds < profile.steady_state.window_rounds:
-        return "steady_state.max_rounds: fewer than window_rounds, steady state cannot be reached"
+    fault = find_fault(profile)
     try:
         resolve_active_range(profile.active_range.length, 2**40, 4096)
     except UsageError as error:
-        return f"active_range.length: {error}"
-    return None
-
-
-def _hard_disk_lists(table: HardDiskTable | None) -> tuple[tuple[str, Sequence[float]], ...]:
-    if table is None:
-        return ()
-    return (
-        ("hard_disk.area_alignment_kib", (table.area_alignment_kib,)),
-        ("hard_disk.iops_block_sizes_kib", table.iops_block_sizes_kib),
-        ("hard_disk.throughput_block_sizes_kib", table.throughput_block_sizes_kib),
-    )
+        fault = fault or f"active_range.length: {error}"
+    if fault:
+        raise ProfileError(f"profile {file}, key {fault}")
+    return profile
 
 
 def resolve_active_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:

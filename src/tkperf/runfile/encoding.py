@@ -21,6 +21,7 @@ from tkperf.runfile.packed import (
     DO_NOT_FIT,
     Numbers,
     most_bytes,
+    most_unpacked_bytes,
     pack,
     put_indices,
     put_numbers,
@@ -64,6 +65,8 @@ def coarsen(histogram: Histogram) -> Histogram:
 _NO_DETAILS = "samples lack their details"
 # fio's last document, of a thousand threads with every bucket filled: about a third of it.
 _MOST_OUTPUT_BYTES = 256 << 20
+# Counts of a step's samples, sixteen bytes each: real ones take about a byte packed, equal ones less.
+_ALWAYS_COUNTS, _COUNTS_PER_BYTE = 8 << 20, 8
 # fio takes its counts one after the other while threads go on, and so does a histogram's total
 # differ from the count beside it: by little, but by more where fio itself was held up.
 _MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
@@ -83,7 +86,7 @@ def decode_histogram(blob: bytes | None) -> Histogram:
         return Histogram()
     numbers = Numbers(blob, most_bytes(1, 0))
     indices = take_indices(numbers)
-    steps = unzigzag(numbers.table(1, indices.size)[0])
+    steps = unzigzag(next(numbers.table(1, indices.size))[0])
     numbers.end()
     return Histogram(indices, np.cumsum(steps))
 
@@ -142,8 +145,10 @@ def decode_samples(rows: Sequence[SampleRow], details: bytes | None) -> tuple[Sa
     if numbers is None:
         return ()
     _as_table(rows)
+    most_counts = _ALWAYS_COUNTS + _COUNTS_PER_BYTE * len(details or b"")
     sides = [
-        _decode_side([row[2 + 3 * side : 5 + 3 * side] for row in rows], numbers) for side in (0, 1)
+        _decode_side([row[2 + 3 * side : 5 + 3 * side] for row in rows], numbers, most_counts)
+        for side in (0, 1)
     ]
     numbers.end()
     return tuple(
@@ -169,6 +174,8 @@ def _as_table(rows: Sequence[SampleRow]) -> FloatArray:
     Raises:
         ValueError: not whole numbers from 0 on, or a sample that took no time.
     """
+    if any(type(value) is not int and value is not None for row in rows for value in row):
+        raise ValueError("a sample has an impossible time or count")  # numpy reads 'NaN', too
     table = np.array(rows, dtype=np.float64)
     amounts = table[:, 2:]
     known = np.concatenate((table[:, :2].ravel(), amounts[~np.isnan(amounts)]))
@@ -178,17 +185,17 @@ def _as_table(rows: Sequence[SampleRow]) -> FloatArray:
     return table
 
 
-def _decode_side(columns: Sequence[Sequence[int | None]], numbers: Numbers) -> list[IoStats]:
+def _decode_side(
+    columns: Sequence[Sequence[int | None]], numbers: Numbers, most_counts: int
+) -> list[IoStats]:
     size = len(columns)
-    filled = take_indices(numbers)
-    table = numbers.table(size, filled.size)
+    histograms = _decode_histograms(size, numbers, most_counts)
     trailing = unzigzag(numbers.many(size))
     minima, maxima = numbers.many(size).tolist(), numbers.many(size).tolist()
     latency_ios = np.array([ios or 0 for ios, _, _ in columns], dtype=np.int64) - trailing
-    _require_fit(table.sum(axis=1), latency_ios)
+    _require_fit(np.array([each.total for each in histograms]), latency_ios)
     side = []
     for row, (ios, bytes_, latency_sum_ns) in enumerate(columns):
-        kept = np.flatnonzero(table[row])
         side.append(
             IoStats(
                 ios=ios or 0,
@@ -197,10 +204,23 @@ def _decode_side(columns: Sequence[Sequence[int | None]], numbers: Numbers) -> l
                 latency_sum_ns=latency_sum_ns or 0,
                 latency_min_ns=minima[row] - 1 if minima[row] else None,
                 latency_max_ns=maxima[row] - 1 if maxima[row] else None,
-                histogram=Histogram(filled[kept], table[row, kept]),
+                histogram=histograms[row],
             )
         )
     return side
+
+
+def _decode_histograms(size: int, numbers: Numbers, most_counts: int) -> list[Histogram]:
+    filled = take_indices(numbers)
+    histograms: list[Histogram] = []
+    for table in numbers.table(size, filled.size):
+        most_counts -= int(np.count_nonzero(table))
+        if most_counts < 0:
+            raise ValueError("its samples are more than its size can hold")
+        for counts in table:
+            kept = np.flatnonzero(counts)
+            histograms.append(Histogram(filled[kept], counts[kept]))
+    return histograms
 
 
 def misfits(totals: IntArray, latency_ios: IntArray) -> NDArray[np.bool_]:
@@ -262,6 +282,6 @@ def decompress(blob: bytes | None) -> bytes:
         return b""
     unpacker = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_OUTPUT_BYTES)
     try:
-        return unpack(unpacker, blob, _MOST_OUTPUT_BYTES)
+        return unpack(unpacker, blob, min(_MOST_OUTPUT_BYTES, most_unpacked_bytes(blob)))
     except (lzma.LZMAError, EOFError) as error:
         raise ValueError(f"output of fio: {error}") from error

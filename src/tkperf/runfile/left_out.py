@@ -25,6 +25,7 @@ from tkperf.record import (
     UnfinishedStep,
 )
 from tkperf.runfile.encoding import decode_samples
+from tkperf.runfile.limits import MOST_SECTIONS, MOST_TESTS, require_few
 from tkperf.runfile.rows import (
     BAD_ROW,
     RunEnd,
@@ -135,13 +136,17 @@ class Rows:
 
     def _tests(self, written: bool) -> tuple[TestRecord, ...]:
         tests: list[TestRecord] = []
-        for row in self._all("SELECT * FROM test ORDER BY id"):
+        rows = self._all("SELECT * FROM test ORDER BY id")
+        require_few(len(rows), MOST_TESTS, "tests")
+        for row in rows:
             name = f"test {row['id']}"
             # Steps and their samples are found by the name of their test.
             if row["name"] in (each.name for each in tests):
                 self.leave_out(name, f"table test: two tests of one name, {row['name']}")
                 continue
             tests.extend(self._each([row], partial(self._test, written), lambda *_: name))  # noqa: B023
+        sections = {(test.name, step.section) for test in tests for step in test.steps}
+        require_few(len(sections), MOST_SECTIONS, "sections")
         return tuple(tests)
 
     def _test(self, written: bool, columns: dict[str, Any]) -> TestRecord:
@@ -191,7 +196,9 @@ class Rows:
         """The steps that can be read; their sequences are kept to find their samples by."""
         steps, sequences = [], []
         for columns in self._all(
-            "SELECT step.*, job.text AS job_file FROM step LEFT JOIN job ON job.id = job_id "
+            # In the order of the table: sorted by SQLite, all rows would be kept at once.
+            "SELECT step.*, job.text AS job_file FROM step NOT INDEXED "
+            "LEFT JOIN job ON job.id = job_id "
             "WHERE test_id = ? ORDER BY sequence",
             test_id,
         ):

@@ -7,7 +7,7 @@ stream of them. Taking apart is strict and bounded: a file may be damaged or mad
 from __future__ import annotations
 
 import lzma
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,19 @@ _ENDS_EARLY = "a histogram ends early"
 _TOO_LARGE = "a number is too large"
 _LONGEST_NUMBER_BYTES = 9  # 63 bits
 _MOST_PLANES = 8  # 64 bits
+_ALWAYS_UNPACKED_BYTES, _MOST_RATIO = 16 << 20, 100
+_NUMBERS_AT_ONCE = 1 << 20
 
 
 def most_bytes(rows: int, numbers: int) -> int:
     """What a table of histograms with as many numbers beside each row can take, unpacked."""
     row_bytes = BUCKETS * _MOST_PLANES + numbers * _LONGEST_NUMBER_BYTES
     return (2 + BUCKETS) * _LONGEST_NUMBER_BYTES + rows * row_bytes
+
+
+def most_unpacked_bytes(blob: bytes) -> int:
+    """What a blob may unpack to. Real counts pack to a tenth or so; equal ones to far less."""
+    return _ALWAYS_UNPACKED_BYTES + _MOST_RATIO * len(blob)
 
 
 def unpack(unpacker: lzma.LZMADecompressor, blob: bytes, limit_bytes: int) -> bytes:
@@ -49,6 +56,7 @@ class Numbers:
 
     def __init__(self, blob: bytes, limit_bytes: int) -> None:
         unpacker = lzma.LZMADecompressor(format=lzma.FORMAT_RAW, filters=_FILTERS)
+        limit_bytes = min(limit_bytes, most_unpacked_bytes(blob))
         try:
             self._data = unpack(unpacker, blob, limit_bytes)
         except (lzma.LZMAError, EOFError) as error:
@@ -81,16 +89,24 @@ class Numbers:
         bits = (piece & 0x7F).astype(np.int64) << (7 * place)
         return np.add.reduceat(bits, starts)
 
-    def table(self, rows: int, columns: int) -> IntArray:
-        """Byte planes, the lowest first: rows x columns numbers."""
-        table = np.zeros(rows * columns, dtype=np.int64)
-        for plane in range(self._plane_count()):
-            piece = np.frombuffer(self._take(rows * columns), dtype=np.uint8)
-            table |= piece.astype(np.int64) << (8 * plane)
-        return table.reshape(rows, columns)
+    def table(self, rows: int, columns: int) -> Iterator[IntArray]:
+        """Byte planes, the lowest first: rows x columns numbers, some rows at a time.
+
+        As a whole they would take eight times what they do in the blob.
+        """
+        planes = self._plane_count()
+        data = np.frombuffer(self._take(planes * rows * columns), dtype=np.uint8)
+        data = data.reshape(planes, rows, columns)
+        at_once = max(1, _NUMBERS_AT_ONCE // max(1, columns))
+        for first in range(0, rows, at_once):
+            piece = data[:, first : first + at_once]
+            table = np.zeros(piece.shape[1:], dtype=np.int64)
+            for plane in range(planes):
+                table |= piece[plane].astype(np.int64) << (8 * plane)
+            yield table
 
     def skip_table(self, rows: int, columns: int) -> None:
-        self._take(self._plane_count() * rows * columns)
+        self._skip(self._plane_count() * rows * columns)
 
     def end(self) -> None:
         """Nothing may be left: what is read for other rows than were written ends elsewhere."""
@@ -103,12 +119,15 @@ class Numbers:
             raise ValueError(_TOO_LARGE)
         return planes
 
-    def _take(self, size: int) -> bytes:
-        piece = self._data[self._at : self._at + size]
-        if len(piece) < size:
-            raise ValueError(_ENDS_EARLY)
-        self._at += size
+    def _take(self, size: int) -> memoryview:
+        piece = memoryview(self._data)[self._at : self._at + size]
+        self._skip(size)
         return piece
+
+    def _skip(self, size: int) -> None:
+        self._at += size
+        if self._at > len(self._data):
+            raise ValueError(_ENDS_EARLY)
 
 
 def put_indices(indices: IntArray) -> bytes:

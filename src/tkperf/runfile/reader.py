@@ -21,6 +21,7 @@ from tkperf.record import (
 )
 from tkperf.runfile.encoding import SampleRow, decode_samples, decode_seconds, decompress
 from tkperf.runfile.left_out import Rows, step_name
+from tkperf.runfile.limits import ExcessError, Meter, open_metered
 from tkperf.runfile.rows import (
     BAD_ROW,
 )
@@ -39,14 +40,15 @@ class RunFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._meter = Meter(0)
         with self._guard():
-            if not path.is_file():
+            if path.is_dir() or not path.exists():
                 raise RunFileError(
                     f"{path} is a folder: name a run file in it"
                     if path.is_dir()
                     else f"there is no run file {path}"
                 )
-            self._db = _open(path)
+            self._db, self._meter = open_metered(path)
             (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if application_id != APPLICATION_ID:
@@ -61,6 +63,7 @@ class RunFile:
                 )
             if version < VERSION:
                 self._db = _migrated_copy(self._db)
+                self._meter.watch(self._db)
         self._db.execute("PRAGMA query_only = ON")
         self._rows = Rows(self._db)
 
@@ -142,7 +145,7 @@ class RunFile:
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
         """fio's last JSON document of the step; of a stream, only its newest slice has one."""
-        with self._guard():
+        with self._guard(), self._snapshot():
             return decompress(self._step_row(test, step)["fio_json"])
 
     def _step_row(self, test: str, step: StepRecord) -> sqlite3.Row:
@@ -170,6 +173,7 @@ class RunFile:
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
         """All of it as at one moment, whatever is written meanwhile."""
+        self._meter.begin()
         self._db.execute("BEGIN")
         try:
             yield
@@ -193,26 +197,15 @@ class RunFile:
             )
         if isinstance(error, OSError):
             return error.strerror or str(error)
+        if self._meter.exhausted:
+            return "it is damaged (it takes more work than its size allows)"
         if isinstance(error, sqlite3.Error):
             return str(error)
         return f"it is damaged ({error})"
 
 
 # Damaged bytes lead to this before anything notices.
-_DAMAGED = (sqlite3.Error, OSError, *BAD_ROW)
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    # Read-write where allowed: after a kill SQLite must roll the journal back.
-    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    db = sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode={'rw' if writable else 'ro'}",
-        uri=True,
-        timeout=10,
-        isolation_level=None,
-    )
-    db.row_factory = sqlite3.Row
-    return db
+_DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
 
 
 def _migrated_copy(old: sqlite3.Connection) -> sqlite3.Connection:

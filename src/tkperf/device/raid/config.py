@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from tkperf.errors import UsageError
+from tkperf.input_files import SETTINGS_BYTES, read_input
 from tkperf.strict import decode_strictly
 
 # Fewest members by level. mdadm would make smaller ones of some, but not sets of that level.
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
+# Beyond what controllers (240) and mdadm (384) can join.
+MOST_MEMBERS = 384
+_LEADING_0 = re.compile(r"\b0+(?=[0-9])")
 EXAMPLE = '{"devices": ["/dev/sdb", "/dev/sdc"], "raidlevel": 1, "type": "sw_mdadm"}'
 
 
@@ -46,12 +51,9 @@ def load_raid_config(path: Path) -> RaidConfig:
     Raises:
         UsageError: the message names the file, the key and what is wrong.
     """
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        raise UsageError(f"there is no RAID configuration {path}; an example: {EXAMPLE}") from None
-    except OSError as error:
-        raise UsageError(f"cannot read the RAID configuration {path}: {error.strerror}") from error
+    if not path.exists():
+        raise UsageError(f"there is no RAID configuration {path}; an example: {EXAMPLE}")
+    text = read_input(path, what="the RAID configuration", limit_bytes=SETTINGS_BYTES)
     config = decode_strictly(
         lambda: msgspec.json.decode(text, type=RaidConfig),
         what=f"RAID configuration {path}",
@@ -65,19 +67,42 @@ def load_raid_config(path: Path) -> RaidConfig:
 
 def _find_fault(config: RaidConfig) -> str | None:
     """The first value that no schema can rule out, as ``key: reason``."""
-    if str(config.raidlevel) not in map(str, FEWEST_MEMBERS):
+    if config.raidlevel not in (*FEWEST_MEMBERS, *map(str, FEWEST_MEMBERS)):
         known = ", ".join(map(str, FEWEST_MEMBERS))
-        return f"raidlevel: {json.dumps(config.raidlevel)} is not one of {known}"
+        return f"raidlevel: {_quote(config.raidlevel)} is not one of {known}"
     fewest = FEWEST_MEMBERS[config.level]
     if len(config.devices) < fewest:
         return f"devices: {len(config.devices)} for RAID {config.level}, it takes {fewest} or more"
     if config.level == 10 and len(config.devices) % 2:
         return "devices: RAID 10 takes an even number"
-    if not str(config.stripsize or 64).isdigit() or not 4 <= int(config.stripsize or 64) <= 65536:
-        return f"stripsize: {json.dumps(config.stripsize)} is not a size of 4 to 65536 KiB"
+    if len(config.devices) > MOST_MEMBERS:
+        return f"devices: {len(config.devices)}, no set has more than {MOST_MEMBERS}"
+    if config.stripsize is not None and not _is_strip_size(config.stripsize):
+        return f"stripsize: {_quote(config.stripsize)} is not a size of 4 to 65536 KiB"
+    return _find_device_fault(config)
+
+
+def _is_strip_size(value: int | str) -> bool:
+    if isinstance(value, str):
+        # The digits that int() and the tools agree about: other scripts have theirs.
+        return re.fullmatch("[1-9][0-9]{0,4}", value) is not None and _is_strip_size(int(value))
+    return 4 <= value <= 65536
+
+
+def _quote(value: int | str) -> str:
+    """As JSON has it, cut short; a number of thousands of digits cannot even be written."""
+    if isinstance(value, int) and abs(value) >= 1 << 64:
+        return "a number that large"
+    return json.dumps(value if isinstance(value, int) else value[:40])
+
+
+def _find_device_fault(config: RaidConfig) -> str | None:
     seen: dict[str, str] = {}
     for device in config.devices:
-        real = os.path.realpath(device) if config.type == "sw_mdadm" else device
+        if not device.isprintable() or not device.strip() or device.startswith("-"):
+            return f"devices: {_quote(device)} is no name of a device"
+    for device in config.devices:
+        real = os.path.realpath(device) if config.type == "sw_mdadm" else _LEADING_0.sub("", device)
         if real in seen:
             return f"devices: {device} and {seen[real]} are the same device"
         seen[real] = device

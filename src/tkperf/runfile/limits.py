@@ -1,0 +1,210 @@
+"""What reading a run file may cost, by its size: a stranger's file can say far more than it holds.
+
+Pages that are listed many times, text that all rows share, zeroes packed to nothing, a view without
+end in a table's place: a file of 2 MB could take gigabytes and hours. What tkperf writes stays far
+below these limits; docs/run-file.md tells them.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+from tkperf.errors import RunFileError
+from tkperf.units import GIB, MIB, format_capacity
+
+MOST_FILE_BYTES = 2 * GIB
+# Of one reading, which is in memory at once: values, text and blobs (of a step its job's text,
+# which steps share), JSON, histograms unpacked.
+VALUES, VALUES_PER_BYTE = 1 << 20, 2
+TEXT_BYTES, TEXT_PER_BYTE = 16 * MIB, 8
+JSON_BYTES, JSON_PER_BYTE = 4 * MIB, 1.25
+HISTOGRAM_BYTES, HISTOGRAMS_PER_BYTE = 16 * MIB, 16
+# Of all readings together, which take time: operations of SQLite, seconds unpacked.
+WORK, WORK_PER_BYTE = 50_000_000, 100
+UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 200
+MOST_TESTS, MOST_SECTIONS = 100, 1000
+
+_HEADER = b"SQLite format 3\0"
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+_JSON_COLUMNS = ("value", "outcome", "verdict")
+_WORK_AT_ONCE = 10_000
+
+
+class ExcessError(Exception):
+    """A file says more than its size allows: no single row is to blame, so none is left out."""
+
+
+class Meter:
+    """Counts what is read of one file, and what that costs.
+
+    Raises:
+        ExcessError: from any reading, once it is too much.
+    """
+
+    def __init__(self, file_bytes: int) -> None:
+        self._file_bytes = file_bytes
+        self._work_left = WORK + WORK_PER_BYTE * file_bytes
+        self._unpacked_left = UNPACKED_BYTES + UNPACKED_PER_BYTE * file_bytes
+        self.begin()
+
+    def begin(self) -> None:
+        """Another reading; what the one before had in memory is taken to be gone."""
+        self._values_left = VALUES + VALUES_PER_BYTE * self._file_bytes
+        self._text_left = TEXT_BYTES + TEXT_PER_BYTE * self._file_bytes
+        self._json_left = JSON_BYTES + JSON_PER_BYTE * self._file_bytes
+        self._histograms_left = HISTOGRAM_BYTES + HISTOGRAMS_PER_BYTE * self._file_bytes
+
+    def watch(self, db: sqlite3.Connection) -> None:
+        db.row_factory = self._row
+        db.set_progress_handler(self._tick, _WORK_AT_ONCE)
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(MIB, min(self._file_bytes * 4, GIB)))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether SQLite was stopped: its own error does not say why."""
+        return self._work_left < 0
+
+    def _tick(self) -> bool:
+        self._work_left -= _WORK_AT_ONCE
+        return self.exhausted
+
+    def _row(self, cursor: sqlite3.Cursor, values: tuple[object, ...]) -> sqlite3.Row:
+        self._values_left -= len(values)
+        for index, value in enumerate(values):
+            if isinstance(value, str | bytes):
+                self._account(cursor.description[index][0], value)
+        budgets = (
+            self._values_left,
+            self._text_left,
+            self._json_left,
+            self._histograms_left,
+            self._unpacked_left,
+        )
+        if min(budgets) < 0:
+            raise ExcessError(f"it says more than {format_capacity(self._file_bytes)} can hold")
+        return sqlite3.Row(cursor, values)
+
+    def _account(self, column: str, value: str | bytes) -> None:
+        self._text_left -= len(value)
+        if isinstance(value, str):
+            if column in _JSON_COLUMNS:
+                self._json_left -= len(value)
+        elif column.endswith("_histogram"):
+            self._histograms_left -= find_unpacked_bytes(value)
+        elif column == "sample_details":
+            self._unpacked_left -= find_unpacked_bytes(value)
+
+
+def find_unpacked_bytes(blob: bytes) -> int:
+    """What a raw LZMA2 stream unpacks to, by the headers of its chunks; at least that, if damaged."""
+    total = at = 0
+    while at + 2 < len(blob) and (control := blob[at]):
+        size = int.from_bytes(blob[at + 1 : at + 3], "big") + 1
+        if control < 0x80:  # a chunk that is not packed
+            total += size
+            at += 3 + size
+            continue
+        total += size + ((control & 0x1F) << 16)
+        at += 5 + (control >= 0xC0) + int.from_bytes(blob[at + 3 : at + 5], "big") + 1
+    return total
+
+
+def open_metered(path: Path) -> tuple[sqlite3.Connection, Meter]:
+    """A run file's database, before anything in it is believed.
+
+    Raises:
+        RunFileError: it cannot be one.
+        OSError, sqlite3.Error, ExcessError: it cannot be read, or does not hold plain tables.
+    """
+    file_bytes = _require_database(path)
+    meter = Meter(file_bytes)
+    # Read-write where allowed: after a kill SQLite must roll the journal back.
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    db = sqlite3.connect(
+        f"{path.resolve().as_uri()}?mode={'rw' if writable else 'ro'}",
+        uri=True,
+        timeout=10,
+        isolation_level=None,
+    )
+    try:
+        meter.watch(db)
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA cell_size_check = ON")
+        db.execute("PRAGMA mmap_size = 0")
+        _require_plain_tables(db)
+    except BaseException:
+        db.close()
+        raise
+    return db, meter
+
+
+def _require_database(path: Path) -> int:
+    """Its size. SQLite itself would wait for the end of a pipe or of something under /proc."""
+    if not stat.S_ISREG(path.stat().st_mode):  # to open a device may set something off
+        raise RunFileError(f"{path} is not a run file of tkperf: it is no regular file")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_size > MOST_FILE_BYTES:
+            raise RunFileError(
+                f"{path} is not a run file of tkperf: none is larger than "
+                f"{format_capacity(MOST_FILE_BYTES)}"
+            )
+        try:
+            header = os.read(descriptor, len(_HEADER))
+        except BlockingIOError:
+            header = b"?"
+    finally:
+        os.close(descriptor)
+    if header not in (b"", _HEADER):
+        raise RunFileError(f"{path} is not a run file of tkperf")
+    _require_own_journal(path.with_name(path.name + "-journal"))
+    return status.st_size
+
+
+def _require_own_journal(journal: Path) -> None:
+    """A journal may name another file, which SQLite then removes. tkperf's never does."""
+    try:
+        descriptor = os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        status = os.fstat(descriptor)
+        size = len(_SUPER_JOURNAL)
+        is_odd = not stat.S_ISREG(status.st_mode) or (
+            status.st_size >= size
+            and os.pread(descriptor, size, status.st_size - size) == _SUPER_JOURNAL
+        )
+    finally:
+        os.close(descriptor)
+    if is_odd:
+        raise RunFileError(f"{journal} is no journal of tkperf: move it away to read the run file")
+
+
+def _require_plain_tables(db: sqlite3.Connection) -> None:
+    """Neither views and triggers nor tables that are computed: reading them may never end."""
+    tables = []
+    for kind, name, root in db.execute("SELECT type, name, rootpage FROM sqlite_master"):
+        if kind not in ("table", "index") or not root:
+            raise ExcessError(f"{name} is not a plain table")
+        if kind == "table":
+            tables.append(name)
+    for name in tables:
+        (hidden,) = db.execute(
+            "SELECT count(*) FROM pragma_table_xinfo(?) WHERE hidden", (name,)
+        ).fetchone()
+        if hidden:
+            raise ExcessError(f"table {name} has columns that are computed")
+
+
+def require_few(count: int, most: int, what: str) -> None:
+    """Each test and section is a chapter with charts in a report.
+
+    Raises:
+        ExcessError: no suite has as many.
+    """
+    if count > most:
+        raise ExcessError(f"{count:,} {what}, a run has {most:,} at most")

@@ -1,0 +1,230 @@
+"""What others may have laid ready: links and pipes, names that are commands to a terminal, mail."""
+
+from __future__ import annotations
+
+import os
+import smtplib
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.builders import run_info, simulate
+from tests.cli.test_bad_input import ENV
+from tkperf.cli.main import cli
+from tkperf.cli.notify import _log_in
+from tkperf.cli.output import open_log, write_output
+from tkperf.cli.plain import PlainLines
+from tkperf.errors import RunFileError, UsageError
+from tkperf.events import Warned
+from tkperf.process import run_command, start_module
+from tkperf.record import RunWarning
+
+NOBODY = 65534
+ESC = "\x1b[2J\x07"
+root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to make what is not root's")
+
+
+def tkperf(*argv: object, **env: str) -> subprocess.CompletedProcess[bytes]:
+    words = [os.fsencode(word) if isinstance(word, str | Path) else word for word in argv]
+    return subprocess.run(
+        [sys.executable, "-m", "tkperf", *words],  # type: ignore[list-item]
+        env={**ENV, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("laid", ["a link", "a dangling link", "a hard link", "a pipe", "a folder"])
+def test_a_log_goes_to_no_other_file(tmp_path: Path, laid: str) -> None:
+    """The run does not begin, what the link leads to stays as it is, and nothing hangs."""
+    victim, log = tmp_path / "victim", tmp_path / "n.log"
+    victim.write_text("precious")
+    match laid:
+        case "a link":
+            log.symlink_to(victim)
+        case "a dangling link":
+            log.symlink_to(tmp_path / "made-by-root")
+        case "a hard link":
+            log.hardlink_to(victim)
+        case "a pipe":
+            os.mkfifo(log)
+        case _:
+            log.mkdir()
+    done = CliRunner().invoke(
+        cli, ["ssd", "n", "sim:sata-ssd", "--profile", "quick", "--output", str(tmp_path)]
+    )
+    assert isinstance(done.exception, RunFileError)
+    assert victim.read_text() == "precious"
+    assert not (tmp_path / "made-by-root").exists()
+    assert not (tmp_path / "n.tkperf").exists()
+
+
+def test_an_old_log_is_added_to(tmp_path: Path) -> None:
+    """One of ours, as before."""
+    path = tmp_path / "n.log"
+    path.write_text("old\n")
+    with open(open_log(path), "w") as log:
+        log.write("new\n")
+    assert path.read_text() == "old\nnew\n"
+
+
+@root
+@pytest.mark.parametrize("place", ["the file", "its folder", "a pipe"])
+def test_links_of_others_are_not_followed(tmp_path: Path, place: str) -> None:
+    """Root reports a run in the folder of somebody who laid a link to a file of root's."""
+    target = tmp_path / "etc"
+    target.mkdir()
+    (target / "x.html").write_text("precious")
+    path = tmp_path / "x.html"
+    if place == "the file":
+        laid = path
+        laid.symlink_to(target / "x.html")
+    elif place == "a pipe":
+        laid = path
+        os.mkfifo(laid)
+    else:
+        laid = tmp_path / "link"
+        laid.symlink_to("etc")
+        path = laid / "x.html"
+    os.chown(laid, NOBODY, NOBODY, follow_symlinks=False)
+    with pytest.raises(UsageError, match=r"that another user made \(uid 65534\)"):
+        write_output(path, "REPORT")
+    assert (target / "x.html").read_text() == "precious"
+
+
+def test_own_links_are_followed(tmp_path: Path) -> None:
+    """A user may have put the report elsewhere; the link stays a link."""
+    (tmp_path / "www").mkdir()
+    link = tmp_path / "x.html"
+    link.symlink_to("www/../www/x.html")
+    write_output(link, "REPORT", say=False)
+    assert link.is_symlink()
+    assert (tmp_path / "www/x.html").read_text() == "REPORT"
+
+
+@pytest.mark.root
+def test_a_report_never_goes_to_a_drive(loop_device) -> None:  # type: ignore[no-untyped-def]
+    """Somebody takes -o for the device."""
+    device = loop_device()
+    with pytest.raises(UsageError, match="is a drive and is not overwritten"):
+        write_output(device, "REPORT")
+    assert set(device.read_bytes()[:4096]) == {0xA5}
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["show", f"{ESC}.tkperf"],
+        ["ssd", f"{ESC}", "sim:sata-ssd"],
+        ["ssd", "n", f"/dev/{ESC}"],
+        ["ssd", "n", "x", "--profile", f"{ESC}.toml"],
+        ["ssd", "n", "x", "-ssdt", ESC],
+        ["ssd", "n", "x", f"--{ESC}"],
+        [f"{ESC}"],
+        ["import", f"{ESC}.json"],
+        ["show", "one\ntkperf: all is well"],
+    ],
+)
+def test_no_error_is_obeyed_by_a_terminal(argv: list[str]) -> None:
+    """click's own errors too; and an error is one line, whatever name is in it."""
+    done = tkperf(*argv)
+    assert done.returncode in (2, 4, 6)
+    assert not set(done.stderr) & {0x1B, 0x07}
+    assert len([line for line in done.stderr.splitlines() if line.startswith(b"tkperf: ")]) == 1
+
+
+def test_no_line_of_progress_or_log_is_obeyed_or_forged(tmp_path: Path) -> None:
+    """What a drive calls itself cannot be a line of its own."""
+    path = tmp_path / "log"
+    with path.open("w") as stream:
+        text = f"drive {ESC}\n2026-01-01T00:00:00Z run complete"
+        PlainLines(stream, every_s=1)(
+            Warned(warning=RunWarning(code="c", text=text)), datetime.now(UTC)
+        )
+    first, second = path.read_text().splitlines()
+    assert not set(first) & set(ESC[0] + ESC[-1])
+    assert second.startswith("    ")
+
+
+def test_names_that_are_no_text_are_spelled_out(tmp_path: Path) -> None:
+    """A path with bytes that are no UTF-8: in every output, no traceback, the right exit code."""
+    folder = tmp_path / os.fsdecode(b"od\xffd")
+    folder.mkdir()
+    simulate(folder, run_info(name="odd", notices=("from od\udcffd",)))
+    run_file = folder / "run.tkperf"
+    outputs = [
+        word for kind in ("json", "markdown") for word in (f"--{kind}", folder / f"o.{kind}")
+    ]
+    argv = ["report", run_file, "-o", folder / "o.html", *outputs, "--csv", folder / "csv"]
+    for words in (
+        argv,
+        ["show", run_file],
+        ["show", run_file, "--json"],
+        ["compare", run_file, run_file],
+    ):
+        done = tkperf(*words)
+        assert done.returncode == 0, done.stderr
+        assert b"Traceback" not in done.stderr
+    for name in ("o.html", "o.json", "o.markdown"):
+        (folder / name).read_bytes().decode()
+    missing = tkperf("show", folder / "none.tkperf")
+    assert missing.returncode == 6
+
+
+def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
+    """Python would end with 1."""
+    script = (
+        "import tkperf.cli.main as m; m.cli.main = lambda **_: 1 / 0; "
+        "import sys; sys.exit(m.main())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert done.returncode == 70
+    assert b"tkperf: this is a defect of tkperf" in done.stderr
+
+
+def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither tools nor the processes of our own."""
+    monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
+    assert "secret-of-mine" not in run_command(["env"], timeout_s=60).stdout
+    with start_module("tkperf") as process:
+        environment = Path(f"/proc/{process.pid}/environ").read_bytes()
+        process.communicate()
+    assert b"PATH=" in environment
+    assert b"secret-of-mine" not in environment
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [((), True), (("--smtp-tls", "starttls"), False), (("--smtp-plain-login",), False)],
+)
+def test_the_password_is_not_sent_in_clear_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], refused: bool
+) -> None:
+    """Said before the run, not after 30 hours."""
+    monkeypatch.setenv("TKPERF_SMTP_USER", "me")
+    monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")
+    argv = ["ssd", "n", "sim:none", "--output", str(tmp_path), "-m", "me@example.org", *options]
+    done = CliRunner().invoke(cli, argv)
+    assert ("would be sent in clear" in str(done.exception)) is refused
+    assert "secret-of-mine" not in str(done.exception)
+
+
+def test_a_server_that_echoes_the_password_is_not_quoted() -> None:
+    """Errors end on screens and in logs."""
+
+    class Server(smtplib.SMTP):
+        def __init__(self) -> None:
+            """No connection."""
+
+        def login(self, user: str, password: str, **_: object) -> tuple[int, bytes]:
+            raise smtplib.SMTPAuthenticationError(535, f"bad password {password}".encode())
+
+    with pytest.raises(UsageError, match="it answered 535") as raised:
+        _log_in(Server(), "me", "secret-of-mine")
+    assert "secret-of-mine" not in str(raised.value)

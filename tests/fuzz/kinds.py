@@ -1,0 +1,246 @@
+"""Every kind of input file: what a good one holds, and what tkperf does with one."""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import random
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from tests.builders import io_stats
+from tests.fuzz.mutations import mutate_database, mutate_text
+from tests.runfile.runs import a_run, a_step
+from tkperf.analysis.claims import check_claims, parse_claims
+from tkperf.analysis.compare import compare
+from tkperf.analysis.details import build_details
+from tkperf.analysis.export_check import render_check_json
+from tkperf.analysis.export_json import render_json
+from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.export_tables import build_tables, render_csv
+from tkperf.analysis.results import RunResult, analyse
+from tkperf.cli.tables import print_results
+from tkperf.device.raid.config import load_raid_config
+from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
+from tkperf.events import Judged, PurgeEnded, RunEnded, StepEnded, TestEnded, TestStarted, Warned
+from tkperf.importers.fio_json import parse_fio_json
+from tkperf.importers.tkperf_xml import parse_tkperf_xml
+from tkperf.measurement import NO_IO, Measurement, Sample
+from tkperf.phases import Outcome, SectionOutcome
+from tkperf.plan import Case, forecast
+from tkperf.procedures import SUITES
+from tkperf.profiles import parse_profile
+from tkperf.record import PurgeRecord, RunStatus, RunWarning, StepKind
+from tkperf.report.html import render_view
+from tkperf.report.view import build_view
+from tkperf.runfile.reader import RunFile, read_run
+from tkperf.steady_state import judge
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+# Drawing a page takes as long as reading ten files.
+EVERY_PAGE = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """``try_case`` makes the case of a number, hands it to tkperf, and lets all errors through."""
+
+    try_case: Callable[[random.Random, int], None]
+
+
+def _text(seeds: Callable[[], tuple[bytes, ...]], read: Callable[[bytes], None]) -> Kind:
+    def try_case(rng: random.Random, _: int) -> None:
+        read(mutate_text(rng, rng.choice(seeds())))
+
+    return Kind(try_case=try_case)
+
+
+@cache
+def _good_run() -> bytes:
+    """Rows of every table, rounds and a stream, in as little as possible."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, writer = a_run(Path(folder))
+        stats = io_stats([190_000, 200_000, 220_000])
+        samples = tuple(
+            Sample(start_s=second, duration_s=1, read=NO_IO, write=stats) for second in range(3)
+        )
+        seen = Measurement(duration_s=3.0, read=stats, write=stats, samples=samples)
+        verdict = judge([1, 2], [5.0, 6.0], tracking="t", unit="u")
+        purge = PurgeRecord(section="IOPS", started_s=0, duration_s=1, method="m")
+        writer(PurgeEnded(test="iops", record=purge))
+        for number in (1, 2):
+            writer(StepEnded(test="iops", record=a_step(number, measurement=seen)))
+        writer(Judged(test="iops", section="IOPS", number=2, verdict=verdict))
+        writer(Warned(warning=RunWarning(code="w", text="text")))
+        ended = SectionOutcome(section="IOPS", window=(1, 2), verdict=verdict, ended_because="x")
+        outcome = Outcome(sections=(ended,))
+        writer(TestEnded(test="iops", status=RunStatus.COMPLETE, outcome=outcome, at_s=9))
+        writer(TestStarted(test="writesat", at_s=9))
+        for number in (1, 2):
+            step = a_step(number, section="WS", kind=StepKind.CONTINUOUS, measurement=seen)
+            writer(StepEnded(test="writesat", record=step))
+        writer(TestEnded(test="writesat", status=RunStatus.COMPLETE, outcome=None, at_s=19))
+        writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
+        writer.close()
+        return path.read_bytes()
+
+
+def _run_file(rng: random.Random, number: int) -> None:
+    with tempfile.TemporaryDirectory(dir=_fast_folder()) as folder:
+        path = Path(folder) / "a.tkperf"
+        path.write_bytes(_good_run())
+        mutate_database(rng, path)
+        with RunFile(path) as opened:
+            record = opened.record()
+            result = analyse(record)
+            render_json(result)
+            render_markdown(result)
+            print_results(result, Console(file=io.StringIO(), width=160))
+            check_claims(_claims(), result, load=lambda _: result, folder=path)
+            steps = [(test.name, step) for test in record.tests for step in test.steps]
+            for table in build_tables(result, steps, opened.samples):
+                list(render_csv(table))
+            seconds = {test.name: opened.seconds(test) for test in record.tests}
+            if number % EVERY_PAGE == 0:
+                view = build_view(result, details=build_details(result, record, seconds))
+                render_view(view).encode(errors="backslashreplace")
+                compare([result, result])
+
+
+def _fast_folder() -> str | None:
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+@cache
+def _result() -> RunResult:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tkperf"
+        path.write_bytes(_good_run())
+        return analyse(read_run(path))
+
+
+CLAIMS = b"""[[claim]]
+test = "iops"
+metric = "p99_us"
+read_percent = 0
+block_size = "4k"
+at_most = 75000.5
+source = "data sheet"
+[[claim]]
+test = "writesat"
+metric = "iops"
+read_percent = 0
+block_size = 4096
+at_least = 1
+section = "WS"
+[baseline]
+run = "last.tkperf"
+within_percent = 5
+"""
+
+
+@cache
+def _claims():  # type: ignore[no-untyped-def]
+    return parse_claims(CLAIMS.decode(), file="claims.toml")
+
+
+def _read_claims(data: bytes) -> None:
+    claims = parse_claims(data.decode(errors="replace"), file="claims.toml")
+    checked = check_claims(claims, _result(), load=lambda _: _result(), folder=Path())
+    render_check_json(checked, _result())
+
+
+def _profiles() -> tuple[bytes, ...]:
+    folder = resources.files("tkperf.profiles")
+    return tuple((folder / f"{name}.toml").read_bytes() for name in ("pts-e-1.1", "quick"))
+
+
+def _read_profile(data: bytes) -> None:
+    profile = parse_profile(data.decode(errors="replace"), file="mine.toml")
+    length_bytes = 10**11
+    for suite in SUITES if profile.hard_disk is not None else ("ssd",):
+        for test in SUITES[suite].values():
+            for case in Case:
+                procedure = test.procedure(profile, length_bytes)
+                forecast(procedure, (), case, active_range_bytes=length_bytes)
+    json.dumps(profile.as_plain_data())
+
+
+RAID = b"""{"devices": ["252:0", "252:1", "252:2"], "raidlevel": 5, "type": "hw_lsi",
+"readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
+"""
+
+
+def _read_raid(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=_fast_folder()) as file:
+        file.write(data)
+        file.flush()
+        config = load_raid_config(Path(file.name))
+    assert config.level in (0, 1, 5, 6, 10)
+    assert config.strip_kib is None or 4 <= config.strip_kib <= 65536
+
+
+@cache
+def _fio_stream() -> bytes:
+    text = lzma.decompress((GOLDEN / "fio-3.33-randrw-2jobs.txt.xz").read_bytes())
+    first = list(DocumentSplitter().feed(text))[:3]
+    return b"note\n" + b"\n".join(first) + b"\n"
+
+
+def _shorter_stream() -> tuple[bytes, ...]:
+    """fio's documents with few of their buckets, as most of a document are those."""
+    documents = []
+    for document in DocumentSplitter().feed(_fio_stream()):
+        value = msgspec.json.decode(document)
+        for job in value["jobs"]:
+            for side in ("read", "write"):
+                for latency in ("lat_ns", "clat_ns", "slat_ns"):
+                    bins = job.get(side, {}).get(latency, {}).get("bins", {})
+                    for key in list(bins)[5:]:
+                        del bins[key]
+        documents.append(json.dumps(value, indent=1).encode())
+    return (b"note\n" + b"\n".join(documents) + b"\n",)
+
+
+_short = cache(_shorter_stream)
+
+
+def _read_stream(data: bytes) -> None:
+    splitter = DocumentSplitter()
+    before = None
+    for document in splitter.feed(data):
+        reading = parse_document(document)
+        if before is not None and reading.elapsed_s > before.elapsed_s:
+            build_sample(before, reading)
+        before = reading
+
+
+def _read_fio_json(data: bytes) -> None:
+    parse_fio_json([("a.json", data.decode(errors="replace"))], name="n")
+
+
+def _xml() -> tuple[bytes, ...]:
+    return tuple((GOLDEN / f"tkperf-2.2-{name}.xml").read_bytes() for name in ("lat", "tp"))
+
+
+def _read_xml(data: bytes) -> None:
+    parse_tkperf_xml(data, file="a.xml")
+
+
+KINDS = {
+    "run-file": Kind(try_case=_run_file),
+    "claims": _text(lambda: (CLAIMS,), _read_claims),
+    "profile": _text(_profiles, _read_profile),
+    "raid.json": _text(lambda: (RAID,), _read_raid),
+    "fio-stream": _text(_short, _read_stream),
+    "fio-json": _text(_short, _read_fio_json),
+    "tkperf-xml": _text(_xml, _read_xml),
+}

@@ -1,0 +1,42 @@
+"""Whatever an input file holds, there is a value or our own error; time and memory have limits."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.fuzz import kinds
+from tests.fuzz.run import MUTATIONS, SEED, find_failures
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS)
+def test_no_mutation_gets_through(kind: str) -> None:
+    """The same ones in every run; more with tests/fuzz/run.py."""
+    failures = find_failures(kind, range(MUTATIONS), SEED)
+    assert not failures, "\n".join(failures[:3])
+
+
+@pytest.mark.parametrize(
+    ("act", "says"),
+    [
+        (lambda: bytes(4 << 30), "MemoryError"),
+        (lambda: [None for _ in iter(int, 1)], "TooSlowError"),
+        (lambda: dict[str, int]()["x"], "KeyError"),
+    ],
+)
+def test_a_defect_would_be_found(
+    monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], says: str
+) -> None:
+    """A fuzzer that finds nothing is of use only if it could."""
+
+    def try_case(_: random.Random, number: int) -> None:
+        if number == 1:
+            act()
+
+    monkeypatch.setattr("tests.fuzz.run.MOST_CPU_S", 0.2)
+    monkeypatch.setitem(kinds.KINDS, "claims", kinds.Kind(try_case=try_case))
+    (failure,) = find_failures("claims", range(3), SEED)
+    assert "case 1" in failure
+    assert says in failure
