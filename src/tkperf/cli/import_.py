@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,12 +24,16 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.importers.fio_json import parse_fio_json
+from tkperf.importers.fio_json import FioResults
 from tkperf.importers.imported import ImportedRun, one_line
+from tkperf.importers.left_out import MOST_SAID
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.record import IMPORTED, RunInfo, RunStatus
 from tkperf.runfile.whole import write_whole
 from tkperf.runfile.writer import RunFileWriter
+
+# Kinds of warnings told on the command line; the run file has them all.
+MOST_TOLD = 12
 
 
 @click.command("import", short_help="Results of TKperf (XML) or fio (JSON) as run files.")
@@ -60,23 +65,23 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
       tkperf import rounds/*.json --name D3-S4510-fio   writes D3-S4510-fio.tkperf
     """
     refuse_long_name("--name", name or "")
-    contents = [(file, _read(file)) for file in files]
-    xml = [(file, content) for file, content in contents if _is_xml(file, content)]
-    fio = [(str(file), _text(content)) for file, content in contents if not _is_xml(file, content)]
     chosen = one_line(name or "") or None
-    if chosen and len(xml) + bool(fio) > 1:
+    xml, fio, first_of_fio = _read_all(files)
+    if chosen and len(xml) + (first_of_fio is not None) > 1:
         raise UsageError(
-            f"--name names one run, these files make {len(xml) + bool(fio)}: each XML one, all files "
-            "of fio one; import them one by one"
+            f"--name names one run, these files make {len(xml) + (first_of_fio is not None)}: each XML "
+            "one, all files of fio one; import them one by one"
         )
-    runs = [
-        (_named(parse_tkperf_xml(content, file=str(file)), chosen), file.name)
-        for file, content in xml
-    ]
-    if fio:
-        first = Path(fio[0][0])
-        source = first.name if len(fio) == 1 else f"{len(fio)} files of fio"
-        runs.append((parse_fio_json(fio, name=chosen or one_line(first.stem)), source))
+    runs = [(_named(run, chosen), file.name) for file, run in xml]
+    if first_of_fio is not None:
+        count = len(files) - len(xml)
+        source = first_of_fio.name if count == 1 else f"{count} files of fio"
+        runs.append((fio.build_run(chosen or one_line(first_of_fio.stem)), source))
+    warnings = runs[-1][0].warnings if first_of_fio is not None else fio.remarks.warnings()
+    if not runs:
+        raise UsageError(
+            f"nothing could be imported: {'; '.join(each.text for each in warnings[:MOST_SAID])}"
+        )
     paths: dict[Path, str] = {}
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}.tkperf"
@@ -93,8 +98,39 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
                 _write(writer, run, one_line(source))
             undo.callback(path.unlink)
         undo.pop_all()
+    for warning in warnings[:MOST_TOLD]:
+        click.echo(f"warning: {warning.text}", err=True)
+    if len(warnings) > MOST_TOLD:
+        click.echo(
+            f"and {len(warnings) - MOST_TOLD} more kinds of warnings, in the run file", err=True
+        )
     for path in paths:
         click.echo(path)
+
+
+def _read_all(
+    files: Sequence[Path],
+) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
+    """Each file in turn, of which only the results are kept; the first of fio's gives the run its name.
+
+    A file that cannot be read or understood is left out, with its reason.
+    """
+    xml: list[tuple[Path, ImportedRun]] = []
+    fio, first_of_fio = FioResults(), None
+    for file in files:
+        try:
+            content = _read(file)
+            if _is_xml(file, content):
+                xml.append((file, parse_tkperf_xml(content, file=str(file))))
+                continue
+        except UsageError as error:
+            if len(files) == 1:
+                raise
+            fio.leave_out(str(file), str(error))
+            continue
+        first_of_fio = first_of_fio or file
+        fio.add(str(file), _text(content))
+    return xml, fio, first_of_fio
 
 
 def _is_xml(file: Path, content: bytes) -> bool:
@@ -126,6 +162,12 @@ def _file_name(name: str) -> str:
 
 
 def _write(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
+    with writer.at_once():
+        _write_events(writer, run, source)
+    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
+
+
+def _write_events(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
     writer(RunStarted(info=_info(run, source), tests=tuple(test.name for test in run.tests)))
     for warning in run.warnings:
         writer(Warned(warning=warning))
@@ -143,7 +185,6 @@ def _write(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
                 )
             )
         writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=None))
-    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
 
 
 def _day(written_s: float | None) -> str | None:
