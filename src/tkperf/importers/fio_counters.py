@@ -23,6 +23,7 @@ SIDES = ("read", "write")
 LARGEST_IOS, LARGEST_BYTES, LONGEST_NS, LONGEST_MS = 1e14, 1e18, 1e15, 1e12
 # Shorter ones are too coarse in whole ms to check a rate with.
 SHORTEST_CHECKED_MS = 100.0
+_LIKELY_SIZES = tuple(512 << power for power in range(16))
 
 
 def shown(value: object) -> str:
@@ -127,10 +128,16 @@ def ios_of(job: Job, side: str) -> int:
         return 0
     if "total_ios" in direction:
         return int(_number(job, side, "total_ios", LARGEST_IOS))
-    # Early 2.x versions count no I/Os.
+    # Early 2.x versions count no I/Os, and give the rate in whole I/Os a second, cut off.
     iops = _number(job, side, "iops", LARGEST_IOS)
-    ios = iops * _number(job, side, "runtime", LONGEST_MS) / 1000
-    return round(_bounded(ios, LARGEST_IOS, f"{side}/iops x runtime"))
+    runtime_s = _number(job, side, "runtime", LONGEST_MS) / 1000
+    ios = round(_bounded(iops * runtime_s, LARGEST_IOS, f"{side}/iops x runtime"))
+    if not ios or iops != int(iops):
+        return ios
+    # One power of two that makes such a rate of its bytes is the size of its I/Os.
+    moved = bytes_of(job, side)
+    sizes = [size for size in _LIKELY_SIZES if iops <= moved / size / runtime_s < iops + 1]
+    return round(moved / sizes[0]) if len(sizes) == 1 else ios
 
 
 def bytes_of(job: Job, side: str) -> int:

@@ -26,6 +26,11 @@ DEEPEST = 5
 # The row that fio's client adds up of all others.
 ALL_CLIENTS = "All clients"
 
+# What fio says when somebody stops it; it writes the result of what it had done all the same. STOPPED
+# is our mark in such a document.
+SIGNALLED = "fio: terminating on signal"
+STOPPED = "stopped by a signal"
+
 _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
 # Old versions print what C prints of no number. Replaced in as many characters, so that places stay.
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
@@ -51,7 +56,7 @@ class Documents:
             yield from _documents_in(value, DEEPEST)
 
     def _search(self) -> Iterator[dict[str, Any]]:
-        decoder, position, failed = json.JSONDecoder(), 0, 0
+        decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
         text = _NO_NUMBER.sub(lambda found: " " * len(found[1]) + "NaN", self._text)
         while (position := text.find("{", position)) >= 0:
             try:
@@ -65,7 +70,10 @@ class Documents:
                         f"more than {MOST_ATTEMPTS:,} braces in it begin no JSON; is it fio's output?"
                     ) from None
                 continue
-            yield from _documents_in(value, DEEPEST)
+            stopped = SIGNALLED in text[ended:position]
+            for document in _documents_in(value, DEEPEST):
+                yield document | {STOPPED: True} if stopped else document
+                ended = position
 
 
 def _documents_in(value: object, deep: int) -> Iterator[dict[str, Any]]:
@@ -150,6 +158,8 @@ def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, 
     for document in documents:
         if kept is not None and not _continues(kept, document):
             yield kept
+        elif kept is not None and STOPPED in kept:
+            document[STOPPED] = True
         kept = document
     if kept is not None:
         yield kept

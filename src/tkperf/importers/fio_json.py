@@ -15,6 +15,7 @@ from tkperf.errors import UsageError
 from tkperf.importers.fio_counters import Job, build_measurement, name_of
 from tkperf.importers.fio_documents import (
     ALL_CLIENTS,
+    STOPPED,
     Documents,
     find_jobs_at_once,
     group_jobs,
@@ -37,8 +38,6 @@ from tkperf.importers.left_out import MOST_SAID, Remarks, Unusable, natural_key
 
 TEST = "fio"
 T = TypeVar("T")
-# What fio says where somebody stopped it; it writes the result of what it had done all the same.
-_STOPPED = "fio: terminating on signal"
 
 
 def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRun:
@@ -83,7 +82,7 @@ class FioResults:
         documents, found = Documents(text), 0
         try:
             for number, document in enumerate(last_of_each_run(documents)):
-                self._add_document(document, source, number, stopped=_STOPPED in text)
+                self._add_document(document, source, number)
                 found += 1
         except Unusable as why:
             if found:
@@ -149,9 +148,7 @@ class FioResults:
             f" (as {names[0]})",
         )
 
-    def _add_document(
-        self, document: dict[str, Any], source: int, number: int, *, stopped: bool
-    ) -> None:
+    def _add_document(self, document: dict[str, Any], source: int, number: int) -> None:
         file, jobs = self._names[source], document["jobs"]
         if len(jobs) > LARGEST_DEMAND:
             raise Unusable(f"more than {LARGEST_DEMAND:,} jobs in one result")
@@ -159,7 +156,7 @@ class FioResults:
             raise Unusable("a job of fio's is not an object")
         if not jobs:
             raise Unusable("fio ran, but no job of it moved data")
-        found = list(self._of_document(document, source, number, stopped=stopped))
+        found = list(self._of_document(document, source, number))
         written_ms = stamp_ms(document)
         fingerprint = (written_ms, tuple(_fingerprint(result) for result in found))
         if found and self._documents.setdefault(fingerprint, source) != source:
@@ -197,9 +194,7 @@ class FioResults:
             ]
             self._results += found
 
-    def _of_document(
-        self, document: Mapping[str, Any], source: int, number: int, *, stopped: bool
-    ) -> list[Result]:
+    def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
         """The jobs of a document.
 
         Clones (numjobs) ran at once and count together; jobs that waited for each other do not. Jobs
@@ -212,7 +207,7 @@ class FioResults:
             for clones in _clones(group):
                 options = options_of(document, clones[0])
                 try:
-                    if stopped:
+                    if STOPPED in document:
                         raise Unusable("fio was stopped by a signal in it")
                     result = self._result(clones, options, source, host_of(clones[0]))
                 except Unusable as why:
@@ -274,6 +269,11 @@ class FioResults:
         if not rows or len({host_of(job) for job in document["jobs"]}) < 2:
             return []
         file = self._names[source]
+        self.remarks.say(
+            "several-hosts",
+            "each host's numbers were measured while the others ran; they stand in sections of their own",
+            file,
+        )
         workloads = {(result.job, result.workload) for result in found}
         if len(workloads) != 1 or len(found) != len(hosts):
             why = Unusable("fio's sum over all clients is one of several workloads")
@@ -282,7 +282,9 @@ class FioResults:
         options = options_of(document, document["jobs"][0])
         threads = sum(result.workload.jobs for result in found)
         try:
-            whole = self._result(rows[:1], options | {"numjobs": threads}, source, "all clients")
+            whole = self._result(
+                rows[:1], options | {"numjobs": threads}, source, ALL_CLIENTS.lower()
+            )
         except Unusable as why:
             self.remarks.leave_out_job(file, ALL_CLIENTS, why)
             return []

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tkperf.importers.fio_documents import ALL_CLIENTS
 from tkperf.importers.fio_options import kb_base_of, parse_number, parse_time_s
 from tkperf.importers.imported import readable
 from tkperf.importers.left_out import NaturalKey, Remarks, natural_key, without_numbers
@@ -105,6 +106,8 @@ def identify(
     folder, _, name = file.replace("\\", "/").rpartition("/")
     runtime_s = parse_time_s(options.get("runtime", options.get("timeout", "")))
     always = [*_purposes(jobname, name), *_limits(options)]
+    if host == ALL_CLIENTS.lower():
+        always.insert(0, host)
     if _is_cut_short(options, runtime_s, threads, measurement):
         always.append("ended early")
     return Identity(

@@ -53,12 +53,9 @@ def build_workload(
     _require_plain(clones, options)
     threads = _threads(clones, options, file, remarks)
     io_depth = _io_depth(clones[0], options, file, remarks)
-    pattern = pattern_of(options)
     try:
         return Workload(
-            access=Access.SEQUENTIAL
-            if pattern and not pattern.startswith("rand")
-            else Access.RANDOM,
+            access=_access(clones[0], options, file),
             read_percent=_mix(clones, options),
             block_size_bytes=_block_size(clones, options, threads * io_depth, file, remarks),
             jobs=threads,
@@ -66,6 +63,13 @@ def build_workload(
         )
     except ValueError as error:
         raise Unusable(readable(str(error))) from None
+
+
+def _access(job: Job, options: Options, file: str) -> Access:
+    if pattern := pattern_of(options):
+        return Access.RANDOM if pattern.startswith("rand") else Access.SEQUENTIAL
+    named = any("seq" in name.lower() for name in (name_of(job), file.rpartition("/")[2]))
+    return Access.SEQUENTIAL if named and not options else Access.RANDOM
 
 
 def _require_plain(clones: Sequence[Job], options: Options) -> None:
@@ -245,8 +249,8 @@ def _io_depth(job: Job, options: Options, file: str, remarks: Remarks) -> int:
     if not options:
         remarks.say(
             "job-options-missing",
-            "this fio did not write its job options: access is taken as random, mix and block size as "
-            "they came out, queue depth from fio's depth levels (to a power of two), threads as listed; "
+            "this fio did not write its job options: access is taken as random, unless a name says seq, mix "
+            "and block size as they came out, queue depth from fio's depth levels (to a power of two), threads as listed; "
             "files are rounds of one series if their names differ in numbers only",
             file,
         )
