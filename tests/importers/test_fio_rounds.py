@@ -126,7 +126,7 @@ def section_names(run: ImportedRun) -> list[str]:
     ],
 )
 def test_what_differs_is_no_round(
-    other: dict[str, str], options: dict[str, str], tells: str
+    other: dict[str, Any], options: dict[str, str], tells: str
 ) -> None:
     """Of another job, runtime, device, purpose or load: a section of its own, named by it."""
     odd = ("zz.json", written(7, 1e6, options=options, **other))
@@ -384,9 +384,6 @@ def test_what_is_said_of_a_thousand_files_is_short(tmp_path: Path) -> None:
 
 
 # Laws
-
-
-kinds = st.sampled_from(["rw", "name", "version", "bs"])
 
 
 @st.composite
