@@ -114,7 +114,7 @@ def _histogram(bins: object, place: str) -> Histogram:
     if not isinstance(bins, dict):
         return NO_IO.histogram
     try:
-        counts = {int(key): int(count) for key, count in bins.items()}
+        counts = dict(zip(map(int, bins), map(int, bins.values()), strict=True))
         if sum(map(abs, counts.values())) > LARGEST_IOS:
             raise ValueError("more I/Os than fio counts")
         return Histogram.from_bins(counts)
