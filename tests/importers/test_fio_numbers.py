@@ -218,6 +218,19 @@ def test_numbers_that_c_prints_of_none() -> None:
     assert step_of(text).measurement.iops == 7
 
 
+def test_paths_of_windows_that_nobody_escaped() -> None:
+    """A backslash that begins no escape is one."""
+    text = written(7, options={"filename": "PATH"}).replace("PATH", r"\\.\PhysicalDrive1\user")
+    assert step_of(text).measurement.iops == 7
+    assert r"\.\PhysicalDrive1\user" in step_of(text).job_file
+
+
+def test_a_job_of_some_ms_is_told() -> None:
+    (warning,) = run_of(written(10_000, runtime_ms=16)).warnings
+    assert warning.code == "very-short"
+    assert "(16 ms)" in warning.text
+
+
 @pytest.mark.parametrize(
     "wrap", ["[{}]", '{{"host": "a", "fio": {}}}', "a\n{}\nb", '{{"runs": [1, {}]}}']
 )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.imported import ImportedRun
+from tkperf.runfile import writer
 
 Files = Sequence[tuple[str, str]]
 
@@ -420,3 +423,41 @@ def test_the_order_of_files_changes_nothing(files: list[tuple[str, str]], chance
 def test_an_odd_file_changes_no_number(files: list[tuple[str, str]], odd: str, at: int) -> None:
     with_odd = [*files[:at], ("odd.json", ODD[odd]), *files[at:]]
     assert run_of(*with_odd).tests == run_of(*files).tests
+
+
+# Thousands of files
+
+
+def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
+    """Of a file its results are kept, not its text: 40 files of 0.5 MB take less than 10 MB."""
+    padding = {"disk_util": [{"name": "x" * 500_000}]}
+    for number in range(40):
+        text = json.dumps(json.loads(written(1000 + number, 60.0 * number)) | padding)
+        (tmp_path / f"{number}.json").write_text(text)
+    files = sorted(tmp_path.glob("*.json"))
+    assert import_files(tmp_path / "first", files[0]).exit_code == 0  # what is loaded on first use
+    tracemalloc.start()
+    try:
+        assert import_files(tmp_path, *files).exit_code == 0
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 10_000_000
+
+
+def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many files: a transaction a step would sync the disk for each."""
+    statements: list[str] = []
+
+    def open_traced(path: Path) -> sqlite3.Connection:
+        db = open_new(path)
+        db.set_trace_callback(statements.append)
+        return db
+
+    open_new = writer._open_new
+    monkeypatch.setattr(writer, "_open_new", open_traced)
+    for name, text in numbered(40):
+        (tmp_path / name).write_text(text)
+    assert import_files(tmp_path, *tmp_path.glob("*.json")).exit_code == 0
+    assert len([each for each in statements if each.startswith("INSERT INTO step")]) == 40
+    assert statements.count("COMMIT") <= 3

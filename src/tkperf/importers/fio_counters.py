@@ -58,6 +58,13 @@ def build_measurement(jobs: Sequence[Job], file: str, remarks: Remarks) -> Measu
             file,
             f": {len(jobs)} clones, from {shortest_ms / 1000:.1f} s to {longest_ms / 1000:.1f} s",
         )
+    if longest_ms < SHORTEST_CHECKED_MS:
+        remarks.say(
+            "very-short",
+            "a job ran for less than 0.1 s: in whole ms, as fio counts, its rates are coarse",
+            file,
+            f" ({longest_ms:.0f} ms)",
+        )
     return Measurement(duration_s=longest_ms / 1000, read=read, write=write)
 
 

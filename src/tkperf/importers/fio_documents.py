@@ -34,6 +34,8 @@ STOPPED = "stopped by a signal"
 _BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
 # Old versions print what C prints of no number. Replaced in as many characters, so that places stay.
 _NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
+# A backslash as it stands in paths of Windows, which begins no escape of JSON's, is one.
+_ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
@@ -58,6 +60,7 @@ class Documents:
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
         text = _NO_NUMBER.sub(lambda found: " " * len(found[1]) + "NaN", self._text)
+        text = _ESCAPED.sub(lambda found: found[0] if found[1] else "\\\\", text)
         while (position := text.find("{", position)) >= 0:
             try:
                 value, position = decoder.raw_decode(text, position)
