@@ -22,7 +22,7 @@ from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.imported import ImportedRun
-from tkperf.runfile import writer
+from tkperf.runfile.schema import open_new
 
 Files = Sequence[tuple[str, str]]
 
@@ -449,13 +449,12 @@ def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.Monke
     """However many files: a transaction a step would sync the disk for each."""
     statements: list[str] = []
 
-    def open_traced(path: Path) -> sqlite3.Connection:
-        db = open_new(path)
+    def open_traced(path: Path, **more: Any) -> sqlite3.Connection:
+        db = open_new(path, **more)
         db.set_trace_callback(statements.append)
         return db
 
-    open_new = writer._open_new
-    monkeypatch.setattr(writer, "_open_new", open_traced)
+    monkeypatch.setattr("tkperf.runfile.writer.open_new", open_traced)
     for name, text in numbered(40):
         (tmp_path / name).write_text(text)
     assert import_files(tmp_path, *tmp_path.glob("*.json")).exit_code == 0

@@ -26,9 +26,9 @@ from tkperf.events import (
 )
 from tkperf.importers.fio_json import FioResults
 from tkperf.importers.imported import ImportedRun, one_line
-from tkperf.importers.left_out import MOST_SAID
+from tkperf.importers.left_out import MOST_SAID, natural_key
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.record import IMPORTED, RunInfo, RunStatus
+from tkperf.record import IMPORTED, RunInfo, RunStatus, RunWarning
 from tkperf.runfile.whole import write_whole
 from tkperf.runfile.writer import RunFileWriter
 
@@ -67,21 +67,32 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     refuse_long_name("--name", name or "")
     chosen = one_line(name or "") or None
     xml, fio, first_of_fio = _read_all(files)
-    if chosen and len(xml) + (first_of_fio is not None) > 1:
+    if xml and not fio.count_taken():
+        first_of_fio = None
+    made = len(xml) + (first_of_fio is not None)
+    if chosen and made > 1:
         raise UsageError(
-            f"--name names one run, these files make {len(xml) + (first_of_fio is not None)}: each XML "
-            "one, all files of fio one; import them one by one"
+            f"--name names one run, these files make {made}: each XML one, all files of fio one; import "
+            "them one by one"
         )
     runs = [(_named(run, chosen), file.name) for file, run in xml]
+    warnings = fio.remarks.warnings()
     if first_of_fio is not None:
-        count = len(files) - len(xml)
-        source = first_of_fio.name if count == 1 else f"{count} files of fio"
-        runs.append((fio.build_run(chosen or one_line(first_of_fio.stem)), source))
-    warnings = runs[-1][0].warnings if first_of_fio is not None else fio.remarks.warnings()
+        run = fio.build_run(chosen or one_line(first_of_fio.stem))
+        taken = fio.count_taken()
+        runs.append((run, first_of_fio.name if taken == 1 else f"{taken:,} files of fio"))
+        warnings = run.warnings
     if not runs:
-        raise UsageError(
-            f"nothing could be imported: {'; '.join(each.text for each in warnings[:MOST_SAID])}"
-        )
+        said = "; ".join(each.text for each in warnings[:MOST_SAID])
+        raise UsageError(f"nothing could be imported: {said}")
+    paths = _write_runs(runs, folder)
+    _tell(warnings)
+    for path in paths:
+        click.echo(path)
+
+
+def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[Path]:
+    """A run file of each run and what it is from: all or none, so that a command can be given again."""
     paths: dict[Path, str] = {}
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}.tkperf"
@@ -91,33 +102,33 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
                 "--name"
             )
         paths[path] = source
-    # All or none, so that the same command can be given again.
     with ExitStack() as undo:
         for (run, source), path in zip(runs, paths, strict=True):
             with write_whole(path) as writer:
                 _write(writer, run, one_line(source))
             undo.callback(path.unlink)
         undo.pop_all()
+    return list(paths)
+
+
+def _tell(warnings: Sequence[RunWarning]) -> None:
     for warning in warnings[:MOST_TOLD]:
         click.echo(f"warning: {warning.text}", err=True)
     if len(warnings) > MOST_TOLD:
-        click.echo(
-            f"and {len(warnings) - MOST_TOLD} more kinds of warnings, in the run file", err=True
-        )
-    for path in paths:
-        click.echo(path)
+        more = len(warnings) - MOST_TOLD
+        click.echo(f"and {more} more kinds of warnings, in the run file", err=True)
 
 
 def _read_all(
     files: Sequence[Path],
 ) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
-    """Each file in turn, of which only the results are kept; the first of fio's gives the run its name.
+    """Each file in turn, of which only the results are kept, and the first of fio's as they were given.
 
     A file that cannot be read or understood is left out, with its reason.
     """
     xml: list[tuple[Path, ImportedRun]] = []
-    fio, first_of_fio = FioResults(), None
-    for file in files:
+    fio, of_fio = FioResults(), set()
+    for file in sorted(files, key=lambda each: natural_key(str(each))):
         try:
             content = _read(file)
             if _is_xml(file, content):
@@ -128,9 +139,9 @@ def _read_all(
                 raise
             fio.leave_out(str(file), str(error))
             continue
-        first_of_fio = first_of_fio or file
+        of_fio.add(file)
         fio.add(str(file), _text(content))
-    return xml, fio, first_of_fio
+    return xml, fio, next((file for file in files if file in of_fio), None)
 
 
 def _is_xml(file: Path, content: bytes) -> bool:

@@ -50,13 +50,16 @@ def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRu
         UsageError: no file holds a result of fio that can be taken.
     """
     results = FioResults()
-    for file, text in files:
+    for file, text in sorted(files, key=lambda each: natural_key(each[0])):
         results.add(file, text)
     return results.build_run(name)
 
 
 class FioResults:
-    """Collects the results of fio's files; their order does not matter."""
+    """Collects the results of fio's files, which come in the natural order of their names.
+
+    So that the order in which a user gives them changes nothing.
+    """
 
     def __init__(self) -> None:
         self.remarks = Remarks()
@@ -75,7 +78,7 @@ class FioResults:
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         source = self._sources.get(digest)
         if source is not None:
-            self._say_twice(file, source)
+            self._say_twice("has the same content", file, source)
             return
         source = self._sources[digest] = len(self._names)
         self._names.append(file)
@@ -102,6 +105,10 @@ class FioResults:
     def leave_out(self, file: str, reason: str) -> None:
         """A file that cannot even be read."""
         self.remarks.leave_out_file(file, Unusable(reason))
+
+    def count_taken(self) -> int:
+        """Files that gave a result."""
+        return len({result.source for result in self._results})
 
     def build_run(self, name: str) -> ImportedRun:
         """The run of all results.
@@ -137,15 +144,10 @@ class FioResults:
             place = _some(sorted(self._names, key=natural_key)) or "no file"
             raise UsageError(f"{place}: nothing could be imported: {'; '.join(said)}")
 
-    def _say_twice(self, file: str, source: int) -> None:
-        """The same content again; the name that comes first is kept, whichever was given first."""
-        names = sorted((file, self._names[source]), key=natural_key)
-        self._names[source] = names[0]
+    def _say_twice(self, what: str, file: str, source: int) -> None:
+        first = readable(self._names[source])
         self.remarks.say(
-            "given-twice",
-            "has the same content as another file: it counts once",
-            names[1],
-            f" (as {names[0]})",
+            "given-twice", f"{what} as another file: it counts once", file, f" (as {first})"
         )
 
     def _add_document(self, document: dict[str, Any], source: int, number: int) -> None:
@@ -160,13 +162,12 @@ class FioResults:
         written_ms = stamp_ms(document)
         fingerprint = (written_ms, tuple(_fingerprint(result) for result in found))
         if found and self._documents.setdefault(fingerprint, source) != source:
-            self._say_twice_within(file, self._documents[fingerprint], found)
+            # In another text, such as a copy with other line ends.
+            self._say_twice("holds the same result", file, self._documents[fingerprint])
             return
         self._results += found
         for jobname in find_jobs_at_once(document):
-            first = self._at_once.get(jobname)
-            if first is None or natural_key(file) < natural_key(first):
-                self._at_once[jobname] = file
+            self._at_once.setdefault(jobname, file)
         version = one_line(str(document.get("fio version", ""))) or "fio"
         stamp = float("inf") if written_ms is None else written_ms
         self._versions[version] = min(
@@ -174,25 +175,6 @@ class FioResults:
         )
         if written_ms is not None:
             self._first_ms = min(written_ms, self._first_ms or written_ms)
-
-    def _say_twice_within(self, file: str, source: int, found: Sequence[Result]) -> None:
-        """The same result in another text, such as a copy with other line ends."""
-        names = sorted((file, self._names[source]), key=natural_key)
-        self.remarks.say(
-            "given-twice",
-            "holds the same result as another file: it counts once",
-            names[1],
-            f" (as {names[0]})",
-        )
-        if names[0] == file:
-            # As if the files had come in the other order.
-            keys = {_fingerprint(result) for result in found}
-            self._results = [
-                result
-                for result in self._results
-                if result.source != source or _fingerprint(result) not in keys
-            ]
-            self._results += found
 
     def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
         """The jobs of a document.
