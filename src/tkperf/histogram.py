@@ -49,6 +49,24 @@ def bucket_of_ns(value_ns: int) -> int:
     return min((shift + 1) * SUB_BUCKETS + ((value_ns >> shift) & 63), BUCKETS - 1)
 
 
+def _buckets_of_ns(values_ns: IntArray) -> IntArray:
+    """``bucket_of_ns`` of many at once.
+
+    Raises:
+        ValueError: a latency is negative.
+    """
+    if np.any(values_ns < 0):
+        raise ValueError(f"latency {int(values_ns.min())} ns is negative")
+    # The last bucket takes what is longer; below that a float's exponent is the bit length.
+    within = np.minimum(values_ns, BUCKET_UPPER_NS[-1])
+    shift = np.maximum(np.frexp(within.astype(np.float64))[1].astype(np.int64) - 7, 0)
+    exact = within < 2 * SUB_BUCKETS
+    found: IntArray = np.where(
+        exact, within, (shift + 1) * SUB_BUCKETS + ((within >> shift) & (SUB_BUCKETS - 1))
+    )
+    return found
+
+
 class Histogram:
     """How many I/Os took how long. Immutable; equal when all counts are equal.
 
@@ -78,8 +96,9 @@ class Histogram:
     def from_bins(cls, bins: Mapping[int, int]) -> Histogram:
         """From fio's json+ ``bins``: bucket middle in ns -> count."""
         dense = np.zeros(BUCKETS, dtype=np.int64)
-        for value_ns, count in bins.items():
-            dense[bucket_of_ns(value_ns)] += count
+        values_ns = np.fromiter(bins.keys(), dtype=np.int64, count=len(bins))
+        counts = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
+        np.add.at(dense, _buckets_of_ns(values_ns), counts)
         return cls.from_dense(dense)
 
     def dense(self) -> IntArray:

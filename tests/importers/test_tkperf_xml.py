@@ -286,14 +286,21 @@ def test_a_failed_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert [path.name for path in tmp_path.iterdir()] == ["testlat.tkperf"]
 
 
-def test_one_bad_file_of_several_writes_none(tmp_path: Path) -> None:
-    """So that the corrected files can be imported together."""
+def test_one_bad_file_of_several_is_left_out(tmp_path: Path) -> None:
+    """It is named with its reason, and the others are imported."""
     bad = tmp_path / "bad.xml"
     bad.write_text("<x/>")
     files = [str(GOLDEN / "tkperf-2.2-lat.xml"), str(bad)]
     ran = CliRunner().invoke(cli, ["import", *files, "--output", str(tmp_path / "out")])
-    assert isinstance(ran.exception, UsageError)
-    assert not (tmp_path / "out").exists()
+    assert ran.exit_code == 0, ran.exception
+    assert str(bad) in ran.stderr
+    assert "left out" in ran.stderr
+    assert len(list((tmp_path / "out").iterdir())) == 1
+    alone = CliRunner().invoke(
+        cli, ["import", str(bad), str(bad), "--output", str(tmp_path / "no")]
+    )
+    assert isinstance(alone.exception, UsageError)
+    assert not (tmp_path / "no").exists()
 
 
 def invoke_import(folder: Path, *words: object) -> Any:

@@ -172,8 +172,9 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
     for test in earlier.tests:
         metric = metrics.get(test.name, "iops")
         for section in test.sections:
-            note = "the baseline was not steady" if section.steady is False else None
             for cell in section.cells:
+                unsteady = section.steady_of(cell.cell) is False
+                note = "the baseline was not steady" if unsteady else None
                 value = _value(cell, metric)
                 if value is None or test.name not in get_args(TESTS):
                     continue
@@ -210,7 +211,8 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
         state = State.MET if good else State.NOT_MET
         margin = _margin_percent(limit - value if sign == "<=" else value - limit, limit)
         section, cell = found
-        notes.append("steady state was not reached" if section.steady is False else None)
+        unsteady = section.steady_of(cell.cell) is False
+        notes.append("steady state was not reached" if unsteady else None)
         notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
         notes.append("limited by the host's CPUs" if cell.host_limited else None)
     return Finding(

@@ -267,12 +267,12 @@ def _range(
     seen = [each for each in map(value, rounds or slices) if each is not None]
     if len(seen) < 2:
         return None, None, None
-    return min(seen), max(seen), _span(section)
+    return min(seen), max(seen), _span(section, cell)
 
 
-def _span(section: SectionResult) -> Span:
+def _span(section: SectionResult, cell: Cell) -> Span:
     if section.areas:
         return Span.AREAS
     if not section.window:
         return Span.STREAM
-    return Span.WINDOW if section.steady else Span.UNSTEADY
+    return Span.WINDOW if section.steady_of(cell) else Span.UNSTEADY

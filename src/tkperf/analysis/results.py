@@ -126,6 +126,16 @@ class SectionResult:
     def cell(self, cell: Cell) -> CellResult | None:
         return next((each for each in self.cells if each.cell == cell), None)
 
+    def steady_of(self, cell: Cell) -> bool | None:
+        """Whether a cell was steady by its own rounds, where it was judged by them; else the section.
+
+        None: nothing was judged.
+        """
+        own = [each for each in self.verdicts if each.tracking.startswith(f"{cell} ")]
+        if not own:
+            return self.steady
+        return own[-1].reached if own[-1].judged else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:

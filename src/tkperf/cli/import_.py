@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from pathlib import Path
 import click
 
 from tkperf import __version__
+from tkperf.cli.console import complain
 from tkperf.cli.options import LONGEST_NAME, refuse_long_name
 from tkperf.cli.output import say_path
 from tkperf.errors import UsageError
@@ -24,13 +26,17 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
-from tkperf.importers.fio_json import parse_fio_json
+from tkperf.importers.fio_json import FioResults
 from tkperf.importers.imported import ImportedRun, one_line
+from tkperf.importers.left_out import MOST_SAID, natural_key
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.input_files import RESULTS_BYTES, read_input
-from tkperf.record import IMPORTED, RunInfo, RunStatus
+from tkperf.record import IMPORTED, RunInfo, RunStatus, RunWarning
 from tkperf.runfile.whole import write_whole
 from tkperf.runfile.writer import RunFileWriter
+
+# Kinds of warnings told on the command line; the run file has them all.
+MOST_TOLD = 12
 
 
 @click.command("import", short_help="Results of TKperf (XML) or fio (JSON) as run files.")
@@ -62,23 +68,34 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
       tkperf import rounds/*.json --name D3-S4510-fio   writes D3-S4510-fio.tkperf
     """
     refuse_long_name("--name", name or "")
-    contents = [(file, _read(file)) for file in files]
-    xml = [(file, content) for file, content in contents if _is_xml(file, content)]
-    fio = [(str(file), _text(content)) for file, content in contents if not _is_xml(file, content)]
     chosen = one_line(name or "") or None
-    if chosen and len(xml) + bool(fio) > 1:
+    xml, fio, first_of_fio = _read_all(files)
+    if xml and not fio.count_taken():
+        first_of_fio = None
+    made = len(xml) + (first_of_fio is not None)
+    if chosen and made > 1:
         raise UsageError(
-            f"--name names one run, these files make {len(xml) + bool(fio)}: each XML one, all files "
-            "of fio one; import them one by one"
+            f"--name names one run, these files make {made}: each XML one, all files of fio one; import "
+            "them one by one"
         )
-    runs = [
-        (_named(parse_tkperf_xml(content, file=str(file)), chosen), file.name)
-        for file, content in xml
-    ]
-    if fio:
-        first = Path(fio[0][0])
-        source = first.name if len(fio) == 1 else f"{len(fio)} files of fio"
-        runs.append((parse_fio_json(fio, name=chosen or one_line(first.stem)), source))
+    runs = [(_named(run, chosen), file.name) for file, run in xml]
+    warnings = fio.remarks.warnings()
+    if first_of_fio is not None:
+        run = fio.build_run(chosen or one_line(first_of_fio.stem))
+        taken = fio.count_taken()
+        runs.append((run, first_of_fio.name if taken == 1 else f"{taken:,} files of fio"))
+        warnings = run.warnings
+    if not runs:
+        said = "; ".join(each.text for each in warnings[:MOST_SAID])
+        raise UsageError(f"nothing could be imported: {said}")
+    paths = _write_runs(runs, folder)
+    _tell(warnings)
+    for path in paths:
+        say_path(path)
+
+
+def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[Path]:
+    """A run file of each run and what it is from: all or none, so that a command can be given again."""
     paths: dict[Path, str] = {}
     for run, source in runs:
         path = folder / f"{_file_name(run.name)}.tkperf"
@@ -88,15 +105,46 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
                 "--name"
             )
         paths[path] = source
-    # All or none, so that the same command can be given again.
     with ExitStack() as undo:
         for (run, source), path in zip(runs, paths, strict=True):
             with write_whole(path) as writer:
                 _write(writer, run, one_line(source))
             undo.callback(path.unlink)
         undo.pop_all()
-    for path in paths:
-        say_path(path)
+    return list(paths)
+
+
+def _tell(warnings: Sequence[RunWarning]) -> None:
+    for warning in warnings[:MOST_TOLD]:
+        complain(f"warning: {warning.text}")
+    if len(warnings) > MOST_TOLD:
+        more = len(warnings) - MOST_TOLD
+        complain(f"and {more} more kinds of warnings, in the run file")
+
+
+def _read_all(
+    files: Sequence[Path],
+) -> tuple[list[tuple[Path, ImportedRun]], FioResults, Path | None]:
+    """Each file in turn, of which only the results are kept, and the first of fio's as they were given.
+
+    A file that cannot be read or understood is left out, with its reason.
+    """
+    xml: list[tuple[Path, ImportedRun]] = []
+    fio, of_fio = FioResults(), set()
+    for file in sorted(files, key=lambda each: natural_key(str(each))):
+        try:
+            content = _read(file)
+            if _is_xml(file, content):
+                xml.append((file, parse_tkperf_xml(content, file=str(file))))
+                continue
+        except UsageError as error:
+            if len(files) == 1:
+                raise
+            fio.leave_out(str(file), str(error))
+            continue
+        of_fio.add(file)
+        fio.add(str(file), _text(content))
+    return xml, fio, next((file for file in files if file in of_fio), None)
 
 
 def _is_xml(file: Path, content: bytes) -> bool:
@@ -125,6 +173,12 @@ def _file_name(name: str) -> str:
 
 
 def _write(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
+    with writer.at_once():
+        _write_events(writer, run, source)
+    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
+
+
+def _write_events(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
     writer(RunStarted(info=_info(run, source), tests=tuple(test.name for test in run.tests)))
     for warning in run.warnings:
         writer(Warned(warning=warning))
@@ -142,7 +196,6 @@ def _write(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
                 )
             )
         writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=None))
-    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
 
 
 def _day(written_s: float | None) -> str | None:

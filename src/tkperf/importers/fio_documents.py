@@ -1,12 +1,17 @@
-"""fio's JSON documents in any text: those of one fio that reported in between count once."""
+"""fio's JSON documents in any text: what of it is one, whose jobs waited, what counts once."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from calendar import timegm
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tkperf.errors import UsageError
+import msgspec
+
+from tkperf.importers.fio_options import options_of, pattern_of
+from tkperf.importers.left_out import Unusable
 
 # Between two status reports of one fio its jobs ran, but for at most this.
 IDLE_MS = 2000.0
@@ -16,49 +21,94 @@ SHORTEST_INTERVAL_MS = 100.0
 LARGEST = 1e18
 # Braces in the text around results. A file with more is not fio's, and would take long to search.
 MOST_ATTEMPTS = 1000
+# Others wrap fio's documents in theirs; deeper nobody does.
+DEEPEST = 5
+# The row that fio's client adds up of all others.
+ALL_CLIENTS = "All clients"
+
+# What fio says when somebody stops it; it writes the result of what it had done all the same. STOPPED
+# is our mark in such a document.
+SIGNALLED = "fio: terminating on signal"
+STOPPED = "stopped by a signal"
+
+_BEGINS_ALIKE = re.compile(r'"(fio version|jobs|client_stats)"')
+# Old versions print what C prints of no number. Replaced in as many characters, so that places stay.
+_NO_NUMBER = re.compile(r"(?<=[:,\[\s])(-?)(?:nan|inf)(?=[\s,}\]])")
+# A backslash as it stands in paths of Windows, which begins no escape of JSON's, is one.
+_ESCAPED = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})?')
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 
-def documents(text: str, file: str) -> Iterator[dict[str, Any]]:
-    """JSON objects with jobs in any text.
+class Documents:
+    """Documents of one text, in their order. ``cut_off`` is known after the last one."""
 
-    Raises:
-        UsageError: it is full of braces that begin no JSON.
-    """
-    decoder, position, failed = json.JSONDecoder(), 0, 0
-    while (position := text.find("{", position)) >= 0:
+    def __init__(self, content: str) -> None:
+        self._text = content
+        self.cut_off = False
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Raises Unusable: the text is full of braces that begin no JSON."""
         try:
-            value, position = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            position, failed = position + 1, failed + 1
-            if failed > MOST_ATTEMPTS:
-                raise UsageError(
-                    f"{file}: more than {MOST_ATTEMPTS:,} braces in it begin no JSON; is it fio's output?"
-                ) from None
-            continue
-        if isinstance(value, dict) and isinstance(value.get("jobs"), list):
+            # Three times as fast, of a file that is one document and nothing else.
+            found = [msgspec.json.decode(self._text)]
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            yield from self._search()
+            return
+        for value in found:
+            yield from _documents_in(value, DEEPEST)
+
+    def _search(self) -> Iterator[dict[str, Any]]:
+        decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
+        text = _NO_NUMBER.sub(lambda found: " " * len(found[1]) + "NaN", self._text)
+        text = _ESCAPED.sub(lambda found: found[0] if found[1] else "\\\\", text)
+        while (position := text.find("{", position)) >= 0:
+            try:
+                value, position = decoder.raw_decode(text, position)
+            except (ValueError, RecursionError):
+                if _BEGINS_ALIKE.search(text, position, position + 400):
+                    self.cut_off = True
+                position, failed = position + 1, failed + 1
+                if failed > MOST_ATTEMPTS:
+                    raise Unusable(
+                        f"more than {MOST_ATTEMPTS:,} braces in it begin no JSON; is it fio's output?"
+                    ) from None
+                continue
+            stopped = SIGNALLED in text[ended:position]
+            for document in _documents_in(value, DEEPEST):
+                yield document | {STOPPED: True} if stopped else document
+                ended = position
+
+
+def _documents_in(value: object, deep: int) -> Iterator[dict[str, Any]]:
+    """fio's documents in a JSON value, which may be one itself."""
+    if isinstance(value, dict):
+        is_document = isinstance(value.get("jobs"), list)
+        is_of_clients = isinstance(value.get("client_stats"), list)
+        if (is_document or is_of_clients) and (deep == DEEPEST or "fio version" in value):
+            if is_of_clients and not is_document:
+                _divide_clients(value)
             _divide_unified(value)
             yield value
+            return
+    if isinstance(value, dict | list) and deep:
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _documents_in(inner, deep - 1)
 
 
-def options_of(document: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
-    """A job's options, those of all jobs included."""
-    shared, own = document.get("global options"), job.get("job options")
-    return {
-        **(shared if isinstance(shared, dict) else {}),
-        **(own if isinstance(own, dict) else {}),
-    }
-
-
-def pattern_of(options: Mapping[str, Any]) -> str:
-    """``randwrite`` of ``randwrite:8``; empty if it is not known."""
-    return str(options.get("rw", options.get("readwrite", ""))).partition(":")[0]
+def _divide_clients(document: dict[str, Any]) -> None:
+    """Jobs of each host, and fio's sum over all of them apart."""
+    rows = document["client_stats"]
+    is_sum = [isinstance(row, dict) and row.get("jobname") == ALL_CLIENTS for row in rows]
+    document["jobs"] = [row for row, total in zip(rows, is_sum, strict=True) if not total]
+    document["all clients"] = [row for row, total in zip(rows, is_sum, strict=True) if total]
 
 
 def _divide_unified(document: dict[str, Any]) -> None:
     """Name the only direction of jobs whose results stand under ``mixed`` (unified_rw_reporting)."""
     for job in document["jobs"]:
         if isinstance(job, dict) and is_unified(job):
-            side = pattern_of(options_of(document, job)).removeprefix("rand")
+            options = options_of(document, job)
+            side = pattern_of(options).removeprefix("rand")
             if side in ("read", "write"):
                 job[side] = job["mixed"]
 
@@ -68,22 +118,32 @@ def is_unified(job: Mapping[str, Any]) -> bool:
     return "mixed" in job and not ("read" in job or "write" in job)
 
 
+def host_of(job: Mapping[str, Any]) -> str | None:
+    """Which of fio's servers ran a job; None if fio ran it itself."""
+    if "hostname" not in job:
+        return None
+    port = job.get("port")
+    return f"{job['hostname']}" if port in (None, 8765) else f"{job['hostname']}:{port}"
+
+
 def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     """The jobs of a document, those together that did not wait for each other.
 
     Jobs that wait (stonewall) are a new group; fio does not list stonewall where it has no value.
+    Results of several hosts may come in any order.
     """
     groups: list[list[dict[str, Any]]] = []
-    group_before: object = None
+    known: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
     for job in document["jobs"]:
         if not isinstance(job, dict):
             continue
         options, group = options_of(document, job), job.get("groupid")
         waits = "wait_for" in options or (group is None and "stonewall" in options)
-        if not groups or waits or group != group_before:
-            groups.append([])
-        group_before = group
-        groups[-1].append(job)
+        place = host_of(job), str(group)
+        if waits or place not in known:
+            known[place] = []
+            groups.append(known[place])
+        known[place].append(job)
     return groups
 
 
@@ -95,20 +155,17 @@ def find_jobs_at_once(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for names in together if len(names) > 1 for name in names)
 
 
-def find_first_written_s(written: Sequence[Mapping[str, Any]]) -> float | None:
-    """When fio wrote the first of some documents, in seconds since 1970; None is not known."""
-    stamps_ms = [stamp for each in written if (stamp := _stamp_ms(each))]
-    return min(stamps_ms) / 1000 if stamps_ms else None
-
-
-def last_of_each_run(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def last_of_each_run(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Of the cumulative reports of one fio only the last."""
-    kept: list[dict[str, Any]] = []
+    kept: dict[str, Any] | None = None
     for document in documents:
-        if kept and _continues(kept[-1], document):
-            kept.pop()
-        kept.append(document)
-    return kept
+        if kept is not None and not _continues(kept, document):
+            yield kept
+        elif kept is not None and STOPPED in kept:
+            document[STOPPED] = True
+        kept = document
+    if kept is not None:
+        yield kept
 
 
 def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
@@ -124,7 +181,7 @@ def _continues(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     if any(value < was for was, value in zip(earlier, later, strict=True)):
         return False
     ran_ms = _ran_ms(after, [value - was for was, value in zip(earlier, later, strict=True)])
-    first_ms, second_ms = _stamp_ms(before), _stamp_ms(after)
+    first_ms, second_ms = stamp_ms(before), stamp_ms(after)
     if first_ms is not None and second_ms is not None:
         idle_ms = min(IDLE_MS, max(later[::3], default=0.0) / 2)
         passed_ms = second_ms - first_ms
@@ -156,7 +213,7 @@ def _identity(document: Mapping[str, Any]) -> object:
         document.get("fio version"),
         document.get("global options"),
         [
-            (job.get("jobname"), job.get("groupid"), job.get("job options"))
+            (host_of(job), job.get("jobname"), job.get("groupid"), job.get("job options"))
             for job in document["jobs"]
             if isinstance(job, dict)
         ],
@@ -181,10 +238,23 @@ def _finite(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and abs(value) < LARGEST else None
 
 
-def _stamp_ms(document: Mapping[str, Any]) -> float | None:
-    """When fio wrote the document; older versions give whole seconds."""
+def stamp_ms(document: Mapping[str, Any]) -> float | None:
+    """When fio wrote the document, in ms since 1970; older versions give whole seconds, or words."""
     for name, factor in (("timestamp_ms", 1), ("timestamp", 1000)):
         stamp = _finite(document.get(name))
-        if stamp is not None:
+        if stamp is not None and stamp > 0:
             return stamp * factor
-    return None
+    return _spelled_ms(str(document.get("time", "")))
+
+
+def _spelled_ms(text: str) -> float | None:
+    """``Tue Oct  6 11:17:44 2015``, by the clock of the host that wrote it."""
+    found = re.fullmatch(
+        r"\w{3} (\w{3}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})", text.strip(), re.ASCII
+    )
+    if found is None or found[1] not in _MONTHS:
+        return None
+    day, hour, minute, second, year = (int(each) for each in found.groups()[1:])
+    if not (year >= 1970 and 1 <= day <= 31):
+        return None
+    return timegm((year, _MONTHS.index(found[1]) + 1, day, hour, minute, second)) * 1000.0

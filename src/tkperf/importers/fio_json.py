@@ -1,281 +1,322 @@
-"""fio's own JSON and json+ results as a run: one file or many, of fio 2.x and 3.x.
+"""fio's own JSON and json+ results as a run: one file or thousands, of fio 2.x and 3.x.
 
-Around the documents there may be any text, and a file may hold several: those of one fio that
-reported its status in between count once, with the last. The n-th result of a workload is its
-n-th round, counted so that every workload's last result is in the last round.
+Files are taken one by one; of each only its results are kept. What cannot be taken is left out with
+its reason and ends nothing, unless nothing remains.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeVar
 
 from tkperf.errors import UsageError
+from tkperf.importers.fio_counters import Job, build_measurement, name_of
 from tkperf.importers.fio_documents import (
-    documents,
-    find_first_written_s,
+    ALL_CLIENTS,
+    STOPPED,
+    Documents,
     find_jobs_at_once,
     group_jobs,
+    host_of,
     last_of_each_run,
-    options_of,
+    stamp_ms,
 )
-from tkperf.importers.fio_job_result import (
-    build_measurement,
-    build_workload,
-    name_job,
-    shown,
-    why_left_out,
-    why_not_of,
-)
+from tkperf.importers.fio_options import options_of
+from tkperf.importers.fio_rounds import build_test
+from tkperf.importers.fio_series import Result, arrange, identify
+from tkperf.importers.fio_workload import build_workload
 from tkperf.importers.imported import (
     LARGEST_DEMAND,
     ImportedRun,
-    describe_rounds,
-    imported_test,
     one_line,
     readable,
     require_room,
 )
-from tkperf.measurement import Measurement
-from tkperf.phases import SectionOutcome
-from tkperf.profiles import load_profile
-from tkperf.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
-from tkperf.steady_state import judge
-from tkperf.units import KIB
-from tkperf.workload import Access, Cell, Workload
+from tkperf.importers.left_out import MOST_SAID, Remarks, Unusable, natural_key
 
 TEST = "fio"
-# Of a long list only the first are said.
-MOST_SAID = 5
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """One workload of one fio run."""
-
-    file: str
-    workload: Workload
-    measurement: Measurement
-    options: str
-
-
-def parse_fio_json(files: Sequence[tuple[str, str]], *, name: str) -> ImportedRun:
+def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRun:
     """Decode results.
 
     Args:
-        files: name and text of each file, in the order of the rounds.
+        files: name and text of each file, in any order.
 
     Raises:
-        UsageError: a file holds no result of fio, or one that cannot be understood.
+        UsageError: no file holds a result of fio that can be taken.
     """
-    results: list[_Result] = []
-    warnings: dict[str, RunWarning] = {}
-    written: list[dict[str, Any]] = []
-    at_once: dict[str, str] = {}
-    for file, text in files:
-        found = last_of_each_run(list(documents(text, file)))
-        if not found:
-            raise UsageError(f"{file}: holds no JSON result of fio (--output-format=json or json+)")
-        for document in found:
-            results += _results(document, file, warnings)
-            for jobname in find_jobs_at_once(document):
-                at_once.setdefault(jobname, file)
-        written += found
-    if not results:
-        said = [each.text for each in warnings.values()] or ["no job of it moved data"]
-        raise UsageError(f"{files[0][0]}: fio ran, but {'; '.join(said[:MOST_SAID])}")
-    versions = [one_line(str(each.get("fio version", ""))) or "fio" for each in written]
-    test = _test(results)
-    require_room(test.steps, place=", ".join(dict.fromkeys(file for file, _ in files)))
-    return ImportedRun(
-        name=name,
-        date=None,
-        written_s=find_first_written_s(written),
-        tool=" and ".join(dict.fromkeys(each.replace("fio-", "fio ", 1) for each in versions)),
-        profile_name="fio",
-        profile=_profile(results, known="options" not in warnings),
-        fio_version=versions[0],
-        command_line=None,
-        description=None,
-        feature_matrix=None,
-        host={},
-        notices=(_shared_load(at_once),) if at_once else (),
-        tests=(test,),
-        warnings=tuple(warnings.values()),
-    )
+    results = FioResults()
+    for file, text in sorted(files, key=lambda each: natural_key(each[0])):
+        results.add(file, text)
+    return results.build_run(name)
+
+
+class FioResults:
+    """Collects the results of fio's files, which come in the natural order of their names.
+
+    So that the order in which a user gives them changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self.remarks = Remarks()
+        self._names: list[str] = []
+        self._sources: dict[bytes, int] = {}
+        self._results: list[Result] = []
+        self._documents: dict[object, int] = {}
+        self._at_once: dict[str, str] = {}
+        self._versions: dict[str, tuple[object, ...]] = {}
+        self._first_ms: float | None = None
+        # The same for many results: kept once.
+        self._kept: dict[object, Any] = {}
+
+    def add(self, file: str, text: str) -> None:
+        """Take the results of a file; what cannot be taken is left out."""
+        digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        source = self._sources.get(digest)
+        if source is not None:
+            self._say_twice("has the same content", file, source)
+            return
+        source = self._sources[digest] = len(self._names)
+        self._names.append(file)
+        documents, found = Documents(text), 0
+        try:
+            for number, document in enumerate(last_of_each_run(documents)):
+                self._add_document(document, source, number)
+                found += 1
+        except Unusable as why:
+            if found:
+                self.remarks.say("read-in-part", f"only its beginning is taken: {why}", file)
+            else:
+                self.remarks.leave_out_file(file, why)
+            return
+        if found and documents.cut_off:
+            self.remarks.say(
+                "cut-off", "is cut off or damaged: of its JSON only what is whole is taken", file
+            )
+        elif not found:
+            cut = "its JSON is cut off or damaged" if documents.cut_off else None
+            none = "holds no JSON result of fio (--output-format=json or json+)"
+            self.remarks.leave_out_file(file, Unusable(cut or none))
+
+    def leave_out(self, file: str, reason: str) -> None:
+        """A file that cannot even be read."""
+        self.remarks.leave_out_file(file, Unusable(reason))
+
+    def count_taken(self) -> int:
+        """Files that gave a result."""
+        return len({result.source for result in self._results})
+
+    def build_run(self, name: str) -> ImportedRun:
+        """The run of all results.
+
+        Raises:
+            UsageError: there are none, or more than a run file can hold.
+        """
+        self._require_results()
+        series = arrange(self._results, self._names, self.remarks)
+        test = build_test(TEST, series, self._names)
+        require_room(test.steps, place=_some(sorted(self._names, key=natural_key)))
+        versions = sorted(self._versions, key=lambda each: self._versions[each])
+        return ImportedRun(
+            name=name,
+            date=None,
+            written_s=None if self._first_ms is None else self._first_ms / 1000,
+            tool=" and ".join(each.replace("fio-", "fio ", 1) for each in versions),
+            profile_name="fio",
+            profile=self._profile(),
+            fio_version=versions[0],
+            command_line=None,
+            description=None,
+            feature_matrix=None,
+            host={},
+            notices=(_shared_load(self._at_once),) if self._at_once else (),
+            tests=(test,),
+            warnings=self.remarks.warnings(),
+        )
+
+    def _require_results(self) -> None:
+        if not self._results:
+            said = [each.text for each in self.remarks.warnings()[:MOST_SAID]]
+            place = _some(sorted(self._names, key=natural_key)) or "no file"
+            raise UsageError(f"{place}: nothing could be imported: {'; '.join(said)}")
+
+    def _say_twice(self, what: str, file: str, source: int) -> None:
+        first = readable(self._names[source])
+        self.remarks.say(
+            "given-twice", f"{what} as another file: it counts once", file, f" (as {first})"
+        )
+
+    def _add_document(self, document: dict[str, Any], source: int, number: int) -> None:
+        file, jobs = self._names[source], document["jobs"]
+        if len(jobs) > LARGEST_DEMAND:
+            raise Unusable(f"more than {LARGEST_DEMAND:,} jobs in one result")
+        if not all(isinstance(job, dict) for job in jobs):
+            raise Unusable("a job of fio's is not an object")
+        if not jobs:
+            raise Unusable("fio ran, but no job of it moved data")
+        found = list(self._of_document(document, source, number))
+        written_ms = stamp_ms(document)
+        fingerprint = (written_ms, tuple(_fingerprint(result) for result in found))
+        if found and self._documents.setdefault(fingerprint, source) != source:
+            # In another text, such as a copy with other line ends.
+            self._say_twice("holds the same result", file, self._documents[fingerprint])
+            return
+        self._results += found
+        for jobname in find_jobs_at_once(document):
+            self._at_once.setdefault(jobname, file)
+        version = one_line(str(document.get("fio version", ""))) or "fio"
+        stamp = float("inf") if written_ms is None else written_ms
+        self._versions[version] = min(
+            self._versions.get(version, (float("inf"), "")), (stamp, version)
+        )
+        if written_ms is not None:
+            self._first_ms = min(written_ms, self._first_ms or written_ms)
+
+    def _of_document(self, document: Mapping[str, Any], source: int, number: int) -> list[Result]:
+        """The jobs of a document.
+
+        Clones (numjobs) ran at once and count together; jobs that waited for each other do not. Jobs
+        of other names that ran at once with the same workload are neither its rounds nor one known
+        load.
+        """
+        file, found = self._names[source], []
+        for at, group in enumerate(group_jobs(document)):
+            of_group = []
+            for clones in _clones(group):
+                options = options_of(document, clones[0])
+                try:
+                    if STOPPED in document:
+                        raise Unusable("fio was stopped by a signal in it")
+                    result = self._result(clones, options, source, host_of(clones[0]))
+                except Unusable as why:
+                    self.remarks.leave_out_job(file, name_of(clones[0]), why)
+                    continue
+                result.place, result.written_ms = (number, at), stamp_ms(document)
+                of_group.append(result)
+            found += self._alone(of_group, file)
+        return found + self._of_all_clients(document, found, source, number)
+
+    def _alone(self, of_group: list[Result], file: str) -> list[Result]:
+        named = Counter(result.workload for result in of_group)
+        for result in of_group:
+            if named[result.workload] > 1:
+                why = Unusable("it ran at once with others", f" as {result.workload}")
+                self.remarks.leave_out_job(file, result.job, why)
+        return [result for result in of_group if named[result.workload] == 1]
+
+    def _result(
+        self, clones: Sequence[Job], options: Mapping[str, Any], source: int, host: str | None
+    ) -> Result:
+        file, jobname = self._names[source], name_of(clones[0])
+        workload = build_workload(clones, options, file, self.remarks)
+        measurement = build_measurement(clones, file, self.remarks)
+        identity = identify(
+            file=file,
+            jobname=jobname,
+            host=host,
+            options=options,
+            threads=workload.jobs,
+            measurement=measurement,
+        )
+        if "ended early" in identity.always:
+            self.remarks.say(
+                "ended-early",
+                "a job ran for less than its runtime: it was stopped, or had done all it could; such "
+                "results stand apart",
+                file,
+                f" ({measurement.duration_s:.1f} s of {identity.runtime_s:g} s)",
+            )
+        text = f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
+        return Result(
+            source=source,
+            place=(0, 0),
+            job=jobname,
+            workload=self._keep(workload),
+            identity=self._keep(identity),
+            measurement=measurement,
+            written_ms=None,
+            job_text=self._keep(readable(text)),
+        )
+
+    def _of_all_clients(
+        self, document: Mapping[str, Any], found: Sequence[Result], source: int, number: int
+    ) -> list[Result]:
+        """fio's sum over its servers, where it is the sum of one workload."""
+        rows = [row for row in document.get("all clients", ()) if isinstance(row, dict)]
+        hosts = {result.identity.host for result in found}
+        if not rows or len({host_of(job) for job in document["jobs"]}) < 2:
+            return []
+        file = self._names[source]
+        self.remarks.say(
+            "several-hosts",
+            "each host's numbers were measured while the others ran; they stand in sections of their own",
+            file,
+        )
+        workloads = {(result.job, result.workload) for result in found}
+        if len(workloads) != 1 or len(found) != len(hosts):
+            why = Unusable("fio's sum over all clients is one of several workloads")
+            self.remarks.leave_out_job(file, ALL_CLIENTS, why)
+            return []
+        options = options_of(document, document["jobs"][0])
+        threads = sum(result.workload.jobs for result in found)
+        try:
+            whole = self._result(
+                rows[:1], options | {"numjobs": threads}, source, ALL_CLIENTS.lower()
+            )
+        except Unusable as why:
+            self.remarks.leave_out_job(file, ALL_CLIENTS, why)
+            return []
+        whole.place, whole.written_ms = (number, len(document["jobs"])), stamp_ms(document)
+        return [whole]
+
+    def _keep(self, value: T) -> T:
+        kept: T = self._kept.setdefault(value, value)
+        return kept
+
+    def _profile(self) -> dict[str, object]:
+        """Threads and depth, where all results have the same; else each section says its own."""
+        demands = {(each.workload.jobs, each.workload.io_depth) for each in self._results}
+        profile: dict[str, object] = {"title": "fio results"}
+        if not self.remarks.has("job-options-missing") and len(demands) == 1:
+            ((jobs, io_depth),) = demands
+            profile["demand"] = {"jobs": jobs, "io_depth": io_depth}
+        return profile
+
+
+def _clones(group: Sequence[Job]) -> Iterable[list[Job]]:
+    """Jobs of one name and with the same options, that ran at the same time."""
+    clones: dict[tuple[str, str], list[Job]] = {}
+    for job in group:
+        clones.setdefault((name_of(job), str(job.get("job options"))), []).append(job)
+    return clones.values()
+
+
+def _fingerprint(result: Result) -> tuple[object, ...]:
+    """What two results of different fio runs never have in common."""
+    seen = result.measurement
+    sides = [
+        (each.ios, each.bytes, each.latency_sum_ns, each.latency_min_ns, each.latency_max_ns)
+        for each in (seen.read, seen.write)
+    ]
+    return result.job, result.workload, seen.duration_s, *sides
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - MOST_SAID
+    said = ", ".join(readable(name) for name in names[:MOST_SAID])
+    return f"{said} and {more:,} more" if more > 0 else said
 
 
 def _shared_load(at_once: Mapping[str, str]) -> str:
     """What a reader must know of jobs that did not wait for each other."""
-    names = [one_line(name) for name in at_once]
+    names = [one_line(name) for name in sorted(at_once, key=natural_key)]
     said = ", ".join(names[:MOST_SAID]) + ", ..." * (len(names) > MOST_SAID)
-    first = one_line(next(iter(at_once.values())))
+    first = one_line(min(at_once.values(), key=natural_key))
     return (
         f"SHARED LOAD: jobs of one fio ran at the same time ({said}; first in {first}): the drive "
         "served them together, none of their numbers is what it does alone"
     )
-
-
-def _profile(results: Sequence[_Result], *, known: bool) -> dict[str, object]:
-    """Threads and depth, where all results have the same; else each section says its own."""
-    demands = {(result.workload.jobs, result.workload.io_depth) for result in results}
-    profile: dict[str, object] = {"title": "fio results"}
-    if known and len(demands) == 1:
-        ((jobs, io_depth),) = demands
-        profile["demand"] = {"jobs": jobs, "io_depth": io_depth}
-    return profile
-
-
-def _results(
-    document: Mapping[str, Any], file: str, warnings: dict[str, RunWarning]
-) -> Iterator[_Result]:
-    """The jobs of a document.
-
-    Clones (numjobs) ran at once and count together; jobs that waited for each other do not. Jobs of
-    other names that ran at once with the same workload are neither its rounds nor one known load.
-    """
-    if len(document["jobs"]) > LARGEST_DEMAND:
-        raise UsageError(f"{file}: more than {LARGEST_DEMAND:,} jobs in one result")
-    for job in document["jobs"]:
-        if not isinstance(job, dict):
-            raise UsageError(f"{file}: a job of fio's is not an object")
-        if job.get("error"):
-            raise UsageError(f"{name_job(file, job)} failed with error {shown(job['error'])}")
-    for group in group_jobs(document):
-        clones: dict[tuple[str, Workload], list[Mapping[str, Any]]] = {}
-        for job in group:
-            workload = _workload(job, options_of(document, job), file, warnings)
-            if workload is not None:
-                clones.setdefault((str(job.get("jobname")), workload), []).append(job)
-        named = Counter(workload for _, workload in clones)
-        for (jobname, workload), jobs in clones.items():
-            if named[workload] > 1:
-                _leave_out(jobs[0], f"it ran at once with others as {workload}", file, warnings)
-                continue
-            options = options_of(document, jobs[0])
-            yield _Result(
-                file=file,
-                # Two jobs of one name are clones, too, whatever their numjobs says.
-                workload=replace(workload, jobs=max(workload.jobs, len(jobs))),
-                measurement=build_measurement(jobs, file),
-                options=readable(
-                    f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
-                ),
-            )
-
-
-def _workload(
-    job: Mapping[str, Any], options: Mapping[str, Any], file: str, warnings: dict[str, RunWarning]
-) -> Workload | None:
-    """What the job was; None, with a warning, if that is no one workload, and if it moved nothing."""
-    workload, reason = None, why_left_out(job, options, file)
-    if reason is None:
-        workload = build_workload(job, options, file, warnings)
-    if workload is not None:
-        reason = why_not_of(job, workload, file)
-    if reason is None:
-        return workload
-    _leave_out(job, reason, file, warnings)
-    return None
-
-
-def _leave_out(
-    job: Mapping[str, Any], reason: str, file: str, warnings: dict[str, RunWarning]
-) -> None:
-    jobname = shown(job.get("jobname"))
-    text = f"job {jobname} is left out (first in {readable(file)}): {reason}"
-    warnings.setdefault(f"{jobname}: {reason}", RunWarning(code="job-left-out", text=text))
-
-
-def _test(results: Sequence[_Result]) -> TestRecord:
-    """A section for each access and demand, its rounds counted by workload.
-
-    A workload with fewer results than another one of its section has none in the first rounds: its
-    last result is in the last round, so in the window.
-    """
-    steps: list[StepRecord] = []
-    counts = Counter(result.workload for result in results)
-    last_rounds: Counter[str] = Counter()
-    for workload, count in counts.items():
-        name = _section_name(workload)
-        last_rounds[name] = max(last_rounds[name], count)
-    seen: Counter[Workload] = Counter()
-    numbered: list[tuple[int, _Result]] = []
-    for result in results:
-        seen[result.workload] += 1
-        missing = last_rounds[_section_name(result.workload)] - counts[result.workload]
-        numbered.append((missing + seen[result.workload], result))
-    positions: Counter[tuple[str, int]] = Counter()
-    for number, result in sorted(numbered, key=lambda each: each[0]):
-        section = _section_name(result.workload)
-        steps.append(
-            StepRecord(
-                section=section,
-                kind=StepKind.ROUND,
-                number=number,
-                position=positions[section, number],
-                workload=result.workload,
-                planned_s=None,
-                started_s=0.0,
-                gap_s=None,
-                measurement=result.measurement,
-                job_file=(
-                    f"; imported from {readable(result.file.rpartition('/')[2])}\n{result.options}"
-                ),
-            )
-        )
-        positions[section, number] += 1
-    verdicts: list[VerdictRecord] = []
-    sections: list[SectionOutcome] = []
-    for name in dict.fromkeys(step.section for step in steps):
-        found, ended = _judge(name, [step for step in steps if step.section == name])
-        verdicts += found
-        sections.append(ended)
-    return imported_test(TEST, steps, verdicts, sections)
-
-
-def _section_name(workload: Workload) -> str:
-    access = "RND" if workload.access is Access.RANDOM else "SEQ"
-    return f"fio {access} TC{workload.jobs}/QD{workload.io_depth}"
-
-
-def _judge(name: str, steps: list[StepRecord]) -> tuple[list[VerdictRecord], SectionOutcome]:
-    """Steady state of the cell that tests track: most writes, and nearest to 4 KiB.
-
-    A cell that fills the window comes before one that was measured less often.
-    """
-    criteria = load_profile("pts-e-1.1").steady_state.criteria
-    measured = Counter(step.workload.cell for step in steps)
-    tracked = min(
-        measured,
-        key=lambda cell: (
-            -min(measured[cell], criteria.window_rounds),
-            cell.read_percent,
-            abs(cell.block_size_bytes - 4 * KIB),
-        ),
-    )
-    rounds = [step for step in steps if step.workload.cell == tracked]
-    verdicts = [
-        judge(
-            [step.number for step in rounds[:last]],
-            [step.measurement.iops for step in rounds[:last]],
-            tracking=f"{Cell(*tracked)} IOPS",
-            unit="IOPS",
-            criteria=criteria,
-        )
-        for last in range(1, len(rounds) + 1)
-    ]
-    final = verdicts[-1]
-    ended = SectionOutcome(
-        section=name,
-        window=final.rounds,
-        verdict=final,
-        ended_because=describe_rounds(len(rounds), "files", final),
-    )
-    records = [
-        VerdictRecord(section=name, number=verdict.rounds[-1], verdict=verdict)
-        for verdict in verdicts
-    ]
-    return records, ended

@@ -100,6 +100,8 @@ def _sides(step: StepRecord) -> tuple[IoStats, IoStats]:
 
 def readable(text: str) -> str:
     """Text from a file as it can be kept and shown: what is no character becomes U+FFFD."""
+    if text.replace("\n", "").isprintable():  # as nearly all is
+        return text
     return "".join(
         "\N{REPLACEMENT CHARACTER}"
         if unicodedata.category(each) in ("Cc", "Cs") and each not in "\n\t"

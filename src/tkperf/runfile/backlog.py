@@ -11,7 +11,8 @@ import shutil
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,6 +89,7 @@ class Backlog:
         Not ``patient``: what cannot be written is an error at once.
         """
         self._patient = patient
+        self._together = False
         self._build = build
         self._db = db
         self._path = path
@@ -233,8 +235,34 @@ class Backlog:
                 return None
         return None
 
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """One transaction of all that is written in the block, and none of it if that fails.
+
+        A sync of the disk for each of thousands of imported steps would take minutes. Only for a
+        writer that is not patient: nothing may wait beyond the block.
+
+        Raises:
+            RunFileError: it could not be written.
+        """
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._together = True
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            raise RunFileError(f"cannot write {self._path}: {explain(error)}") from error
+        finally:
+            self._together = False
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
     def _write_oldest(self) -> None:
         """One transaction. Ctrl-C in it neither loses the entry nor keeps it twice."""
+        if self._together:
+            execute(self._db, self._waiting[0])
+            self._waiting.popleft()
+            return
         if self._db.in_transaction:  # Ctrl-C came just after BEGIN
             self._db.execute("ROLLBACK")
         self._db.execute("BEGIN IMMEDIATE")

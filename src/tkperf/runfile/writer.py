@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 import msgspec
@@ -125,6 +125,14 @@ class RunFileWriter:
             self._close_gaps()
         elif self._under_way.is_quiet_after(event) and (over := self._backlog.write()):
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """Keep what is written in a block together, or none of it: for what is no run under way.
+
+        Raises:
+            RunFileError: it could not be written.
+        """
+        return self._backlog.at_once()
 
     def _build(self, event: Event) -> tuple[Statement, ...]:
         """What keeps an event. Where no reader would take it, a warning that says so instead."""

@@ -1,0 +1,114 @@
+"""fio's own notation: numbers with units, times, and the block sizes of each direction.
+
+Sizes (HOWTO, "Parameter types", and tried with fio 3.33): with ``kb_base=1024``, the default, ``k``
+and ``kB`` are 1,024 and ``KiB`` is 1,000, for old job files' sake; with ``kb_base=1000`` they are 1,000
+and 1,024. Case does not matter, what follows the unit is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+Options = Mapping[str, Any]
+
+# fio's, where nothing else is given.
+DEFAULT_BLOCK_BYTES = 4096
+_RANGES = ("bsrange", "blocksize_range")
+_SIZES = ("bs", "blocksize", *_RANGES)
+# A number of more digits is none of fio's.
+_MOST_DIGITS = 30
+_TIME_UNITS_S = {
+    "us": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "": 1.0,
+    "m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "d": 86_400.0, "day": 86_400.0,
+}  # fmt: skip
+
+
+def options_of(document: Options, job: Options) -> dict[str, Any]:
+    """A job's options, those of all jobs included; what the job itself says comes last."""
+    shared, own = document.get("global options"), job.get("job options")
+    own = own if isinstance(own, dict) else {}
+    shared = shared if isinstance(shared, dict) else {}
+    return {key: value for key, value in shared.items() if key not in own} | own
+
+
+def pattern_of(options: Options) -> str:
+    """``randwrite`` of ``randwrite:8``; empty if it is not known."""
+    return str(options.get("rw", options.get("readwrite", ""))).partition(":")[0].strip()
+
+
+def kb_base_of(options: Options) -> int:
+    return 1000 if str(options.get("kb_base", "")).strip() == "1000" else 1024
+
+
+def parse_number(value: object, kb_base: int = 1024) -> int | None:
+    """A whole number as fio reads it; None if it begins with none."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    text = str(value).strip().lower()
+    if text.startswith("0x"):
+        digits = re.match(r"0x([0-9a-f]{1,16})", text)
+        return int(digits[1], 16) if digits else None
+    found = re.match(r"(\d+)(.*)", text[: _MOST_DIGITS + 10], re.DOTALL)
+    if found is None or len(found[1]) > _MOST_DIGITS:
+        return None
+    power = "kmgtp".find(found[2][:1]) + 1 if found[2] else 0
+    swapped = power and found[2][1:3] == "ib"
+    base = {1024: 1000, 1000: 1024}[kb_base] if swapped else kb_base
+    return int(found[1]) * int(base**power)
+
+
+def parse_time_s(value: object) -> float | None:
+    """A time as fio reads it: seconds without a unit; None if it is none, or 0."""
+    found = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", str(value).strip().lower())
+    if found is None or found[2] not in _TIME_UNITS_S:
+        return None
+    return int(found[1]) * _TIME_UNITS_S[found[2]] or None
+
+
+def is_size_given(options: Options) -> bool:
+    return "bssplit" in options or any(name in options for name in _SIZES)
+
+
+def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | None, ...]:
+    """Sizes of the I/Os of one direction in bytes; None is one that is no number.
+
+    Of ``bs``, ``bsrange`` and their long forms the one given last counts, ``bssplit`` before them.
+    """
+    if "bssplit" in options:
+        return _split(str(options["bssplit"]), side, kb_base)
+    given = [name for name in options if name in _SIZES]
+    if not given:
+        return (DEFAULT_BLOCK_BYTES,)
+    text = str(options[given[-1]])
+    if given[-1] in _RANGES:
+        low_high = re.split("[-:]", _part(text.split(","), side) or text)
+        return tuple(dict.fromkeys(parse_number(each, kb_base) for each in low_high))
+    # "4k-8k" and "4k:8k" are to fio what "4k,8k" is.
+    sizes = text.split(",") if "," in text else re.split("[-:]", text)
+    size = _part(sizes, side)
+    return (parse_number(size, kb_base) if size else DEFAULT_BLOCK_BYTES,)
+
+
+def name_sizes(options: Options) -> str:
+    """The option that says the block size, as it was given."""
+    given = [name for name in options if name in _SIZES]
+    name = "bssplit" if "bssplit" in options else given[-1] if given else "bs"
+    return f"{name}={options.get(name, '4k')}"
+
+
+def _part(parts: list[str], side: str) -> str:
+    """Of values for reads, writes and trims the direction's; one value is for all."""
+    at = 1 if side == "write" and len(parts) > 1 else 0
+    return parts[at].strip()
+
+
+def _split(text: str, side: str, kb_base: int) -> tuple[int | None, ...]:
+    """Sizes of ``4k/60:8k/40``; what has 0 % of the I/Os is none of them."""
+    sizes = []
+    for entry in _part(text.split(","), side).split(":"):
+        size, _, share = entry.partition("/")
+        if share.strip() != "0":
+            sizes.append(parse_number(size, kb_base))
+    return tuple(dict.fromkeys(sizes))

@@ -1,0 +1,136 @@
+"""Series of fio's results as the rounds of a test, each cell judged by its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tkperf.importers.fio_series import Series
+from tkperf.importers.imported import describe_rounds, imported_test, readable
+from tkperf.importers.left_out import MOST_SAID
+from tkperf.phases import SectionOutcome
+from tkperf.profiles import load_profile
+from tkperf.record import StepKind, StepRecord, TestRecord, VerdictRecord
+from tkperf.steady_state import Criteria, SteadyStateVerdict, judge
+from tkperf.units import KIB
+from tkperf.workload import Cell
+
+
+def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
+    """All series as one test.
+
+    Rounds of a section are counted so that every cell's last result is in the last round: a cell with
+    fewer results than another one has none in the first rounds, and its last ones are in the window.
+    """
+    criteria = load_profile("pts-e-1.1").steady_state.criteria
+    steps: list[StepRecord] = []
+    verdicts: list[VerdictRecord] = []
+    sections: list[SectionOutcome] = []
+    for section in dict.fromkeys(one.section for one in series):
+        cells = [one for one in series if one.section == section]
+        steps += _steps(cells, files)
+        found, ended = _judge(section, cells, criteria)
+        verdicts += found
+        sections.append(ended)
+    return imported_test(name, steps, verdicts, sections)
+
+
+def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
+    steps = []
+    positions: Counter[int] = Counter()
+    numbered = sorted(
+        (
+            (number, position, result)
+            for position, one in enumerate(cells)
+            for number, result in zip(_numbers(one, cells), one.rounds, strict=True)
+        ),
+        key=lambda each: each[:2],
+    )
+    for number, _, result in numbered:
+        file = files[result.source].replace("\\", "/").rpartition("/")[2]
+        steps.append(
+            StepRecord(
+                section=cells[0].section,
+                kind=StepKind.ROUND,
+                number=number,
+                position=positions[number],
+                workload=result.workload,
+                planned_s=None,
+                started_s=0.0,
+                gap_s=None,
+                measurement=result.measurement,
+                job_file=f"; imported from {readable(file)}\n{result.job_text}",
+            )
+        )
+        positions[number] += 1
+    return steps
+
+
+def _numbers(one: Series, cells: Sequence[Series]) -> range:
+    last = max(len(each.rounds) for each in cells)
+    return range(last - len(one.rounds) + 1, last + 1)
+
+
+def _judge(
+    section: str, cells: Sequence[Series], criteria: Criteria
+) -> tuple[list[VerdictRecord], SectionOutcome]:
+    """A verdict for each cell. The section's is that of the cell that tests track.
+
+    It has the most writes, and is nearest to 4 KiB; a cell that fills the window comes before one
+    that was measured less often.
+    """
+    tracked = min(
+        cells,
+        key=lambda one: (
+            -min(len(one.rounds), criteria.window_rounds),
+            one.workload.read_percent,
+            abs(one.workload.block_size_bytes - 4 * KIB),
+        ),
+    )
+    records, finals = [], {}
+    for one in cells:
+        numbers = _numbers(one, cells)
+        # Of the others only the last verdict is of interest.
+        first = 1 if one is tracked else len(one.rounds)
+        for last in range(first, len(one.rounds) + 1):
+            verdict = _verdict(one, numbers, last, criteria)
+            records.append(
+                VerdictRecord(section=section, number=numbers[last - 1], verdict=verdict)
+            )
+            finals[one.workload.cell] = verdict
+    final = finals.pop(tracked.workload.cell)
+    because = describe_rounds(len(tracked.rounds), "files", final)
+    return records, SectionOutcome(
+        section=section,
+        window=final.rounds,
+        verdict=final,
+        ended_because=because + _describe_others(finals),
+    )
+
+
+def _verdict(
+    one: Series, numbers: Sequence[int], last: int, criteria: Criteria
+) -> SteadyStateVerdict:
+    window = slice(max(0, last - criteria.window_rounds), last)
+    return judge(
+        numbers[window],
+        [result.measurement.iops for result in one.rounds[window]],
+        tracking=f"{one.workload.cell} IOPS",
+        unit="IOPS",
+        criteria=criteria,
+    )
+
+
+def _describe_others(finals: dict[Cell, SteadyStateVerdict]) -> str:
+    """What the other cells' own rounds say."""
+    judged = {cell: verdict for cell, verdict in finals.items() if verdict.judged}
+    if not judged:
+        return ""
+    unsteady = [str(cell) for cell, verdict in judged.items() if not verdict.reached]
+    said = f"; by their own rounds {len(judged) - len(unsteady)} of {len(judged)} other cells are steady"
+    if unsteady:
+        more = len(unsteady) - MOST_SAID
+        said += f", not {', '.join(unsteady[:MOST_SAID])}" + (
+            f" and {more} more" if more > 0 else ""
+        )
+    return said

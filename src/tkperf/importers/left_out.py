@@ -1,0 +1,130 @@
+"""What an import could not take, and what a reader of the rest must know: grouped, and bounded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tkperf.importers.imported import readable
+from tkperf.record import RunWarning
+from tkperf.units import format_count
+
+# Of a long list only the first are said.
+MOST_SAID = 5
+# A set of files in which everything is odd in its own way does not fill the run file with it.
+MOST_WARNINGS = 50
+
+NaturalKey: TypeAlias = tuple[tuple[object, ...], str]
+
+
+class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault of ours
+    """A result that cannot be taken.
+
+    ``kind`` is why, in words that are the same for all of its kind; ``detail`` what is so of this one.
+    """
+
+    def __init__(self, kind: str, detail: str = "") -> None:
+        super().__init__(f"{kind}{detail}")
+        self.kind = kind
+        self.detail = detail
+
+
+def natural_key(name: str) -> NaturalKey:
+    """Order of names in which numbers count as numbers: ``r2`` before ``r10``."""
+    parts = re.split(r"(\d+)", name)
+    key = tuple(
+        (len(part.lstrip("0")), part.lstrip("0")) if at % 2 else part
+        for at, part in enumerate(parts)
+    )
+    return key, name
+
+
+def without_numbers(name: str) -> str:
+    """What the names of a series have in common that are told apart by a counter."""
+    return re.sub(r"\d+", "", name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One thing left out (``job`` None: a whole file) or remarked on."""
+
+    file: str
+    job: str | None
+    detail: str
+
+
+class Remarks:
+    """Collects what is left out and what has to be said, for the run file and the command line."""
+
+    def __init__(self) -> None:
+        self._left_out: dict[tuple[bool, str], list[_Found]] = {}
+        self._said: dict[tuple[str, str], list[_Found]] = {}
+
+    def leave_out_file(self, file: str, why: Unusable) -> None:
+        self._left_out.setdefault((False, why.kind), []).append(_Found(file, None, why.detail))
+
+    def leave_out_job(self, file: str, job: str, why: Unusable) -> None:
+        found = _Found(file, readable(job[:40]), why.detail)
+        self._left_out.setdefault((True, why.kind), []).append(found)
+
+    def say(self, code: str, text: str, file: str, detail: str = "") -> None:
+        """Remark on a file: ``text`` is the same for all of its kind."""
+        self._said.setdefault((code, text), []).append(_Found(file, None, detail))
+
+    def has(self, code: str) -> bool:
+        return any(each == code for each, _ in self._said)
+
+    def warnings(self) -> tuple[RunWarning, ...]:
+        """What was left out first, each reason once with how often and where first."""
+        said = [*self._of_left_out(), *self._of_remarks()]
+        if len(said) <= MOST_WARNINGS:
+            return tuple(said)
+        more = format_count(len(said) - MOST_WARNINGS, "more kind")
+        last = RunWarning(
+            code="more", text=f"and {more} of warnings; import fewer files to see them"
+        )
+        return (*said[:MOST_WARNINGS], last)
+
+    def _of_left_out(self) -> Iterator[RunWarning]:
+        for (of_job, kind), found in sorted(self._left_out.items()):
+            in_order = sorted(found, key=lambda each: natural_key(each.file))
+            first = in_order[0]
+            if of_job:
+                who = _jobs(in_order)
+                text = f"{who} left out (first in {readable(first.file)}): {kind}{first.detail}"
+            else:
+                text = f"{_files(in_order)} left out: {kind}{first.detail}"
+            yield RunWarning(code="job-left-out" if of_job else "file-left-out", text=text)
+
+    def _of_remarks(self) -> Iterator[RunWarning]:
+        for (code, text), found in sorted(self._said.items()):
+            in_order = sorted(found, key=lambda each: natural_key(each.file))
+            yield RunWarning(
+                code=code,
+                text=f"{_names([each.file for each in in_order])}: {text}{in_order[0].detail}",
+            )
+
+
+def _jobs(found: Sequence[_Found]) -> str:
+    names = list(dict.fromkeys(str(each.job) for each in found))
+    if len(found) == 1:
+        return f"job {names[0]} is"
+    return (
+        f"{format_count(len(found), 'result')} of job{'s' * (len(names) > 1)} {_names(names)} are"
+    )
+
+
+def _files(found: Sequence[_Found]) -> str:
+    if len(found) == 1:
+        return f"{readable(found[0].file)} is"
+    return f"{format_count(len(found), 'file')} ({_names([each.file for each in found])}) are"
+
+
+def _names(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    unique = list(dict.fromkeys(names))
+    more = len(unique) - MOST_SAID
+    said = ", ".join(readable(name) for name in unique[:MOST_SAID])
+    return f"{said} and {more:,} more" if more > 0 else said

@@ -1,0 +1,119 @@
+"""Result files as the versions of fio write them, made from a few numbers. Shapes only, nobody's data.
+
+- up to 2.1: no time of day, no options, no count of I/Os, whole IOPS, KiB and us;
+- 2.2: seconds since 1970 and a count of I/Os; 2.10: options;
+- 2.21: ``io_bytes`` in bytes, with ``io_kbytes``; still us;
+- from 2.99: ns, ``bw_bytes``, ms since 1970; later ``job_runtime``, ``job_start``, ``N``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+VERSIONS = ("2.0.14", "2.1.11", "2.2.10", "2.10", "2.21", "2.99", "3.33", "3.40")
+# When the first result is written, unless a test says else.
+FIRST_MS = 1_700_000_000_000
+_LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+def direction(
+    version: str, ios: int, runtime_ms: int, block_bytes: int, mean_us: float, bins: bool = False
+) -> dict[str, Any]:
+    """One direction of a job that did so many I/Os."""
+    of = _version(version)
+    moved, runtime_s = ios * block_bytes, max(runtime_ms, 1) / 1000
+    found: dict[str, Any] = {"io_bytes": moved if of >= (2, 21) else moved // 1024}
+    if of >= (2, 21):
+        found["io_kbytes"] = moved // 1024
+    if of >= (2, 99):
+        found["bw_bytes"] = round(moved / runtime_s)
+    found["bw"] = int(moved / 1024 / runtime_s)
+    found["iops"] = ios / runtime_s if of >= (2, 2) else int(ios / runtime_s)
+    found["runtime"] = runtime_ms if ios else 0
+    if of >= (2, 2):
+        found |= {"total_ios": ios, "short_ios": 0, "drop_ios": 0}
+    scale, suffix = (1000, "_ns") if of >= (2, 99) else (1, "")
+    mean = mean_us * scale if ios else 0
+    shape = {"min": int(mean / 2), "max": int(mean * 9), "mean": mean, "stddev": mean / 5}
+    if of >= (3, 0):
+        shape["N"] = ios
+    for name in ("slat", "clat", "lat"):
+        found[name + suffix] = dict(shape)
+    if bins and ios:
+        found["lat_ns"]["bins"] = {"50000": ios // 2, "60000": ios - ios // 2}
+    return found
+
+
+def job(
+    *,
+    version: str = "3.33",
+    name: str = "job",
+    reads: int = 0,
+    writes: int = 0,
+    runtime_ms: int = 10_000,
+    block_bytes: int = 4096,
+    mean_us: float = 55.0,
+    depth: int = 1,
+    group: int = 0,
+    options: dict[str, str] | None = None,
+    bins: bool = False,
+    clones_ran: int = 1,
+    **more: object,
+) -> dict[str, Any]:
+    """A job; ``options`` as text, as fio writes them. ``clones_ran``: so many as one group."""
+    of = _version(version)
+    found: dict[str, Any] = {"jobname": name, "groupid": group, "error": 0}
+    if of >= (2, 2):
+        found |= {"eta": 0, "elapsed": runtime_ms // 1000 + 1}
+    if of >= (3, 36):
+        found["job_start"] = FIRST_MS
+    if of >= (2, 10):
+        found["job options"] = {"name": name, **(options or {})}
+    found["read"] = direction(version, reads, runtime_ms, block_bytes, mean_us, bins)
+    found["write"] = direction(version, writes, runtime_ms, block_bytes, mean_us, bins)
+    found["trim"] = direction(version, 0, 0, block_bytes, 0)
+    if of >= (3, 0):
+        found["sync"] = {"total_ios": 0, "lat_ns": {"min": 0, "max": 0, "mean": 0, "stddev": 0}}
+        found["job_runtime"] = runtime_ms * clones_ran
+    level = str(depth) if depth < 64 else ">=64"
+    found |= {"usr_cpu": 3.5, "sys_cpu": 20.1, "ctx": 1000, "majf": 0, "minf": 9}
+    found["iodepth_level"] = {each: 99.9 if each == level else 0.1 for each in _LEVELS}
+    found["latency_us"] = {"100": 99.0, "250": 1.0}
+    return found | more
+
+
+def document(
+    *jobs: dict[str, Any], version: str = "3.33", at_s: float | None = 0.0, **more: Any
+) -> dict[str, Any]:
+    """What fio writes of some jobs, so many seconds after the first one; None: without a time."""
+    of = _version(version)
+    found: dict[str, Any] = {"fio version": f"fio-{version}"}
+    if at_s is not None and of >= (2, 2):
+        found["timestamp"] = int(FIRST_MS / 1000 + at_s)
+        if of >= (2, 18):
+            found["timestamp_ms"] = round(FIRST_MS + at_s * 1000)
+        found["time"] = "Tue Nov 14 22:13:20 2023"
+    found |= {"jobs": list(jobs), "disk_util": [{"name": "sda", "util": 99.1}]}
+    return found | more
+
+
+def written(
+    iops: int,
+    at_s: float | None = 0.0,
+    *,
+    version: str = "3.33",
+    runtime_ms: int = 10_000,
+    options: dict[str, str] | None = None,
+    **more: Any,
+) -> str:
+    """The text of a file with one job of random 4 KiB writes."""
+    known = {"rw": "randwrite", "bs": "4k"} | (options or {})
+    of_job = job(
+        version=version, writes=iops * runtime_ms // 1000, runtime_ms=runtime_ms, options=known, **more
+    )  # fmt: skip
+    return json.dumps(document(of_job, version=version, at_s=at_s), indent=1)
