@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs what tkperf needs on Debian or Ubuntu: system packages with apt, the rest into .venv.
 #   scripts/setup.sh            what running tests and reports needs
+#   scripts/setup.sh system     of that, the system packages alone
+#   scripts/setup.sh archive    the system packages alone, with those that make archive needs
 #   scripts/setup.sh parquet    what tkperf report --parquet needs, too
 #   scripts/setup.sh test       what the project's own tests need, too
 # Called again it returns at once. Root or sudo is used for apt alone, and only if a package lacks.
 set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-run}
-UV_VERSION=0.13.8
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() {
@@ -27,6 +28,9 @@ need fio fio
 need setpriv util-linux
 need flock util-linux
 need python3 python3
+if [ "$purpose" = archive ]; then
+    need patchelf patchelf
+fi
 if ! have uv && [ ! -x .tools/bin/uv ]; then
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 fi
@@ -78,6 +82,8 @@ if [ -n "$missing" ]; then
     install_packages $(printf '%s\n' $missing | sort -u)
 fi
 
+case $purpose in system | archive) exit 0 ;; esac
+
 stamp=".venv/.tkperf-$purpose"
 # shellcheck disable=SC3013 # -nt is not in POSIX, but in every sh of Debian and Ubuntu
 if [ -e "$stamp" ] && [ ! uv.lock -nt "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] &&
@@ -85,16 +91,7 @@ if [ -e "$stamp" ] && [ ! uv.lock -nt "$stamp" ] && [ ! pyproject.toml -nt "$sta
     exit 0
 fi
 
-if have uv; then
-    uv=uv
-else
-    uv=.tools/bin/uv
-    if [ ! -x $uv ]; then
-        say "installing uv $UV_VERSION into .tools"
-        python3 -m venv --clear .tools
-        .tools/bin/pip install --quiet --disable-pip-version-check "uv==$UV_VERSION"
-    fi
-fi
+uv=$(sh scripts/uv.sh .tools)
 
 say "installing Python packages into .venv"
 # What was asked for once stays: the test environment serves the demo as well, with Parquet.
@@ -107,5 +104,5 @@ else
 fi
 # The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
 # Certificates from the system: a company's own authority is known there only.
-UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} $uv sync --quiet --frozen --python-preference system "$@"
+UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --python-preference system "$@"
 touch "$stamp"

@@ -1,0 +1,10 @@
+#!/bin/sh
+# dist/tkperf-VERSION-py3-none-any.whl, with man pages.
+set -eu
+cd "$(dirname "$0")/.."
+sh scripts/setup.sh
+TKPERF_MAN_PAGES=$(mktemp -d)
+export TKPERF_MAN_PAGES
+trap 'rm -rf "$TKPERF_MAN_PAGES"' EXIT
+.venv/bin/python -B scripts/man_pages.py "$TKPERF_MAN_PAGES"
+"$(sh scripts/uv.sh .tools)" build --quiet --wheel --out-dir "${1:-dist}"
