@@ -11,6 +11,7 @@ demo: ## the whole suite on a scratch file, with its report: about three minutes
 	@sh scripts/demo.sh
 
 PREFIX ?= /usr/local
+EXTRAS ?= report
 export PREFIX DESTDIR PYTHON EXTRAS
 
 install: ## sudo make install: tkperf for all users of this machine, below PREFIX (/usr/local)

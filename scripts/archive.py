@@ -18,13 +18,13 @@ from packages import (
     InstallError,
     call,
     compile_packages,
-    find_python,
     find_uv,
     forget_origin,
     main_of,
     open_to_all,
     put_documents,
     put_packages,
+    this_python,
 )
 from private_python import LICENSES, copy_python
 
@@ -32,13 +32,23 @@ LAUNCHER = """#!/bin/sh
 # Links to this file may be anywhere; the folder may be moved as a whole. -I: tkperf is the same
 # whoever calls it from wherever.
 here=$(dirname -- "$(readlink -f -- "$0")")
-exec "$here/../python/bin/python3" -I -m tkperf "$@"
+exec "$here/../python/bin/python3" -I -c \\
+    'import sys; del sys.argv[0]; from tkperf.cli.main import main; main()' "$0" "$@"
 """
 
 
 def archive(temporary: Path) -> None:
-    target, extras = Path(sys.argv[1]), tuple(os.environ.get("EXTRAS", "report").split())
-    python = find_python()
+    target = Path(sys.argv[1])
+    tree = build_tree(temporary)
+    target.mkdir(exist_ok=True)
+    _pack(tree, target / f"{tree.name}.tar.gz")
+    print(f"{target / tree.name}.tar.gz")
+
+
+def build_tree(temporary: Path) -> Path:
+    """The folder that the archive holds, which can be called from wherever it is put."""
+    extras = tuple(os.environ.get("EXTRAS", "report").split())
+    python = this_python()
     uv = find_uv(temporary)
     tree = temporary / "tree"
     own = copy_python(python, tree / "python")
@@ -50,21 +60,19 @@ def archive(temporary: Path) -> None:
     for leftover in ("bin", "share", ".lock"):
         _remove(packages / leftover)
     put_documents(own, tree)
-    version = call(own, "-IB", "-m", "tkperf", "--version").split()[-1]
     (tree / "bin").mkdir()
     (tree / "bin/tkperf").write_text(LAUNCHER)
     (tree / "bin/tkperf").chmod(0o755)
     (tree / "python/more-packages.txt").write_text(
         f"make archive EXTRAS='{' '.join(extras)} {{extra}}' in tkperf's sources\n"
     )
+    version = call(own, "-IB", "-m", "tkperf", "--version").split()[-1]
     name = f"tkperf-{version}-linux-{platform.machine()}"
     _say_what_it_is(tree, version, name)
     compile_packages(own, tree / "python/lib", seen_as=Path("/tkperf/python/lib"))
     open_to_all(tree)
     _refuse_private_words(tree, _private_words(temporary))
-    target.mkdir(exist_ok=True)
-    _pack(tree, target / f"{name}.tar.gz", name)
-    print(f"{target / name}.tar.gz")
+    return tree.rename(temporary / name)
 
 
 def _say_what_it_is(tree: Path, version: str, name: str) -> None:
@@ -114,7 +122,7 @@ def _refuse_private_words(tree: Path, words: list[str]) -> None:
             raise InstallError(f"{path.relative_to(tree)} names {found[0].decode()}")
 
 
-def _pack(tree: Path, file: Path, name: str) -> None:
+def _pack(tree: Path, file: Path) -> None:
     """One file that is the same for the same content: no times, no owners."""
 
     def plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -130,7 +138,7 @@ def _pack(tree: Path, file: Path, name: str) -> None:
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for path in [tree, *sorted(tree.rglob("*"))]:
-            place = Path(name) / path.relative_to(tree)
+            place = path.relative_to(tree.parent)
             tar.add(path, str(place), recursive=False, filter=plain)
     new.chmod(stat.S_IRUSR | stat.S_IWUSR | stat.S_IRGRP | stat.S_IROTH)
     new.rename(file)

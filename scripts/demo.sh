@@ -15,3 +15,4 @@ trap 'exit 130' INT TERM HUP
     ${TKPERF_DEMO_OPTIONS:-}
 report=$(.venv/bin/tkperf report "$folder/demo.tkperf")
 printf '\nThe report: file://%s/%s\n' "$(pwd)" "$report"
+printf 'tkperf is %s/.venv/bin/tkperf; "sudo make install" puts it on the PATH, also root'"'"'s.\n' "$(pwd)"

@@ -9,7 +9,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class ManPages(BuildHookInterface[Any]):
+class ManPages(BuildHookInterface):  # type: ignore[misc] # its package is there at builds only
     """Builds without them, such as that of an editable install, need none of tkperf's packages."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -12,8 +12,8 @@ import fcntl
 import json
 import os
 import pwd
+import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,13 +27,13 @@ from packages import (
     InstallError,
     call,
     compile_packages,
-    find_python,
     find_uv,
     forget_origin,
     main_of,
     open_to_all,
     put_documents,
     put_packages,
+    this_python,
 )
 
 HOME = Path("lib/tkperf")
@@ -71,13 +71,20 @@ class Place:
 
     def read(self) -> Installed:
         try:
-            return Installed(**json.loads((self.root / LIST).read_text()))
+            installed = Installed(**json.loads((self.root / LIST).read_text()))
+            for name in (*installed.trees, *installed.links, *installed.folders):
+                if Path(name).is_absolute() or ".." in Path(name).parts:
+                    raise ValueError(f"{name} is not below the prefix")
+            for tree in installed.trees:
+                if Path(tree).parent != HOME:
+                    raise ValueError(f"{tree} is no tree")
         except FileNotFoundError:
             return Installed()
         except (ValueError, TypeError) as error:
             raise InstallError(
                 f"{self.root / LIST} is damaged ({error}): what make install made is not known"
             ) from error
+        return installed
 
     def write(self, installed: Installed) -> None:
         new = self.root / f"{LIST}.new"
@@ -88,7 +95,7 @@ class Place:
 def install(temporary: Path) -> None:
     place, extras = _place(), tuple(os.environ.get("EXTRAS", "report").split())
     _refuse_foreign_files(place)
-    python = find_python()
+    python = this_python()
     _refuse_private_python(python, place.prefix)
     # Folders of ours alone may be made before they are listed, as they are empty.
     made = _make_folders(place.root, HOME)
@@ -139,7 +146,9 @@ def _refuse_foreign_files(place: Place) -> None:
     for link in ("bin/tkperf", *COMPLETIONS.values()):
         path = place.root / link
         if os.path.lexists(path) and not _is_ours(place, link):
-            raise InstallError(f"{path} exists and was not made by make install: move it away first")
+            raise InstallError(
+                f"{path} exists and was not made by make install: move it away first"
+            )
     home = place.root / HOME
     if home.exists() and any(home.iterdir()) and not (place.root / LIST).exists():
         raise InstallError(f"{home} exists and was not made by make install: move it away first")
@@ -151,7 +160,12 @@ def _refuse_private_python(python: Path, prefix: Path) -> None:
     for user in pwd.getpwall():
         home = Path(user.pw_dir).resolve()
         is_person = user.pw_uid == 0 or 1000 <= user.pw_uid < 65534
-        if is_person and len(home.parts) > 1 and home in real.parents and home not in prefix.parents:
+        if (
+            is_person
+            and len(home.parts) > 1
+            and home in real.parents
+            and home not in prefix.parents
+        ):
             raise InstallError(
                 f"{real} is below {home}, where others cannot rely on it: "
                 "install the system's (apt-get install python3 python3-venv) or name another: "
@@ -204,7 +218,7 @@ def _build(
     (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # backups leave out what has one
     shutil.copy(SOURCES / "LICENSE", tree)
     (tree / MORE_PACKAGES).write_text(
-        f"make install PREFIX={seen_as.parents[2]} EXTRAS='{' '.join(extras)} {{extra}}' "
+        f"make install PREFIX={shlex.quote(str(seen_as.parents[2]))} EXTRAS='{' '.join(extras)} {{extra}}' "
         "in tkperf's sources\n"
     )
     open_to_all(tree)
@@ -253,10 +267,10 @@ def _unlink(place: Place, link: str) -> None:
 
 def _is_free(place: Place, tree: str) -> bool:
     """Say who uses a tree; a command's first word is its tree's Python."""
-    users = [pid for pid, word in _first_words() if (place.prefix / tree) in Path(word).parents]
+    users = [pid for pid, word in _first_words() if (place.root / tree) in Path(word).parents]
     if users:
         _say(
-            f"process {', '.join(users)} still runs from {place.prefix / tree}, which is therefore "
+            f"process {', '.join(users)} still runs from {place.root / tree}, which is therefore "
             "kept; the next make install or make uninstall removes it"
         )
     return not users
@@ -265,7 +279,10 @@ def _is_free(place: Place, tree: str) -> bool:
 def _first_words() -> Iterator[tuple[str, str]]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            yield folder.name, (folder / "cmdline").read_bytes().split(b"\0")[0].decode("utf-8", "replace")
+            yield (
+                folder.name,
+                (folder / "cmdline").read_bytes().split(b"\0")[0].decode("utf-8", "replace"),
+            )
         except OSError:  # it ended meanwhile
             continue
 
@@ -310,7 +327,7 @@ def _say_how_to_call(place: Place) -> None:
         _say(f"done: call tkperf, or man tkperf ({command})")
 
 
-def uninstall(temporary: Path) -> None:
+def uninstall(_temporary: Path) -> None:
     place = _place()
     installed = place.read()
     if not installed.trees:

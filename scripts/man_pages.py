@@ -77,7 +77,7 @@ def _parts_of_help(text: str) -> tuple[list[str], list[str], str]:
     keeps its lines, which is marked by its leading ``\\b`` here as well.
     """
     prose, examples, exit_codes = [], [], ""
-    for block in inspect.cleandoc(text.split("\f")[0]).split("\n\n"):
+    for block in inspect.cleandoc(text.partition("\f")[0]).split("\n\n"):
         as_it_stands, body = block.startswith("\b"), block.removeprefix("\b").lstrip("\n")
         if body.startswith("Example"):
             examples = textwrap.dedent("\n".join(body.split("\n")[1:])).split("\n")

@@ -7,11 +7,11 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[1]
-OLDEST_PYTHON = (3, 11)
 # Where shells and man look, below a prefix.
 COMPLETIONS = {
     "bash": "share/bash-completion/completions/tkperf",
@@ -140,33 +140,14 @@ def find_uv(folder: Path) -> Uv:
     )
 
 
-def find_python(*, unsuited: str = "") -> Path:
-    """The Python to build on: $PYTHON, else the system's, else the one on the PATH.
-
-    Raises:
-        InstallError: none is new enough.
-    """
-    given = os.environ.get("PYTHON")
-    for name in (given,) if given else ("/usr/bin/python3", "/usr/local/bin/python3", "python3"):
-        try:
-            base, version = call(
-                name, "-c", "import sys; print(sys._base_executable); print(*sys.version_info[:2])"
-            ).split("\n")[:2]
-        except (InstallError, OSError):
-            continue
-        if tuple(map(int, version.split())) >= OLDEST_PYTHON:
-            return Path(base)
-    wanted = ".".join(map(str, OLDEST_PYTHON))
-    raise InstallError(
-        f"no Python {wanted} or newer {'at ' + given if given else 'in /usr/bin'}; "
-        "name one: make ... PYTHON=/path/to/python3"
-    )
+def this_python() -> Path:
+    """The Python that runs this, chosen by system-python.sh, without any environment around it."""
+    return Path(getattr(sys, "_base_executable", sys.executable))
 
 
-def main_of(act: object) -> None:
-    """Run a script's ``act``; an error is one line."""
+def main_of(act: Callable[[Path], None]) -> None:
+    """Run a script's ``act`` with a folder for what it needs meanwhile; an error is one line."""
     os.umask(0o022)
-    assert callable(act)
     try:
         with tempfile.TemporaryDirectory(prefix="tkperf-install-") as folder:
             act(Path(folder))

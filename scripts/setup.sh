@@ -56,6 +56,12 @@ if [ "$purpose" = test ]; then
     need cryptsetup cryptsetup-bin
     need mkfs.btrfs btrfs-progs
     need pgrep procps
+    # Man pages and the archive.
+    need make make
+    need mandoc mandoc
+    need groff groff
+    need patchelf patchelf
+    need ldd libc-bin
     need pdftotext poppler-utils
     # Ubuntu has Chromium only as a snap: there, tests in a browser run if one is installed.
     grep -qs '^ID=ubuntu' /etc/os-release || need chromium chromium
@@ -104,5 +110,9 @@ else
 fi
 # The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
 # Certificates from the system: a company's own authority is known there only.
-UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --python-preference system "$@"
+UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --compile-bytecode --python-preference system "$@"
+# All bytecode now, by who owns the folder: a later sudo would leave files of root's in it.
+.venv/bin/python -m compileall -q src
 touch "$stamp"
+# Once: a second call returns above.
+say "tkperf is .venv/bin/tkperf; 'sudo make install' puts it on the PATH, also root's"
