@@ -90,7 +90,17 @@ fi
 
 case $purpose in system | archive) exit 0 ;; esac
 
+for folder in . .venv .tools; do
+    [ ! -e $folder ] || [ -w $folder ] || fail "$(id -un) cannot write to $(pwd)/$folder;" \
+        "if it was made with sudo, remove it: sudo rm -r '$(pwd)/.venv' '$(pwd)/.tools'"
+done
+
 stamp=".venv/.tkperf-$purpose"
+# Programs in .venv know where they are: after a move of the checkout they start nothing.
+if [ -e "$stamp" ] && [ "$(cat "$stamp")" != "$(pwd)" ]; then
+    say "the folder has moved: .venv is made anew"
+    rm -rf .venv .tools
+fi
 # shellcheck disable=SC3013 # -nt is not in POSIX, but in every sh of Debian and Ubuntu
 if [ -e "$stamp" ] && [ ! uv.lock -nt "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] &&
     [ -x .venv/bin/tkperf ]; then
@@ -113,6 +123,6 @@ fi
 UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --compile-bytecode --python-preference system "$@"
 # All bytecode now, by who owns the folder: a later sudo would leave files of root's in it.
 .venv/bin/python -m compileall -q src
-touch "$stamp"
+pwd >"$stamp"
 # Once: a second call returns above.
 say "tkperf is .venv/bin/tkperf; 'sudo make install' puts it on the PATH, also root's"

@@ -7,4 +7,5 @@ TKPERF_MAN_PAGES=$(mktemp -d)
 export TKPERF_MAN_PAGES
 trap 'rm -rf "$TKPERF_MAN_PAGES"' EXIT
 .venv/bin/python -B scripts/man_pages.py "$TKPERF_MAN_PAGES"
-"$(sh scripts/uv.sh .tools)" build --quiet --wheel --out-dir "${1:-dist}"
+# Certificates from the system, as in setup.sh.
+UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$(sh scripts/uv.sh .tools)" build --quiet --wheel --out-dir "${1:-dist}"
