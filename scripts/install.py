@@ -106,7 +106,11 @@ def install(temporary: Path) -> None:
         installed.trees.append(tree)
         place.write(installed)
         _say(f"installing into {place.prefix / tree}")
-        _build(place.root / tree, place.prefix / tree, python, temporary, extras)
+        try:
+            _build(place.root / tree, place.prefix / tree, python, temporary, extras)
+        except BaseException:  # Ctrl-C, too: what worked before still does
+            _remove_tree(place, tree, installed)
+            raise
         _switch(place, tree)
         _link(place, installed)
         for old in installed.trees[:-1]:

@@ -153,5 +153,7 @@ def main_of(act: Callable[[Path], None]) -> None:
             act(Path(folder))
     except InstallError as error:
         sys.exit(f"install: {error}")
+    except KeyboardInterrupt:
+        sys.exit("install: stopped by the user")
     except OSError as error:
         sys.exit(f"install: {error.filename or ''}: {error.strerror}")

@@ -96,8 +96,12 @@ for folder in . .venv .tools; do
 done
 
 stamp=".venv/.tkperf-$purpose"
+# What was asked for once stays: the test environment serves the demo as well, with Parquet.
+asked=$purpose
+[ ! -e .venv/.tkperf-parquet ] || [ "$asked" = test ] || asked=parquet
+[ ! -e .venv/.tkperf-test ] || asked=test
 # Programs in .venv know where they are: after a move of the checkout they start nothing.
-if [ -e "$stamp" ] && [ "$(cat "$stamp")" != "$(pwd)" ]; then
+if [ -s "$stamp" ] && [ "$(cat "$stamp")" != "$(pwd)" ]; then
     say "the folder has moved: .venv is made anew"
     rm -rf .venv .tools
 fi
@@ -110,14 +114,11 @@ fi
 uv=$(sh scripts/uv.sh .tools)
 
 say "installing Python packages into .venv"
-# What was asked for once stays: the test environment serves the demo as well, with Parquet.
-if [ "$purpose" = test ] || [ -e .venv/.tkperf-test ]; then
-    set -- --all-extras --dev
-elif [ "$purpose" = parquet ] || [ -e .venv/.tkperf-parquet ]; then
-    set -- --extra report --extra parquet --no-dev
-else
-    set -- --extra report --no-dev
-fi
+case $asked in
+test) set -- --all-extras --dev ;;
+parquet) set -- --extra report --extra parquet --no-dev ;;
+*) set -- --extra report --no-dev ;;
+esac
 # The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
 # Certificates from the system: a company's own authority is known there only.
 UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --compile-bytecode --python-preference system "$@"

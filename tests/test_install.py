@@ -227,6 +227,19 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_text() == "of somebody else"
 
 
+def test_an_installation_that_failed_leaves_what_worked(tmp_path: Path) -> None:
+    """Here for want of its packages; nothing of it stays, and one cut off by a power cut goes, too."""
+    old = tmp_path / HOME / "tree-1"
+    (old / "half").mkdir(parents=True)
+    (old / "half/made").touch()
+    listed = {"trees": [str(HOME / "tree-1")], "links": [], "folders": ["lib", str(HOME)]}
+    (tmp_path / HOME / "installed.json").write_text(json.dumps(listed))
+    assert "failed" in make("install", check=False, PREFIX=tmp_path, EXTRAS="nonsense")
+    assert [path.name for path in (tmp_path / HOME).iterdir() if path.is_dir()] == ["tree-1"]
+    make("uninstall", PREFIX=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_damaged_list_is_not_guessed_at(tmp_path: Path) -> None:
     """Without it, what make install made is not known: nothing is removed."""
     (tmp_path / HOME / "tree-1").mkdir(parents=True)
