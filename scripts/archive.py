@@ -56,9 +56,9 @@ def build_tree(temporary: Path) -> Path:
     if tree not in packages.parents:
         raise InstallError(f"{python} cannot be moved: its packages would be in {packages}")
     put_packages(uv, "--target", packages, python=own, extras=extras)
-    forget_origin(packages)
     for leftover in ("bin", "share", ".lock"):
         _remove(packages / leftover)
+    forget_origin(packages)
     put_documents(own, tree)
     (tree / "bin").mkdir()
     (tree / "bin/tkperf").write_text(LAUNCHER)

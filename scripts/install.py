@@ -213,12 +213,12 @@ def _build(
     uv.call("venv", "--relocatable", "--no-project", "--python", python, tree)
     own = tree / "bin/python"
     put_packages(uv, python=own, extras=extras)
-    forget_origin(tree)
     put_documents(own, tree)
     compile_packages(own, tree / "lib", seen_as=seen_as / "lib")
     for script in (tree / "bin").iterdir():
         if not script.name.startswith("python") and script.name != "tkperf":
             script.unlink()
+    forget_origin(tree)
     (tree / "CACHEDIR.TAG").unlink(missing_ok=True)  # backups leave out what has one
     shutil.copy(SOURCES / "LICENSE", tree)
     (tree / MORE_PACKAGES).write_text(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import stat
 import subprocess
@@ -95,13 +96,18 @@ def put_packages(uv: Uv, *where: str | Path, python: Path, extras: tuple[str, ..
 
 
 def forget_origin(folder: Path) -> None:
-    """Take out what uv notes for its own use about the wheel that it found here."""
+    """Take out what uv notes for its own use about the wheel that it found here.
+
+    And from the lists of files what was removed since: a script's checksum differs with the folder
+    that it was made in.
+    """
     for note in list(folder.rglob("*.dist-info/uv_cache.json")):
-        record = note.with_name("RECORD")
-        lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if f"/{note.name}," not in line]
-        record.write_text("".join(kept), encoding="utf-8")
         note.unlink()
+    for record in list(folder.rglob("*.dist-info/RECORD")):
+        with record.open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.reader(file) if (record.parents[1] / row[0]).exists()]
+        with record.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def put_documents(python: Path, share_in: Path) -> None:
