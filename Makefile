@@ -1,5 +1,5 @@
 # One command for each habit. On a machine without make, the scripts do the same.
-.PHONY: help setup demo test lab lab-full lint format bench
+.PHONY: help setup demo install uninstall wheel archive test lab lab-full lint format bench
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -9,6 +9,22 @@ setup: ## install what tkperf needs (apt for packages, the rest into .venv)
 
 demo: ## the whole suite on a scratch file, with its report: about three minutes
 	@sh scripts/demo.sh
+
+PREFIX ?= /usr/local
+EXTRAS ?= report
+export PREFIX DESTDIR PYTHON EXTRAS
+
+install: ## sudo make install: tkperf for all users of this machine, below PREFIX (/usr/local)
+	@sh scripts/install.sh install
+
+uninstall: ## take away what make install made, and nothing else
+	@sh scripts/install.sh uninstall
+
+wheel: ## dist/*.whl, for uv tool install and pipx install
+	@sh scripts/wheel.sh
+
+archive: ## dist/*.tar.gz: tkperf with its own Python, for machines without network
+	@sh scripts/archive.sh
 
 test: ## install what the tests need; lint and all tests
 	@sh scripts/test.sh

@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs what tkperf needs on Debian or Ubuntu: system packages with apt, the rest into .venv.
 #   scripts/setup.sh            what running tests and reports needs
+#   scripts/setup.sh system     of that, the system packages alone
+#   scripts/setup.sh archive    the system packages alone, with those that make archive needs
 #   scripts/setup.sh parquet    what tkperf report --parquet needs, too
 #   scripts/setup.sh test       what the project's own tests need, too
 # Called again it returns at once. Root or sudo is used for apt alone, and only if a package lacks.
 set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-run}
-UV_VERSION=0.13.8
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() {
@@ -27,6 +28,9 @@ need fio fio
 need setpriv util-linux
 need flock util-linux
 need python3 python3
+if [ "$purpose" = archive ]; then
+    need patchelf patchelf
+fi
 if ! have uv && [ ! -x .tools/bin/uv ]; then
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 fi
@@ -52,6 +56,12 @@ if [ "$purpose" = test ]; then
     need cryptsetup cryptsetup-bin
     need mkfs.btrfs btrfs-progs
     need pgrep procps
+    # Man pages and the archive.
+    need make make
+    need mandoc mandoc
+    need groff groff
+    need patchelf patchelf
+    need ldd libc-bin
     need pdftotext poppler-utils
     # Ubuntu has Chromium only as a snap: there, tests in a browser run if one is installed.
     grep -qs '^ID=ubuntu' /etc/os-release || need chromium chromium
@@ -78,34 +88,42 @@ if [ -n "$missing" ]; then
     install_packages $(printf '%s\n' $missing | sort -u)
 fi
 
+case $purpose in system | archive) exit 0 ;; esac
+
+for folder in . .venv .tools; do
+    [ ! -e $folder ] || [ -w $folder ] || fail "$(id -un) cannot write to $(pwd)/$folder;" \
+        "if it was made with sudo, remove it: sudo rm -r '$(pwd)/.venv' '$(pwd)/.tools'"
+done
+
 stamp=".venv/.tkperf-$purpose"
+# What was asked for once stays: the test environment serves the demo as well, with Parquet.
+asked=$purpose
+[ ! -e .venv/.tkperf-parquet ] || [ "$asked" = test ] || asked=parquet
+[ ! -e .venv/.tkperf-test ] || asked=test
+# Programs in .venv know where they are: after a move of the checkout they start nothing.
+if [ -s "$stamp" ] && [ "$(cat "$stamp")" != "$(pwd)" ]; then
+    say "the folder has moved: .venv is made anew"
+    rm -rf .venv .tools
+fi
 # shellcheck disable=SC3013 # -nt is not in POSIX, but in every sh of Debian and Ubuntu
 if [ -e "$stamp" ] && [ ! uv.lock -nt "$stamp" ] && [ ! pyproject.toml -nt "$stamp" ] &&
     [ -x .venv/bin/tkperf ]; then
     exit 0
 fi
 
-if have uv; then
-    uv=uv
-else
-    uv=.tools/bin/uv
-    if [ ! -x $uv ]; then
-        say "installing uv $UV_VERSION into .tools"
-        python3 -m venv --clear .tools
-        .tools/bin/pip install --quiet --disable-pip-version-check "uv==$UV_VERSION"
-    fi
-fi
+uv=$(sh scripts/uv.sh .tools)
 
 say "installing Python packages into .venv"
-# What was asked for once stays: the test environment serves the demo as well, with Parquet.
-if [ "$purpose" = test ] || [ -e .venv/.tkperf-test ]; then
-    set -- --all-extras --dev
-elif [ "$purpose" = parquet ] || [ -e .venv/.tkperf-parquet ]; then
-    set -- --extra report --extra parquet --no-dev
-else
-    set -- --extra report --no-dev
-fi
+case $asked in
+test) set -- --all-extras --dev ;;
+parquet) set -- --extra report --extra parquet --no-dev ;;
+*) set -- --extra report --no-dev ;;
+esac
 # The system's Python serves if it is 3.11 or newer; otherwise uv fetches one.
 # Certificates from the system: a company's own authority is known there only.
-UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} $uv sync --quiet --frozen --python-preference system "$@"
-touch "$stamp"
+UV_SYSTEM_CERTS=${UV_SYSTEM_CERTS:-1} "$uv" sync --quiet --frozen --compile-bytecode --python-preference system "$@"
+# All bytecode now, by who owns the folder: a later sudo would leave files of root's in it.
+.venv/bin/python -m compileall -q src
+pwd >"$stamp"
+# Once: a second call returns above.
+say "tkperf is .venv/bin/tkperf; 'sudo make install' puts it on the PATH, also root's"

@@ -196,11 +196,13 @@ def start_process(
 def start_module(name: str) -> subprocess.Popen[bytes]:
     """Run a module of ours in a Python of its own, which reads stdin and writes stdout.
 
+    Nothing is loaded from the current folder (-P), where others may have put modules.
+
     Raises:
         OSError: it cannot be started.
     """
     return subprocess.Popen(
-        [sys.executable, "-m", name],
+        [sys.executable, "-P", "-m", name],
         stdin=PIPE,
         stdout=PIPE,
         stderr=subprocess.DEVNULL,

@@ -103,8 +103,9 @@ def test_a_missing_package_is_found_before_anything_is_written(
     assert made(here) == set()
 
 
-def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The .venv of scripts/setup.sh has no pip; elsewhere there is no such script."""
+def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The .venv of scripts/setup.sh has no pip, nor has what make install made; a package index
+    may have something else by our name."""
     checkout = Path(tkperf.__file__).parents[2]
 
     def said() -> str:
@@ -115,7 +116,11 @@ def test_how_to_install_fits_the_set_up(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys, "prefix", str(checkout / ".venv"))
     assert said().endswith(f"(pyarrow is missing): sh {checkout}/scripts/setup.sh parquet")
     monkeypatch.setattr(sys, "prefix", "/usr")
-    assert said().endswith("pip install 'tkperf[parquet]'")
+    wheel = f"tkperf-{tkperf.__version__}-py3-none-any.whl"
+    assert said().endswith(f"install tkperf's wheel again as '{wheel}[report,parquet]'")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    (tmp_path / "more-packages.txt").write_text("make install EXTRAS='report {extra}'\n")
+    assert said().endswith("(pyarrow is missing): make install EXTRAS='report parquet'")
 
 
 def test_an_impossible_xml_says_that_nothing_was_written(here: Path) -> None:

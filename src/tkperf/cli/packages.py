@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,9 +32,15 @@ def packages_of(extra: str, *, whose: str) -> Iterator[None]:
 
 
 def _how_to_install(extra: str) -> str:
-    """The command that fits how tkperf itself was installed: the set-up's .venv has no pip."""
+    """What fits how tkperf itself was installed; none but these have a pip of their own."""
     checkout = Path(tkperf.__file__).parents[2]
     script = checkout / "scripts/setup.sh"
     if script.is_file() and Path(sys.prefix) == checkout / ".venv":
-        return f"sh {script} {extra}"
-    return f"pip install 'tkperf[{extra}]'"
+        return f"sh {shlex.quote(str(script))} {extra}"
+    try:
+        # Written by make install and make archive.
+        command = (Path(sys.prefix) / "more-packages.txt").read_text(encoding="utf-8").strip()
+    except OSError:
+        wheel = f"tkperf-{tkperf.__version__}-py3-none-any.whl"
+        return f"install tkperf's wheel again as '{wheel}[report,{extra}]'"
+    return command.replace("{extra}", extra)

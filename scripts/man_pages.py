@@ -1,0 +1,162 @@
+"""Man pages from the command line's own structures: one of tkperf, one of each command.
+
+    python scripts/man_pages.py FOLDER
+
+Runs in any Python that has tkperf. click-man (0.6) does not fit: it neither escapes what roff takes
+as a command, nor knows click's ``\\b`` blocks, nor finds commands that are loaded when called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from tkperf import __version__
+from tkperf.cli.main import cli
+
+# Input lines of roff are 80 characters at most, with room for what escaping adds.
+LINE = 72
+ESCAPES = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
+FILES = (
+    ("NAME.tkperf", "The run: everything that was measured, kept step by step. One SQLite file."),
+    ("NAME.log", "The log beside it."),
+)
+
+
+def build_pages() -> dict[str, str]:
+    """Every page by its file's name."""
+    context = click.Context(cli, info_name="tkperf", **cli.context_settings)
+    pages = {"tkperf.1": _page(cli, context, others=cli.list_commands(context))}
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        own = click.Context(command, info_name=name, parent=context, **command.context_settings)
+        pages[f"tkperf-{name}.1"] = _page(command, own, others=())
+    return pages
+
+
+def _page(command: click.Command, context: click.Context, *, others: list[str] | tuple[()]) -> str:
+    title = context.command_path.replace(" ", "-")
+    prose, examples, exit_codes = _parts_of_help(command.help or "")
+    summary = prose[0] if others else command.get_short_help_str(limit=1000)
+    lines = [
+        # No date: it would differ from one build to the next.
+        f'.TH {title.upper()} 1 "" "tkperf {__version__}"',
+        ".SH NAME",
+        f"{_escaped(title)} \\- {_escaped(summary.rstrip('.'))}",
+        ".SH SYNOPSIS",
+        f"\\fB{_escaped(context.command_path)}\\fR "
+        + _escaped(" ".join(command.collect_usage_pieces(context))),
+        ".SH DESCRIPTION",
+        *_paragraphs(prose),
+    ]
+    if others:
+        lines += [".SH COMMANDS", *_commands(command, context, others)]
+    lines += [".SH OPTIONS", *_options(command, context)]
+    if exit_codes:
+        lines += [".SH EXIT STATUS", *_exit_status(exit_codes)]
+    if others:
+        lines += [".SH FILES"]
+        for name, what in FILES:
+            lines += [".TP", f"\\fI{_escaped(name)}\\fR", *_wrapped(what)]
+    if examples:
+        lines += [".SH EXAMPLES", ".EX", *(_escaped(line) for line in examples), ".EE"]
+    return "\n".join([*lines, ".SH SEE ALSO", _see_also(others)]) + "\n"
+
+
+def _parts_of_help(text: str) -> tuple[list[str], list[str], str]:
+    """Paragraphs, lines of examples, and the sentence of exit codes.
+
+    Blocks that click is told not to wrap (``\\b``) are examples, exit codes, or a paragraph that
+    keeps its lines, which is marked by its leading ``\\b`` here as well.
+    """
+    prose, examples, exit_codes = [], [], ""
+    for block in inspect.cleandoc(text.partition("\f")[0]).split("\n\n"):
+        as_it_stands, body = block.startswith("\b"), block.removeprefix("\b").lstrip("\n")
+        if body.startswith("Example"):
+            examples = textwrap.dedent("\n".join(body.split("\n")[1:])).split("\n")
+        elif body.startswith("Exit codes:"):
+            exit_codes = " ".join(body.removeprefix("Exit codes:").split())
+        else:
+            prose.append("\b" + body if as_it_stands else " ".join(body.split()))
+    return prose, examples, exit_codes
+
+
+def _paragraphs(prose: list[str]) -> Iterator[str]:
+    for number, text in enumerate(prose):
+        if number:
+            yield ".PP"
+        if text.startswith("\b"):
+            yield from (".EX", *(_escaped(line) for line in text[1:].split("\n")), ".EE")
+        else:
+            yield from _wrapped(text)
+
+
+def _commands(group: click.Command, context: click.Context, names: list[str]) -> Iterator[str]:
+    assert isinstance(group, click.Group)
+    for name in names:
+        command = group.get_command(context, name)
+        assert command is not None
+        yield from (".TP", _reference(f"tkperf-{name}"))
+        yield from _wrapped(command.get_short_help_str(limit=1000))
+
+
+def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        # Newer versions of click list arguments, too; the text above says what they are.
+        if record is None or isinstance(parameter, click.Argument):
+            continue
+        flags, meaning = record
+        # Flags are typed as they stand, what follows them is to be filled in.
+        *first, last = flags.split(", ")
+        last, _, value = last.partition(" ")
+        line = ", ".join(f"\\fB{_escaped(flag)}\\fR" for flag in [*first, last])
+        yield from (".TP", f"{line} \\fI{_escaped(value)}\\fR" if value else line)
+        yield from _wrapped(meaning)
+
+
+def _exit_status(codes: str) -> Iterator[str]:
+    for code, meaning in re.findall(r"(\d+) ([^,]+?)(?:,|\.?$)", codes):
+        yield from (".TP", f"\\fB{code}\\fR", *_wrapped(meaning))
+
+
+def _see_also(others: list[str] | tuple[()]) -> str:
+    names = [f"tkperf-{name}" for name in others] or ["tkperf"]
+    return ",\n".join(_reference(name) for name in [*names, "fio"])
+
+
+def _reference(page: str) -> str:
+    return f"\\fB{_escaped(page)}\\fR(1)"
+
+
+def _wrapped(text: str) -> list[str]:
+    lines = textwrap.wrap(text, LINE, break_long_words=False, break_on_hyphens=False)
+    return [_escaped(line) for line in lines]
+
+
+def _escaped(text: str) -> str:
+    """Text that roff prints as it stands, with hyphens that can be searched for and copied."""
+    escaped = "".join(
+        ESCAPES.get(letter, letter if letter.isascii() else f"\\[u{ord(letter):04X}]")
+        for letter in text
+    )
+    # A point or an apostrophe at a line's beginning would make it a request.
+    return f"\\&{escaped}" if escaped.startswith(".") else escaped
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in build_pages().items():
+        (folder / name).write_text(text, encoding="ascii")
+
+
+if __name__ == "__main__":
+    main()
