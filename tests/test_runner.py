@@ -13,7 +13,7 @@ from tkperf.errors import EngineError, Interrupted
 from tkperf.events import Event, Judged, PurgeEnded, RunEnded, StepEnded, StepStarted, TestEnded
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
-from tkperf.record import RunStatus, StepKind
+from tkperf.record import RunStatus
 from tkperf.runner import Run, execute
 from tkperf.workload import Step
 
@@ -169,15 +169,14 @@ def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
     assert engine.closed
 
 
-def test_gaps_are_known_within_a_section_and_unknown_after_a_purge() -> None:
-    """The time between steps is recorded; after a purge it means nothing."""
-    events = run(SpyEngine(STEADY), ["tp"])
+def test_gaps_are_known_between_any_two_steps() -> None:
+    """The time between steps is recorded, after a purge from its end; nothing comes before the first."""
+    events = run(SpyEngine(STEADY), ["tp", "writesat"])
     records = [event.record for event in events if isinstance(event, StepEnded)]
-    for record in records:
-        if record.kind is StepKind.FILL:
-            assert record.gap_s is None
-        else:
-            assert record.gap_s == pytest.approx(0)
+    purges = sum(isinstance(event, PurgeEnded) for event in events)
+    assert [record.gap_s for record in records] == [pytest.approx(0)] * len(records)
+    assert sum(record.planned_pause for record in records) == purges
+    assert all(record.disturbances == () for record in records)
 
 
 def test_answers_to_the_procedure_hold_no_samples() -> None:

@@ -9,6 +9,7 @@ import shlex
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from tkperf.disturbance import Disturbance
 from tkperf.measurement import Measurement
 from tkperf.phases import Outcome
 from tkperf.steady_state import SteadyStateVerdict
@@ -93,8 +94,10 @@ class StepRecord:
     """One executed step: a fill, a step of a round or area, or a slice of a continuous stream.
 
     ``number`` is the round's, area's or slice's number (1 for a fill), ``position`` the place in the
-    round from 0. ``gap_s`` is the time from the end of the step before to this one's release by
-    tkperf's clock; None where no step came before in the test. ``job_file`` is the fio job as
+    round from 0. ``gap_s`` is the time from the end of what came before to this one's release by
+    tkperf's clock: of a step, or with ``planned_pause`` of a purge or of getting a set ready; None
+    where nothing came before. ``foreign_*`` is what others moved meanwhile by the device's own
+    counters, None where those could not be compared. ``job_file`` is the fio job as
     it can be run again; ``engine_output`` fio's last JSON document (empty if none).
     """
 
@@ -109,6 +112,10 @@ class StepRecord:
     measurement: Measurement
     job_file: str
     engine_output: bytes = field(default=b"", repr=False)
+    planned_pause: bool = False
+    foreign_read_bytes: int | None = None
+    foreign_write_bytes: int | None = None
+    disturbances: tuple[Disturbance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

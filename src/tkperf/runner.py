@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from tkperf.disturbance import Counters
 from tkperf.engine import Engine, Execution, Next, OnSample
 from tkperf.errors import EngineError, Interrupted, StepFailedError, TkperfError
 from tkperf.events import (
@@ -42,6 +43,7 @@ from tkperf.record import (
     StepKind,
     StepRecord,
 )
+from tkperf.run_watch import RunWatch
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Cell, Step, Workload
 
@@ -76,7 +78,11 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Everything that a run is made of."""
+    """Everything that a run is made of.
+
+    ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
+    that is another.
+    """
 
     info: RunInfo
     tests: Sequence[Test]
@@ -86,6 +92,8 @@ class Run:
     observers: Sequence[Observer]
     clock: Callable[[], float]
     warnings: Sequence[RunWarning] = ()
+    counters: Counters | None = None
+    fill_counters: Counters | None = None
 
     @property
     def active_range_bytes(self) -> int:
@@ -105,12 +113,13 @@ def execute(run: Run) -> None:
         TkperfError: what ended the run early; everything before is with the observers.
     """
     origin_s = run.clock()
+    watch = RunWatch(origin_s, run.counters, run.fill_counters)
     try:
         run.emit(RunStarted(info=run.info, tests=tuple(test.name for test in run.tests)))
         for warning in run.warnings:
             run.emit(Warned(warning=warning))
         for position, test in enumerate(run.tests):
-            _TestRun(run, test, run.tests[position + 1 :], origin_s).execute()
+            _TestRun(run, test, run.tests[position + 1 :], origin_s, watch).execute()
         _end(run, RunStatus.COMPLETE, None)
     except KeyboardInterrupt:
         _end(run, RunStatus.INTERRUPTED, "stopped by the user")
@@ -145,11 +154,11 @@ class _TestRun:
     test: Test
     later_tests: Sequence[Test]
     origin_s: float
+    watch: RunWatch
     answers: list[Answer] = field(default_factory=list)
-    previous_end_s: float | None = None
-    warned_host_limited: bool = False
 
     def execute(self) -> None:
+        self.watch.test_begins()
         self.run.emit(TestStarted(test=self.test.name, at_s=self._now_s()))
         outcome: Outcome | None = None
         status = RunStatus.FAILED
@@ -164,6 +173,8 @@ class _TestRun:
             self.run.target.recheck()
             raise
         finally:
+            for warning in self.watch.final_warnings(self.test.name, self._now_s()):
+                self.run.emit(Warned(warning=warning))
             self.run.emit(
                 TestEnded(test=self.test.name, status=status, outcome=outcome, at_s=self._now_s())
             )
@@ -179,7 +190,7 @@ class _TestRun:
             try:
                 asked = procedure.send(reply)
             except StopIteration as end:
-                self.run.engine.rest()
+                self._rest()
                 outcome: Outcome = end.value
                 return outcome
             if isinstance(asked, SteadyStateVerdict):
@@ -203,14 +214,28 @@ class _TestRun:
                 self.run.target.make_ready_to_fill()
                 return self._fill(phase)
             case Round():
-                self.run.target.make_ready(on_progress=self._busy("getting the set ready"))
+                self._make_ready()
                 return self._round(phase)
             case Continuous():
-                self.run.target.make_ready(on_progress=self._busy("getting the set ready"))
+                self._make_ready()
                 return self._slice(phase)
 
-    def _purge(self, phase: Purge) -> None:
+    def _rest(self) -> None:
         self.run.engine.rest()
+        self.watch.rested()
+
+    def _make_ready(self) -> None:
+        """A drive is ready at once; a set is made, and tells how far that is."""
+        busy = self._busy("getting the set ready")
+
+        def on_progress(done: float | None) -> None:
+            busy(done)
+            self.watch.paused(self.run.clock())
+
+        self.run.target.make_ready(on_progress=on_progress)
+
+    def _purge(self, phase: Purge) -> None:
+        self._rest()
         began_s = self._now_s()
         result = self.run.target.purge(on_progress=self._busy("purging"), on_note=self._note)
         record = PurgeRecord(
@@ -220,7 +245,7 @@ class _TestRun:
             method=result.method,
             note=result.note,
         )
-        self.previous_end_s = None
+        self.watch.paused(self.run.clock())
         self.run.emit(PurgeEnded(test=self.test.name, record=record))
 
     def _busy(self, doing: str) -> OnProgress:
@@ -269,9 +294,9 @@ class _TestRun:
             self.run.engine.rest()  # the next step, too, which may have begun
             self.run.target.recheck()
             # From here on the device is idle; before, it was busy with what failed.
-            self.previous_end_s = self.run.clock()
-            tried_s = self.previous_end_s - began_s
-            text = _why_repeated(phase, position, then, error, tried_s)
+            given_up_s = self.run.clock()
+            self.watch.gave_up(given_up_s)
+            text = _why_repeated(phase, position, then, error, given_up_s - began_s)
             self._warn("step-repeated", text)
         try:
             return self._measure_once(phase, position, then)
@@ -281,6 +306,7 @@ class _TestRun:
     def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
         step = phase.steps[position]
         on_sample = self._start_step(phase, step.workload, position, step.duration_s)
+        self.watch.will_hand_over(then is not None and then.certain)
         execution = self.run.engine.measure(step, then=then, on_sample=on_sample)
         self._believe(execution, Plan(workload=step.workload, duration_s=step.duration_s))
         return execution
@@ -356,8 +382,10 @@ class _TestRun:
                 at_s=self._now_s(),
             )
         )
+        self.watch.step_begins(_kind(phase))
 
         def on_sample(sample: Sample) -> None:
+            self.watch.sample(sample, self.run.clock())
             self.run.emit(SampleSeen(test=self.test.name, sample=sample, at_s=self._now_s()))
 
         return on_sample
@@ -371,10 +399,13 @@ class _TestRun:
         execution: Execution,
     ) -> Measurement:
         """Hand the finished step to the observers; the answer needs its totals only."""
-        gap_s = None
-        if self.previous_end_s is not None:
-            gap_s = execution.started_s - self.previous_end_s
-        self.previous_end_s = execution.ended_s
+        seen = self.watch.step_ended(
+            _kind(phase),
+            workload,
+            execution.measurement,
+            started_s=execution.started_s,
+            planned_s=planned_s,
+        )
         record = StepRecord(
             section=phase.section,
             kind=_kind(phase),
@@ -383,24 +414,19 @@ class _TestRun:
             workload=workload,
             planned_s=planned_s,
             started_s=execution.started_s - self.origin_s,
-            gap_s=gap_s,
+            gap_s=seen.gap_s,
+            planned_pause=seen.planned_pause,
+            foreign_read_bytes=seen.foreign_read_bytes,
+            foreign_write_bytes=seen.foreign_write_bytes,
+            disturbances=seen.disturbances,
             measurement=execution.measurement,
             job_file=execution.job_file,
             engine_output=execution.output,
         )
         self.run.emit(StepEnded(test=self.test.name, record=record))
-        self._warn_host_limited(record)
+        for warning in self.watch.warnings(self.test.name, record, self._now_s()):
+            self.run.emit(Warned(warning=warning))
         return replace(execution.measurement, samples=())
-
-    def _warn_host_limited(self, record: StepRecord) -> None:
-        if not record.measurement.host_limited or self.warned_host_limited:
-            return
-        self.warned_host_limited = True
-        text = (
-            f"fio used up the host's CPUs in {record.workload}: results of such steps, marked "
-            "in the tables, show the host's limit, not the device's"
-        )
-        self._warn("host-limited", text)
 
     def _warn(self, code: str, text: str) -> None:
         warning = RunWarning(code=code, text=text, test=self.test.name, at_s=self._now_s())

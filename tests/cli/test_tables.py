@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +13,17 @@ from rich.console import Console
 
 from tests.builders import run_info, simulate
 from tkperf.analysis.claims import Checked, Finding, State
+from tkperf.analysis.compare import compare
+from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.export_tables import build_tables
+from tkperf.analysis.flags import mark
+from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.check import print_checked
 from tkperf.cli.tables import print_results
+from tkperf.disturbance import Disturbance, DisturbanceCode
+from tkperf.report.view import build_view
+from tkperf.runfile.reader import read_run
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +98,56 @@ def test_the_number_of_claims_not_met_is_said(tmp_path: Path) -> None:
     )
     done = CliRunner().invoke(cli, ["check", str(tmp_path / "run.tkperf"), str(claims)])
     assert "1 of 1 claim not met or not measured" in str(done.exception)
+
+
+def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
+    """Terminal, Markdown, HTML, CSV and JSON say which figures, of what, and how many steps."""
+    simulate(tmp_path, run_info())
+    record = read_run(tmp_path / "run.tkperf")
+    test = record.tests[0]
+    foreign = Disturbance(
+        code=DisturbanceCode.FOREIGN_IO, text="t", started_s=1.0, duration_s=1.0, share=0.1
+    )
+    last = replace(
+        test.steps[-1], disturbances=(foreign,), foreign_write_bytes=7, foreign_read_bytes=0
+    )
+    disturbed = replace(record, tests=(replace(test, steps=(*test.steps[:-1], last)),))
+    result = analyse(disturbed)
+    for text in (shown(result), render_markdown(result).replace("\\", "")):
+        assert "! disturbed: other I/O on the device" in text
+        assert "1 step of the window disturbed" in text
+        assert "1 step with other I/O on the device" in text
+        assert len(re.findall(r"\d!", text)) == 1
+    view = build_view(result)
+    (table, *_) = view.tests[0].sections[0].tables
+    assert table.notes == ("! disturbed: other I/O on the device",)
+    assert sum(field.endswith("!") for row in table.rows for field in row) == 1
+    assert ("Disturbed", "1 step with other I/O on the device") in view.tests[0].facts
+    assert "1 step of the window disturbed" in view.tests[0].sections[0].summary
+    document = json.loads(render_json(result))["tests"][0]
+    assert document["disturbed_steps"] == {"foreign-io": 1}
+    assert [cell["disturbances"] for cell in document["sections"][0]["cells"]].count(
+        ["foreign-io"]
+    ) == 1
+    cells, *_ = build_tables(result, (), lambda *_: ())
+    (row,) = [
+        row for row in cells.rows if dict(zip(cells.columns, row, strict=True))["disturbances"]
+    ]
+    assert dict(zip(cells.columns, row, strict=True))["disturbances"] == "foreign-io"
+    beside = compare([analyse(record), result])
+    assert any("disturbed: other I/O on the device" in warning for warning in beside.warnings)
+    assert "!" in "".join(mark(entry) for row in beside.rows for entry in row.entries)
+
+
+def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
+    """Planned pauses are none; those above the limit are counted."""
+    simulate(tmp_path, run_info())
+    record = read_run(tmp_path / "run.tkperf")
+    test = record.tests[0]
+    idle = Disturbance(code=DisturbanceCode.IDLE_BEFORE, text="t", started_s=1.0, duration_s=4.0)
+    late = replace(test.steps[3], gap_s=4.0, disturbances=(idle,))
+    purged = replace(test.steps[0], gap_s=60.0, planned_pause=True)
+    steps = (purged, *test.steps[1:3], late, *test.steps[4:])
+    result = analyse(replace(record, tests=(replace(test, steps=steps),)))
+    assert result.tests[0].longest_gap_s == 4.0
+    assert "by tkperf's clock: 4000.0 ms, 1 too long" in shown(result)

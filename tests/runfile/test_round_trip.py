@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists, run_info
 from tests.runfile.runs import a_run, a_step
+from tkperf.disturbance import Disturbance, DisturbanceCode
 from tkperf.events import (
     Event,
     Judged,
@@ -83,6 +84,20 @@ steps = st.builds(
     planned_s=st.none() | seconds,
     started_s=seconds,
     gap_s=st.none() | seconds,
+    planned_pause=st.booleans(),
+    foreign_read_bytes=st.none() | st.integers(min_value=0, max_value=2**50),
+    foreign_write_bytes=st.none() | st.integers(min_value=0, max_value=2**50),
+    disturbances=st.lists(
+        st.builds(
+            Disturbance,
+            code=st.sampled_from(DisturbanceCode),
+            text=st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40),
+            started_s=seconds,
+            duration_s=seconds,
+            share=st.none() | seconds,
+        ),
+        max_size=3,
+    ).map(tuple),
     measurement=st.builds(
         Measurement,
         duration_s=seconds.filter(lambda s: s > 0),
@@ -359,6 +374,22 @@ def test_an_older_file_is_read_through_the_migrations(
         (number, each.__name__) for number, each in enumerate(migrations, start=1)
     ]
     assert path.read_bytes() == before
+
+
+def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path) -> None:
+    """Nobody looked then: no disturbances, and foreign bytes not known, not 0."""
+    path, writer = a_run(tmp_path, steps=2)
+    writer.close()
+    with sqlite3.connect(path) as database:
+        for column in ("planned_pause", "foreign_read_bytes", "foreign_write_bytes"):
+            database.execute(f"ALTER TABLE step DROP COLUMN {column}")
+        database.execute("DROP TABLE disturbance")
+        database.execute("DELETE FROM migration WHERE number > 3")
+        database.execute("PRAGMA user_version = 3")
+    database.close()
+    for step in read_run(path).tests[0].steps:
+        assert (step.foreign_read_bytes, step.foreign_write_bytes) == (None, None)
+        assert (step.planned_pause, step.disturbances) == (False, ())
 
 
 def test_a_finished_file_is_mailed_alone(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tkperf.analysis.conditions import (
     find_differences,
     find_remarks,
 )
+from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.measurement import REPORTED_PERCENTILES
@@ -214,7 +215,8 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
         unsteady = section.steady_of(cell.cell) is False
         notes.append("steady state was not reached" if unsteady else None)
         notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
-        notes.append("limited by the host's CPUs" if cell.host_limited else None)
+        notes.append(HOST_LIMITED if cell.host_limited else None)
+        notes.append(describe_disturbed(cell.disturbances) if cell.disturbances else None)
     return Finding(
         claim=f"{claim.section}: {named}" if claim.section else named,
         source=claim.source,

@@ -20,6 +20,7 @@ from tkperf.analysis.conditions import (
     find_remarks,
 )
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.disturbance import DisturbanceCode
 from tkperf.errors import UsageError
 from tkperf.workload import Cell
 
@@ -77,7 +78,7 @@ class Entry:
     The three are None where it was measured once. ``ratio`` is to the first run, None without a
     value or to 0. ``within_noise`` is None unless both ranges are over a steady-state window;
     it, ``ratio`` and ``change`` are None for the first run. ``host_limited``: the host's CPUs, not
-    the device, set the pace.
+    the device, set the pace; ``disturbances``: what disturbed its steps.
     """
 
     value: float | None
@@ -88,6 +89,7 @@ class Entry:
     within_noise: bool | None
     change: Change | None
     host_limited: bool | None
+    disturbances: tuple[DisturbanceCode, ...] | None = None
 
     @property
     def ratio_text(self) -> str:
@@ -219,6 +221,7 @@ def _entries(sections: Sequence[SectionResult], cell: Cell, measure: Measure) ->
             within_noise=None,
             change=None,
             host_limited=found.host_limited if found is not None else None,
+            disturbances=found.disturbances if found is not None else None,
         )
         if first is None:
             first = entry

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.disturbance import find_codes
 from tkperf.profiles import TABLES
 from tkperf.record import RunStatus
 from tkperf.units import format_count
@@ -101,7 +103,12 @@ def find_remarks(name: str, result: RunResult) -> Iterator[str]:
     limited = sum(cell.host_limited is True for cell in cells)
     if limited:
         of = f"{limited} of {format_count(len(cells), 'result')}"
-        yield f"{name}: {of} limited by the host's CPUs"
+        yield f"{name}: {of} {HOST_LIMITED}"
+    disturbed = [cell for cell in cells if cell.disturbances]
+    if disturbed:
+        of = f"{len(disturbed)} of {format_count(len(cells), 'result')}"
+        codes = find_codes(code for cell in disturbed for code in cell.disturbances or ())
+        yield f"{name}: {of} {describe_disturbed(codes)}"
     for section in sections:
         if section.steady is False:
             yield f"{name}: {section.name} did not reach steady state"

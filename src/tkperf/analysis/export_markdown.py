@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
+from tkperf.analysis.flags import describe_counts, describe_window, explain_marks, mark
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
 from tkperf.units import (
     drop_controls,
@@ -59,8 +60,10 @@ def render_markdown(result: RunResult) -> str:
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
             lines += _tables(section)
-            if any(cell.host_limited for cell in section.cells):
-                lines += ["\\* limited by the host's CPUs", ""]
+            for line in explain_marks(section.cells):
+                lines += [_text(line), ""]
+        if counts := describe_counts(test.disturbed_steps):
+            lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -104,6 +107,7 @@ def _verdict(section: SectionResult) -> list[str]:
         f"{format_number(verdict.average, 1)} {_text(verdict.unit)}, range {format_number(verdict.data_excursion, 1)} "
         f"(allowed {format_number(verdict.allowed_data_excursion, 1)}), slope {slope} "
         f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
+        + describe_window(section.disturbed_in_window)
     ]
 
 
@@ -162,7 +166,7 @@ def _cells_table(cells: tuple[CellResult, ...]) -> list[str]:
 
 
 def _mark(cell: CellResult) -> str:
-    return "\\*" if cell.host_limited else ""
+    return _text(mark(cell))
 
 
 def _text(value: object) -> str:

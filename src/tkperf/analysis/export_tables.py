@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.disturbance import DisturbanceCode
 from tkperf.measurement import REPORTED_PERCENTILES, Sample
 from tkperf.record import StepRecord
 
@@ -30,6 +31,7 @@ _CELL = (
     "read_percent", "block_size_bytes", "iops", "megabytes_per_s", "latency_mean_us",
     "latency_min_us", "latency_max_us",
     *(f"p{percent:g}_us" for percent in REPORTED_PERCENTILES), "ios", "host_limited",
+    "disturbances", "foreign_bytes",
 )  # fmt: skip
 _SAMPLE = (
     "kind", "number", "position", "access", "read_percent", "block_size_bytes",
@@ -45,18 +47,19 @@ _VERDICT = (
 
 _COMPARISON = (
     "read_percent", "block_size_bytes", "measure", "unit", "value", "low", "high", "range_over",
-    "ratio_to_first", "within_noise", "change", "host_limited",
+    "ratio_to_first", "within_noise", "change", "host_limited", "disturbances",
 )  # fmt: skip
 
 # Every column that is not a real number, whichever table it is in.
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
+    "disturbances",
 ))  # fmt: skip
 FLAGS = frozenset(("host_limited", "complete", "reached", "within_noise"))
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
     "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
-    "position",
+    "position", "foreign_bytes",
 ))  # fmt: skip
 
 
@@ -165,6 +168,8 @@ def _cell(cell: CellResult) -> Row:
         *cell.percentiles_us.values(),
         cell.ios,
         cell.host_limited,
+        _disturbances(cell.disturbances),
+        cell.foreign_bytes,
     )
 
 
@@ -236,7 +241,13 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
                 row.cell.read_percent, row.cell.block_size_bytes,
                 row.measure.name, row.measure.unit, entry.value, entry.low, entry.high, entry.span,
                 entry.ratio, entry.within_noise, entry.change, entry.host_limited,
+                _disturbances(entry.disturbances),
             )  # fmt: skip
+
+
+def _disturbances(codes: tuple[DisturbanceCode, ...] | None) -> str | None:
+    """Codes with blanks between them; empty text: none, an empty field: nobody watched."""
+    return None if codes is None else " ".join(codes)
 
 
 def _field(value: object) -> object:

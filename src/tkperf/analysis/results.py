@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -22,6 +22,7 @@ from tkperf.analysis.incomplete import (
     name_left_out,
     without_holes,
 )
+from tkperf.disturbance import DisturbanceCode, find_codes
 from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
 from tkperf.phases import SectionOutcome
 from tkperf.record import (
@@ -53,8 +54,9 @@ class CellResult:
     """One cell of a table. Rates per second, latencies in us, all I/Os of the cell together.
 
     ``percentiles_us`` maps ``p50`` ... ``p99.999`` to a latency, or to None where there were too
-    few I/Os. ``rounds`` says how many rounds the values are averaged over. ``host_limited`` is
-    None where nobody watched the host's CPUs, as in an imported run.
+    few I/Os. ``rounds`` says how many rounds the values are averaged over. ``host_limited`` and
+    ``disturbances``, the kinds of what disturbed any of its steps, are None where nobody watched, as
+    in an imported run; ``foreign_bytes``, what others moved meanwhile, where it was not compared.
     """
 
     read_percent: int
@@ -68,6 +70,8 @@ class CellResult:
     ios: int | None
     rounds: int
     host_limited: bool | None
+    disturbances: tuple[DisturbanceCode, ...] | None = None
+    foreign_bytes: int | None = None
 
     @property
     def cell(self) -> Cell:
@@ -104,6 +108,7 @@ class SectionResult:
     ``cells`` are the results: means over ``window``. ``verdict`` is the last one given, None if
     the section has no steady-state rule. ``workload`` describes a stream's workload. With
     ``areas``, ``rounds`` are the areas of a hard disk from its start, not rounds in time.
+    ``disturbed_in_window`` counts the window's steps that were disturbed.
     """
 
     name: str
@@ -122,6 +127,7 @@ class SectionResult:
     filled_s: float | None
     histogram_us: tuple[tuple[float, float, int], ...]
     """Of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
+    disturbed_in_window: int = 0
 
     def cell(self, cell: Cell) -> CellResult | None:
         return next((each for each in self.cells if each.cell == cell), None)
@@ -139,6 +145,8 @@ class SectionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
+    """``longest_gap_s`` lies between two steps; ``disturbed_steps`` counts steps for each kind."""
+
     __test__ = False
 
     name: str
@@ -148,6 +156,7 @@ class TestResult:
     written_bytes: int | None
     longest_gap_s: float | None
     sections: tuple[SectionResult, ...]
+    disturbed_steps: dict[DisturbanceCode, int] = field(default_factory=dict)
     under_way: str | None = None
     """The step that did not end, in words: it is no result."""
 
@@ -220,7 +229,13 @@ def _without_guesses(test: TestResult) -> TestResult:
 
     def cells(of: Iterable[CellResult]) -> tuple[CellResult, ...]:
         return tuple(
-            replace(cell, host_limited=None, ios=cell.ios if counted else None) for cell in of
+            replace(
+                cell,
+                host_limited=None,
+                disturbances=None,
+                ios=cell.ios if counted else None,
+            )
+            for cell in of
         )
 
     return replace(
@@ -248,12 +263,10 @@ def _test(
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
         sections.setdefault(step.section, []).append(step)
-    # Between the steps of rounds; before the first step of a section nothing is promised.
-    gaps = [
-        step.gap_s
-        for step in test.steps
-        if step.gap_s is not None and step.kind in IN_ROUNDS and step.position > 0
-    ]
+    # After a purge, or the making of a set, nothing is promised.
+    gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
+    kinds = [find_codes(each.code for each in step.disturbances) for step in test.steps]
+    disturbed = Counter(code for codes in kinds for code in codes)
     return TestResult(
         name=test.name,
         title=TITLES.get(test.name, test.name),
@@ -262,6 +275,7 @@ def _test(
         written_bytes=None if lost else sum(step.measurement.write.bytes for step in test.steps),
         longest_gap_s=None if lost else max(gaps, default=None),
         sections=tuple(_section(test, name, of, disk, lost) for name, of in sections.items()),
+        disturbed_steps={code: disturbed[code] for code in find_codes(disturbed)},
         under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
     )
 
@@ -307,6 +321,11 @@ def _section(
         filled_bytes=fill.measurement.write.bytes if fill else None,
         filled_s=fill.measurement.duration_s if fill else None,
         histogram_us=() if lost else _histogram_us(stream),
+        disturbed_in_window=sum(
+            bool(step.disturbances)
+            for step in steps
+            if step.kind is not StepKind.FILL and step.number in window
+        ),
     )
 
 
@@ -346,9 +365,7 @@ def _complete_areas(steps: Sequence[StepRecord], expected: int | None) -> tuple[
 def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:
     by_number: dict[int, list[CellResult]] = {}
     for step in steps:
-        by_number.setdefault(step.number, []).append(
-            summarise(step.workload.cell, [step.measurement])
-        )
+        by_number.setdefault(step.number, []).append(_of_steps(step.workload.cell, [step]))
     return tuple(
         RoundResult(number=number, complete=number in judged, cells=tuple(cells))
         for number, cells in by_number.items()
@@ -370,7 +387,7 @@ def _slices(steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
                 start_s=start_s,
                 duration_s=seen.duration_s,
                 total_written_bytes=None if lost else written_bytes,
-                values=summarise(step.workload.cell, [seen]),
+                values=_of_steps(step.workload.cell, [step]),
             )
         )
         start_s += seen.duration_s
@@ -389,17 +406,34 @@ def _window_cells(
         if lost:
             return ()
         whole = _join([step.measurement for step in measured])
-        result = summarise(measured[0].workload.cell, [whole])
+        result = _of_steps(measured[0].workload.cell, measured, as_one=whole)
         return (replace(result, rounds=len(measured)),)
-    in_window: dict[Cell, list[Measurement]] = {}
+    in_window: dict[Cell, list[StepRecord]] = {}
     numbers = set(window)
     for step in measured:
         if step.number in numbers:
-            in_window.setdefault(step.workload.cell, []).append(step.measurement)
+            in_window.setdefault(step.workload.cell, []).append(step)
     return tuple(
-        summarise(cell, rounds)
+        _of_steps(cell, rounds)
         for cell, rounds in in_window.items()
         if not lost or len(rounds) == len(window)
+    )
+
+
+def _of_steps(
+    cell: Cell, steps: Sequence[StepRecord], *, as_one: Measurement | None = None
+) -> CellResult:
+    """A cell of these steps, with what disturbed them."""
+    seen = [step.measurement for step in steps] if as_one is None else [as_one]
+    foreign = [
+        step.foreign_read_bytes + step.foreign_write_bytes
+        for step in steps
+        if step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
+    ]
+    return replace(
+        summarise(cell, seen),
+        disturbances=find_codes(each.code for step in steps for each in step.disturbances),
+        foreign_bytes=sum(foreign) if len(foreign) == len(steps) else None,
     )
 
 

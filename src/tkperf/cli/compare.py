@@ -13,6 +13,7 @@ from rich.table import Table
 
 from tkperf.analysis.compare import Change, Comparison, Entry, compare
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
+from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.results import analyse
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import Outputs, files_in, plain
@@ -152,16 +153,16 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
                 f"{row.measure.name} {row.measure.unit}",
                 *(_entry(entry) for entry in row.entries),
             )
-        if any(entry.host_limited for row in rows for entry in row.entries):
-            table.caption = "* limited by the host's CPUs"
         console.print(table)
+        for note in explain_marks(entry for row in rows for entry in row.entries):
+            console.print(note, style="dim", highlight=False)
 
 
 def _entry(entry: Entry) -> str:
     """A value with its ratio to the first run; green is better, red is worse, dim neither."""
     if entry.value is None:
         return "-"
-    text = f"{entry.value:,.1f}{'*' if entry.host_limited else ''}"
+    text = f"{entry.value:,.1f}{mark(entry)}"
     if entry.ratio is None or entry.change is None:
         return text
     return f"{text} [{STYLES.get(entry.change, 'dim')}]{entry.ratio_text}[/]"

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from tkperf.cli.consent import ask_permits
 from tkperf.cli.options import RunOptions
 from tkperf.cli.preparation import Preparation
+from tkperf.device.counters import watching
 from tkperf.device.identity import TargetKind
 from tkperf.device.permit import ErasePermit
 from tkperf.device.target import NOT_PURGED, DriveTarget
 from tkperf.device.write_cache import WriteCache, restoring
+from tkperf.disturbance import Counters
 from tkperf.engine import Engine
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine, find_fio_version
@@ -27,7 +29,8 @@ from tkperf.runner import Target
 class Equipment:
     """``write_cache`` says in words how the drive's cache is set during the run.
 
-    ``instead_of``: which I/O engine does not work here, and why.
+    ``instead_of``: which I/O engine does not work here, and why. ``counters`` look at the device,
+    ``fill_counters`` at the members of a set while they are filled.
     """
 
     engine: Engine
@@ -36,6 +39,8 @@ class Equipment:
     clock: Callable[[], float]
     write_cache: str
     instead_of: str | None = None
+    counters: Counters | None = None
+    fill_counters: Counters | None = None
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
@@ -60,7 +65,7 @@ def open_equipment(options: RunOptions, preparation: Preparation) -> Iterator[Eq
     (permit,) = ask_permits(options, [preparation.identity], created=preparation.created)
     try:
         cache = WriteCache(permit.redeem(), preparation.write_cache)
-        with restoring(cache):
+        with restoring(cache), watching(preparation.identity) as counters:
             disclosed = cache.apply()
             ioengine = find_ioengine(options, preparation, permit)
             yield Equipment(
@@ -70,6 +75,7 @@ def open_equipment(options: RunOptions, preparation: Preparation) -> Iterator[Eq
                 clock=time.monotonic,
                 write_cache=disclosed,
                 instead_of=ioengine.instead_of,
+                counters=counters,
             )
     finally:
         permit.release()

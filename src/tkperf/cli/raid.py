@@ -28,6 +28,7 @@ from tkperf.cli.output import plain
 from tkperf.cli.preparation import Preparation, find_unseen, fit, prepare_profile
 from tkperf.cli.session import require_free_name, run_and_keep, show_results
 from tkperf.cli.tables import describe_device
+from tkperf.device.counters import watching
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import inspect_device
 from tkperf.device.permit import (
@@ -165,6 +166,8 @@ def _open_mdadm(
                 instead_of=ioengine.instead_of,
                 clock=time.monotonic,
                 write_cache="members: " + ", ".join(sorted(set(disclosed))),
+                counters=undo.enter_context(watching(permit.identity)),
+                fill_counters=undo.enter_context(watching(*(each.identity for each in permits))),
             ),
         )
 
@@ -202,6 +205,7 @@ def _open_storcli(
                 instead_of=ioengine.instead_of,
                 clock=time.monotonic,
                 write_cache=f"controller: {config.writepolicy or 'as found'}",
+                counters=undo.enter_context(watching(permit.identity)),
             ),
         )
 

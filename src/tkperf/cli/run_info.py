@@ -16,6 +16,12 @@ FILE_NOTICE = (
     "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
 )
 SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
+# Whether I/O of others on the device can be told from the test's.
+OTHER_IO = {
+    TargetKind.BLOCK: "watched: fio's bytes are compared with the device's own counters",
+    TargetKind.FILE: "not comparable: a file has no counters of its own",
+    TargetKind.SIMULATED: "not comparable: a simulated drive has no counters",
+}
 NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before each test (--no-purge)"
 
 
@@ -48,7 +54,11 @@ def build_run_info(options: RunOptions, preparation: Preparation, equipment: Equ
             "purge_command": options.purge_command,
             "no_purge": options.no_purge,
         },
-        device={**preparation.facts.plain(), "write_cache_in_run": equipment.write_cache},
+        device={
+            **preparation.facts.plain(),
+            "write_cache_in_run": equipment.write_cache,
+            "other_io": OTHER_IO[kind],
+        },
         host=read_host(),
         active_range_offset_bytes=preparation.active_range.offset_bytes,
         active_range_length_bytes=preparation.active_range.length_bytes,

@@ -107,6 +107,8 @@ def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equip
                     observers=(writer, *views),
                     clock=equipment.clock,
                     warnings=(*preparation.warnings, *equipment.warnings),
+                    counters=equipment.counters,
+                    fill_counters=equipment.fill_counters,
                 )
             )
     finally:

@@ -9,6 +9,13 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from tkperf.analysis.flags import (
+    describe_counts,
+    describe_gaps,
+    describe_window,
+    explain_marks,
+    mark,
+)
 from tkperf.analysis.results import (
     CellResult,
     RunResult,
@@ -74,11 +81,13 @@ def _print_test(test: TestResult, console: Console) -> None:
         console.print(plain(test.under_way), highlight=False)
     if test.longest_gap_s is not None:
         console.print(
-            f"longest gap between steps of a round, by tkperf's clock: "
-            f"{max(0.0, test.longest_gap_s) * 1000:.1f} ms",
+            f"longest gap between two steps, by tkperf's clock: "
+            f"{max(0.0, test.longest_gap_s) * 1000:.1f} ms, {describe_gaps(test.disturbed_steps)}",
             style="dim",
             highlight=False,
         )
+    if counts := describe_counts(test.disturbed_steps):
+        console.print(f"disturbed: {counts}", style="yellow", highlight=False)
 
 
 def _print_section(section: SectionResult, console: Console) -> None:
@@ -173,6 +182,7 @@ def _verdict_line(section: SectionResult) -> str:
         f"{format_number(verdict.allowed_data_excursion, 1)}), slope "
         f"{format_number(verdict.slope_excursion, 1)} (allowed "
         f"{format_number(verdict.allowed_slope_excursion, 1)})"
+        f"{describe_window(section.disturbed_in_window)}"
     )
 
 
@@ -192,7 +202,6 @@ def _print_matrix(
     table.add_column("KiB", justify="right", overflow="fold")
     for mix in mixes:
         table.add_column(format_mix(mix), justify="right", overflow="fold")
-    limited = False
     seen = [each for cell in section.cells if (each := value(cell)) is not None]
     # Seven columns of large figures fit a terminal of 80 without the digits that tell least.
     narrow = max(seen, default=0) >= _LARGE
@@ -200,18 +209,13 @@ def _print_matrix(
         row = [format_block_size_kib(size)]
         for mix in mixes:
             cell = section.cell(Cell(mix, size))
-            limited = limited or bool(cell is not None and cell.host_limited)
             seen_here = None if cell is None else value(cell)
             short = narrow and seen_here is not None and seen_here >= _LARGE / 10
-            row.append(format_number(seen_here, 0 if short else digits) + _mark(cell))
+            row.append(format_number(seen_here, 0 if short else digits) + mark(cell))
         table.add_row(*row)
-    if limited:
-        table.caption = "* limited by the host's CPUs"
     console.print(table)
-
-
-def _mark(cell: CellResult | None) -> str:
-    return "*" if cell is not None and cell.host_limited else ""
+    for note in explain_marks(section.cells):
+        console.print(note, style="dim", highlight=False)
 
 
 def _print_stream(section: SectionResult, console: Console) -> None:
@@ -235,7 +239,9 @@ def _print_stream(section: SectionResult, console: Console) -> None:
     ]
     for name, value in rows:
         table.add_row(
-            name, *(format_number(value(values), 1) + _mark(values) for _, values in columns)
+            name, *(format_number(value(values), 1) + mark(values) for _, values in columns)
         )
     console.print(table)
+    for note in explain_marks(values for _, values in columns):
+        console.print(note, style="dim", highlight=False)
     console.print(describe_stream(section), highlight=False)

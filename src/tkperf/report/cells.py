@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
+from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
+from tkperf.disturbance import WORDS
 from tkperf.measurement import REPORTED_PERCENTILES
 from tkperf.report.charts.latency import (
     exceedance,
@@ -151,7 +153,14 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
         ),
         ("I/Os", NOT_MEASURED if cell.ios is None else f"{cell.ios:,}"),
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
+        ("Disturbed", _disturbed(cell)),
     )
+
+
+def _disturbed(cell: CellResult) -> str:
+    if not cell.disturbances:
+        return format_fact(None if cell.disturbances is None else False)
+    return ", ".join(WORDS[code] for code in cell.disturbances)
 
 
 def _mean_rate(slices: Sequence[SliceResult], value: Value) -> float | None:
@@ -196,7 +205,7 @@ def _rounds(
         rows=tuple(
             (
                 f"{number}{'*' if number in judged else ''}",
-                format_number(cell.iops, 1),
+                format_number(cell.iops, 1) + mark(cell),
                 format_number(cell.megabytes_per_s, 2),
                 format_number(cell.latency_mean_us, 1),
                 format_number(cell.percentiles_us["p99.9"], 1),
@@ -204,4 +213,5 @@ def _rounds(
             )
             for number, cell in of_cell
         ),
+        notes=explain_marks(cell for _, cell in of_cell),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tkperf.analysis.compare import Change, ComparedRow, Comparison, Entry
+from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.results import SectionResult
 from tkperf.report.charts.comparison import compared_bars, describe_ranges
 from tkperf.report.comparison_tests import build_test_charts
@@ -179,12 +180,10 @@ def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
             )
             for row in rows
         ),
-        notes=("* limited by the host's CPUs",)
-        if any(entry.host_limited for row in rows for entry in row.entries)
-        else (),
+        notes=explain_marks(entry for row in rows for entry in row.entries),
     )
 
 
 def _text(entry: Entry) -> str:
-    value = format_number(entry.value, 1) + ("*" if entry.host_limited else "")
+    value = format_number(entry.value, 1) + mark(entry)
     return f"{value} {entry.ratio_text}".rstrip()

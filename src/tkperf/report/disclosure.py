@@ -62,6 +62,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Volatile write cache during the run", _write_cache(device)),
                 ("Write cache (kernel)", format_fact(device.get("write_cache"))),
                 ("I/O scheduler", format_fact(device.get("scheduler"))),
+                ("Other I/O during the run", format_fact(device.get("other_io"))),
                 ("Purge method", ", ".join(sorted(purges)) or _no_purge(info)),
             ),
         ),

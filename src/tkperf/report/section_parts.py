@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tkperf.analysis.details import CellDetail
+from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.report.charts import rounds
 from tkperf.report.charts.bars_3d import bars_3d
@@ -69,14 +70,11 @@ def matrix(subject: Subject, title: str, value: Value, *, over: str = "mean") ->
     for size in sizes:
         cells = [section.cell(Cell(mix, size)) for mix in mixes]
         texts = (
-            NOT_MEASURED
-            if cell is None
-            else format_number(value(cell), 1) + ("*" if cell.host_limited else "")
+            NOT_MEASURED if cell is None else format_number(value(cell), 1) + mark(cell)
             for cell in cells
         )
         rows.append((format_block_size_kib(size), *texts))
         links.append(tuple(subject.link(Cell(mix, size)) for mix in mixes))
-    limited = any(cell.host_limited for cell in section.cells)
     what = "areas" if section.areas else "rounds"
     window = (
         f"{over} of {what} {section.window[0]} to {section.window[-1]}" if section.window else ""
@@ -85,7 +83,7 @@ def matrix(subject: Subject, title: str, value: Value, *, over: str = "mean") ->
         title=", ".join(part for part in (title, window) if part),
         columns=("Block size (KiB)", *(format_mix(mix) for mix in mixes)),
         rows=tuple(rows),
-        notes=("* limited by the host's CPUs",) if limited else (),
+        notes=explain_marks(section.cells),
         links=tuple(links),
     )
 

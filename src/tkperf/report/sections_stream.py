@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tkperf.analysis.details import CellDetail
+from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.results import CellResult, describe_stream
 from tkperf.report.charts import rounds
 from tkperf.report.charts.latency import (
@@ -190,7 +191,7 @@ def _table(subject: Subject) -> TableView:
     rows = tuple(
         (
             name,
-            format_number(cell.iops, 1),
+            format_number(cell.iops, 1) + mark(cell),
             format_number(cell.megabytes_per_s, 1),
             format_number(cell.latency_mean_us, 1),
             *(format_number(cell.percentiles_us[each], 1) for each in names),
@@ -203,5 +204,6 @@ def _table(subject: Subject) -> TableView:
         title=(f"{section.workload}: {describe_stream(section)}; latencies in us"),
         columns=("", "IOPS", "MB/s", "mean", *names, "max"),
         rows=rows,
+        notes=explain_marks(cell for _, cell in lines),
         links=tuple((link,) * (len(row) - 1) for row in rows),
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.details import CellDetail
+from tkperf.analysis.flags import describe_counts, describe_gaps
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.disclosure import build_disclosure, build_test_header
@@ -113,8 +114,13 @@ def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) ->
     ]
     if gap is not None:
         facts.append(
-            ("Longest gap between steps of a round", f"{format_gap(gap)} by tkperf's clock")
+            (
+                "Longest gap between two steps",
+                f"{format_gap(gap)} by tkperf's clock, {describe_gaps(test.disturbed_steps)}",
+            )
         )
+    if counts := describe_counts(test.disturbed_steps):
+        facts.append(("Disturbed", counts))
     capacity_bytes = result.info.active_range_length_bytes
     return TestView(
         key=test.name,

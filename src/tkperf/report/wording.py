@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from tkperf.analysis.flags import describe_window
 from tkperf.analysis.results import SectionResult
 from tkperf.units import NOT_MEASURED, format_capacity
 
@@ -56,5 +57,5 @@ def describe_end(section: SectionResult) -> str:
     """Why a section ended, and why nothing was judged although there is a rule."""
     verdict = section.verdict
     if verdict is None or verdict.judged:
-        return section.ended_because
+        return section.ended_because + describe_window(section.disturbed_in_window)
     return f"{section.ended_because}; {verdict.reason}"

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
+from tkperf.disturbance import Disturbance
 from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,
@@ -30,6 +32,7 @@ from tkperf.runfile.rows import (
     BAD_ROW,
     RunEnd,
     convert,
+    parse_disturbance,
     parse_facts,
     parse_outcome,
     parse_purge,
@@ -218,10 +221,17 @@ class Rows:
             for column, reason in unread.items():
                 what = f"{column} of {_row_name(test, columns)}"
                 self.leave_out(what, reason, test=test, section=step.section, number=step.number)
-            steps.append(step)
+            steps.append(replace(step, disturbances=self._disturbances(test, columns)))
             sequences.append(columns["sequence"])
         self.sequences[test] = sequences
         return tuple(steps)
+
+    def _disturbances(self, test: str, step: dict[str, Any]) -> tuple[Disturbance, ...]:
+        rows = self._all(
+            "SELECT * FROM disturbance WHERE step_sequence = ? ORDER BY number", step["sequence"]
+        )
+        name = f"what disturbed {_row_name(test, step)}"
+        return tuple(self._each(rows, parse_disturbance, lambda _: name, test=test))
 
     def _under_way(self, test: str, test_id: int) -> UnfinishedStep | None:
         rows = self._all("SELECT * FROM under_way WHERE test_id = ?", test_id)

@@ -18,6 +18,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from tkperf.disturbance import Disturbance, DisturbanceCode
 from tkperf.histogram import EMPTY
 from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
 from tkperf.phases import Outcome
@@ -152,7 +153,21 @@ class _StepRow(msgspec.Struct):
     planned_s: Amount | None
     started_s: Moment
     gap_s: Moment | None
+    foreign_read_bytes: Count | None
+    foreign_write_bytes: Count | None
     job_file: str
+
+
+class _PauseRow(msgspec.Struct):
+    planned_pause: Flag
+
+
+class _DisturbanceRow(msgspec.Struct):
+    code: DisturbanceCode
+    text: str
+    started_s: Moment
+    duration_s: Amount
+    share: Moment | None
 
 
 class _UnderWayRow(msgspec.Struct):
@@ -327,10 +342,16 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
             known[name], unread[name] = None, f"{str(columns[name])[:30]}: {error}"
     record = StepRecord(
         **msgspec.structs.asdict(convert("step", known, _StepRow)),
+        planned_pause=bool(convert("step", known, _PauseRow).planned_pause),
         workload=convert("step", known, Workload),
         measurement=_measurement(known, unread),
     )
     return record, unread
+
+
+def parse_disturbance(columns: Columns) -> Disturbance:
+    row = convert("disturbance", columns, _DisturbanceRow)
+    return Disturbance(**msgspec.structs.asdict(row))
 
 
 def _measurement(columns: Columns, unread: dict[str, str]) -> Measurement:

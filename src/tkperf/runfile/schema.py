@@ -71,6 +71,22 @@ def m003_imported(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE step ADD COLUMN rates_known INTEGER NOT NULL DEFAULT 1")
 
 
+def m004_disturbances(connection: sqlite3.Connection) -> None:
+    """What others did to the device during a step, and idle time before and within it."""
+    for column in (
+        "planned_pause INTEGER NOT NULL DEFAULT 0",
+        "foreign_read_bytes INTEGER",
+        "foreign_write_bytes INTEGER",
+    ):
+        connection.execute(f"ALTER TABLE step ADD COLUMN {column}")
+    connection.execute(
+        "CREATE TABLE disturbance (step_sequence INTEGER NOT NULL REFERENCES step, "
+        "number INTEGER NOT NULL, code TEXT NOT NULL, text TEXT NOT NULL, "
+        "started_s REAL NOT NULL, duration_s REAL NOT NULL, share REAL, "
+        "PRIMARY KEY (step_sequence, number)) WITHOUT ROWID"
+    )
+
+
 def m005_under_way(connection: sqlite3.Connection) -> None:
     """What was measured so far of the step under way, a fill of hours above all."""
     statements = (
@@ -96,6 +112,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
     m003_imported,
+    m004_disturbances,
     m005_under_way,
 )
 VERSION = len(MIGRATIONS)

@@ -315,6 +315,9 @@ class RunFileWriter:
             planned_s=step.planned_s,
             started_s=step.started_s,
             gap_s=step.gap_s,
+            planned_pause=step.planned_pause,
+            foreign_read_bytes=step.foreign_read_bytes,
+            foreign_write_bytes=step.foreign_write_bytes,
             duration_s=seen.duration_s,
             **_stats_columns("read", seen.read),
             **_stats_columns("write", seen.write),
@@ -330,6 +333,13 @@ class RunFileWriter:
             "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *((sequence, number, *row) for number, row in enumerate(sample_rows(samples))),
         )
+        for number, disturbance in enumerate(step.disturbances):
+            self._insert(
+                "disturbance",
+                step_sequence=sequence,
+                number=number,
+                **msgspec.to_builtins(disturbance),
+            )
         if self._parts:
             self._forget_parts()
 

@@ -1,0 +1,66 @@
+"""Marks at figures that may not be the device's alone, and what they mean: the same in every output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from tkperf.disturbance import HANDOVER_LIMIT_S, WORDS, DisturbanceCode, find_codes
+from tkperf.units import format_count
+
+HOST_LIMITED = "limited by the host's CPUs"
+
+
+class Flagged(Protocol):
+    """A figure of a table."""
+
+    @property
+    def host_limited(self) -> bool | None: ...
+
+    @property
+    def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
+        """The kinds of its steps' disturbances."""
+        ...
+
+
+def mark(flagged: Flagged | None) -> str:
+    """What stands behind a figure: ``*``, ``!``, both or nothing."""
+    if flagged is None:
+        return ""
+    return "*" * bool(flagged.host_limited) + "!" * bool(flagged.disturbances)
+
+
+def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
+    """A line for each mark among figures, each with the mark first."""
+    seen = [each for each in flagged if each is not None]
+    lines = [f"* {HOST_LIMITED}"] if any(each.host_limited for each in seen) else []
+    codes = find_codes(code for each in seen for code in each.disturbances or ())
+    if codes:
+        lines.append(f"! {describe_disturbed(codes)}")
+    return tuple(lines)
+
+
+def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
+    """``disturbed: other I/O on the device, idle time before the step``."""
+    return "disturbed: " + ", ".join(WORDS[code] for code in codes)
+
+
+def describe_counts(steps: Mapping[DisturbanceCode, int]) -> str | None:
+    """How many steps of a test were disturbed by what; None if none was."""
+    return (
+        "; ".join(f"{format_count(steps[code], 'step')} with {WORDS[code]}" for code in steps)
+        or None
+    )
+
+
+def describe_gaps(steps: Mapping[DisturbanceCode, int]) -> str:
+    """How many of a test's gaps were too long."""
+    above = steps.get(DisturbanceCode.IDLE_BEFORE, 0)
+    return f"{above or 'none'} too long" if above else f"none above {HANDOVER_LIMIT_S:g} s"
+
+
+def describe_window(disturbed: int) -> str:
+    """What a verdict has to say of its window's steps; empty if none was disturbed."""
+    if not disturbed:
+        return ""
+    return f"; {format_count(disturbed, 'step')} of the window disturbed"

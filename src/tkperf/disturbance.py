@@ -1,0 +1,316 @@
+"""What came between a step and the device, as facts: others' I/O, idle time, a tkperf that stood still.
+
+Decided from numbers alone. A limit has its reason beside it; ``bench/disturbance.py`` measures how
+many disturbances are found with these limits, and how many are found that were none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from tkperf.units import KIB, MIB, format_capacity
+
+# Of fio's own bytes in the step. Below it a result moves by less than its noise from run to run.
+FOREIGN_SHARE = 0.005
+# What smartd, udev or a partition scan read is some hundred KiB at most, whatever the share.
+LEAST_FOREIGN_BYTES = 512 * KIB
+# Of fio's bytes in one second: a burst too short to move a long step's mean still moves its maximum.
+BURST_SHARE = 0.1
+LEAST_BURST_BYTES = 4 * MIB
+# When fio's clock began is known to within this on a busy host.
+TIMING_S = 0.02
+# A flush makes a drive empty its cache; fio asks for none. A file system commits every five seconds.
+LEAST_FLUSHES_PER_S = 0.5
+LEAST_FLUSHES = 3
+# The moment at which a step ends and its follower goes on is known to within this.
+BOUNDARY_S = 0.01
+# A device is taken to count nothing at all, rather than to lose I/Os, below this share of fio's bytes.
+COUNTING_SHARE = 0.01
+# Shorter stretches without I/O come from a host that let fio wait for a CPU, and matter to nobody.
+LEAST_IDLE_S = 0.2
+IDLE_SHARE = 0.02
+# tkperf looks fifty times a second; a busy host lets it wait for some tenths of one.
+LEAST_STOP_S = 1.0
+LEAST_SUSPENDED_S = 0.5
+# The PTS wants no time between steps. tkperf keeps it to some 20 ms, with quick steps on a busy host
+# to some 100 ms; only a host with several times as much to do as it has CPUs comes near this.
+HANDOVER_LIMIT_S = 1.0
+# A fio that could not be made ready beforehand starts within a third of a second, on a busy host
+# within several times that.
+COLD_START_LIMIT_S = 3.0
+
+
+class DisturbanceCode(StrEnum):
+    FOREIGN_IO = "foreign-io"
+    OTHER_PARTITION_IO = "other-partition-io"
+    MISSING_IO = "missing-io"
+    IDLE_BEFORE = "idle-before"
+    IDLE_INSIDE = "idle-inside"
+    STOPPED = "stopped"
+    SUSPENDED = "suspended"
+
+
+WORDS = {
+    DisturbanceCode.FOREIGN_IO: "other I/O on the device",
+    DisturbanceCode.OTHER_PARTITION_IO: "I/O on other partitions of the disk",
+    DisturbanceCode.MISSING_IO: "fio counted more than the device",
+    DisturbanceCode.IDLE_BEFORE: "idle time before the step",
+    DisturbanceCode.IDLE_INSIDE: "idle time within the step",
+    DisturbanceCode.STOPPED: "tkperf stood still",
+    DisturbanceCode.SUSPENDED: "the host was suspended",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """Something that a step's result may owe to others than the device.
+
+    ``started_s`` counts from the start of the run. ``share`` is of what ``text`` says it is: of
+    fio's bytes, or of the step's time; None where there is nothing to set it against.
+    """
+
+    code: DisturbanceCode
+    text: str
+    started_s: float
+    duration_s: float
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What the kernel has counted of a device since it appeared.
+
+    ``in_flight`` are I/Os not yet completed. ``others_bytes`` is what the rest of the disk moved if
+    the device is a partition, else None.
+    """
+
+    read_bytes: int
+    write_bytes: int
+    discard_bytes: int
+    ios: int
+    in_flight: int
+    others_bytes: int | None = None
+    flushes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """One look at the device. ``at_s`` is the run's clock; ``suspended_s`` how long the host slept so far.
+
+    ``counts`` is None where there is nothing to count, as with a file.
+    """
+
+    at_s: float
+    suspended_s: float = 0.0
+    counts: Counts | None = None
+
+
+class Counters(Protocol):
+    """Looks at the device all the time, tens of times a second."""
+
+    def take(self) -> Sequence[Glance]:
+        """What was seen since the last call, oldest first; the last one is just now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """fio's bytes of a step beside those that the device counted in its time.
+
+    ``foreign_*`` is what the device counted beyond fio; below 0 it counted less. ``busiest`` is the
+    second with the most foreign bytes: (start, fio's bytes, foreign bytes).
+
+    How well it is known: ``outstanding_bytes`` may be counted by one of the two and not yet by the
+    other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
+    are the rates before and after it. Where the border between two steps is drawn a little off, one has what the other
+    lacks: ``lacked_bytes`` the steps before were short of, ``surplus_bytes`` they had too many.
+    """
+
+    started_s: float
+    duration_s: float
+    fio_bytes: int
+    foreign_read_bytes: int
+    foreign_write_bytes: int
+    discarded_bytes: int = 0
+    flushes: int = 0
+    others_bytes: int | None = None
+    busiest: tuple[float, float, float] | None = None
+    outstanding_bytes: int = 0
+    shared_bytes: float = 0.0
+    neighbours_bytes_per_s: float = 0.0
+    lacked_bytes: float = 0.0
+    surplus_bytes: float = 0.0
+
+    @property
+    def foreign_bytes(self) -> int:
+        return self.foreign_read_bytes + self.foreign_write_bytes
+
+    @property
+    def tolerance_bytes(self) -> float:
+        return (
+            self.outstanding_bytes
+            + self.shared_bytes
+            + BOUNDARY_S * self.neighbours_bytes_per_s
+            + TIMING_S * self.fio_bytes / self.duration_s
+        )
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether somebody had the device flushed often enough to matter."""
+        return self.flushes >= max(LEAST_FLUSHES, LEAST_FLUSHES_PER_S * self.duration_s)
+
+    @property
+    def limit_bytes(self) -> float:
+        """What has to be exceeded to be told."""
+        return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES) + self.tolerance_bytes
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the kernel counts this device's I/O; with ``queue/iostats`` at 0 it does not."""
+        counted_bytes = self.fio_bytes + self.foreign_bytes
+        return counted_bytes >= COUNTING_SHARE * self.fio_bytes
+
+
+def judge_bytes(seen: Compared) -> tuple[Disturbance, ...]:
+    """What the comparison of bytes says; nothing if the device's I/O is not counted."""
+    found = (_foreign(seen), _other_partitions(seen), _missing(seen)) if seen.is_counted else ()
+    return tuple(each for each in found if each is not None)
+
+
+def _foreign(seen: Compared) -> Disturbance | None:
+    read_bytes, written_bytes = max(0, seen.foreign_read_bytes), max(0, seen.foreign_write_bytes)
+    limit_bytes = seen.limit_bytes + seen.lacked_bytes
+    said = [
+        f"{format_capacity(amount)} {done}"
+        for amount, done in (
+            (read_bytes, "read"),
+            (written_bytes, "written"),
+            (seen.discarded_bytes, "discarded"),
+        )
+        if amount >= LEAST_FOREIGN_BYTES
+    ]
+    said += [f"{seen.flushes} flushes"] * seen.is_flushed
+    burst = _burst(seen)
+    bulky = max(seen.foreign_bytes, seen.discarded_bytes) > limit_bytes
+    if not (bulky or burst or seen.is_flushed):
+        return None
+    share = seen.foreign_bytes / seen.fio_bytes if seen.fio_bytes else None
+    beside = "" if share is None else f", {share:.1%} of fio's {format_capacity(seen.fio_bytes)}"
+    at_s, most = (seen.started_s, "") if burst is None else burst
+    return Disturbance(
+        code=DisturbanceCode.FOREIGN_IO,
+        text=f"others used the device: {', '.join(said) or 'some I/O'}{beside}{most}",
+        started_s=at_s,
+        duration_s=seen.duration_s if burst is None else 1.0,
+        share=share,
+    )
+
+
+def _burst(seen: Compared) -> tuple[float, str] | None:
+    """When the second with the most foreign bytes began, in words too, if they are many."""
+    if seen.busiest is None:
+        return None
+    at_s, fio_bytes, foreign_bytes = seen.busiest
+    limit_bytes = max(BURST_SHARE * fio_bytes, LEAST_BURST_BYTES) + seen.tolerance_bytes
+    if foreign_bytes <= limit_bytes + seen.lacked_bytes:
+        return None
+    after_s = at_s - seen.started_s
+    return at_s, f", most of it {after_s:.0f} s after the step's start"
+
+
+def _other_partitions(seen: Compared) -> Disturbance | None:
+    others_bytes = seen.others_bytes or 0
+    if others_bytes <= seen.limit_bytes:
+        return None
+    share = others_bytes / seen.fio_bytes if seen.fio_bytes else None
+    beside = "" if share is None else f", {share:.1%} of fio's {format_capacity(seen.fio_bytes)}"
+    return Disturbance(
+        code=DisturbanceCode.OTHER_PARTITION_IO,
+        text=f"other partitions of the disk moved {format_capacity(others_bytes)}{beside}",
+        started_s=seen.started_s,
+        duration_s=seen.duration_s,
+        share=share,
+    )
+
+
+def _missing(seen: Compared) -> Disturbance | None:
+    missing_bytes = -seen.foreign_bytes
+    if missing_bytes <= seen.limit_bytes + seen.surplus_bytes:
+        return None
+    share = missing_bytes / seen.fio_bytes
+    return Disturbance(
+        code=DisturbanceCode.MISSING_IO,
+        text=(
+            f"fio counted {format_capacity(seen.fio_bytes)}, the device {share:.1%} less: it did not "
+            "do all that fio was told it did"
+        ),
+        started_s=seen.started_s,
+        duration_s=seen.duration_s,
+        share=share,
+    )
+
+
+def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Disturbance, ...]:
+    """Whether the device stood idle too long before a step that began at ``started_s``."""
+    if gap_s is None or gap_s <= limit_s:
+        return ()
+    text = f"the device stood idle for {gap_s:.1f} s before the step"
+    return (
+        Disturbance(
+            code=DisturbanceCode.IDLE_BEFORE,
+            text=text,
+            started_s=started_s - gap_s,
+            duration_s=gap_s,
+        ),
+    )
+
+
+def judge_idle(
+    stretches: Iterable[tuple[float, float]], started_s: float, ended_s: float
+) -> tuple[Disturbance, ...]:
+    """Whether the device did nothing for part of a step, from (begin, end) of each such stretch."""
+    within = [(max(begin, started_s), min(end, ended_s)) for begin, end in stretches]
+    idle = [(begin, end) for begin, end in within if end - begin >= LEAST_IDLE_S]
+    idle_s, duration_s = sum(end - begin for begin, end in idle), ended_s - started_s
+    if not idle or idle_s <= IDLE_SHARE * duration_s:
+        return ()
+    share = idle_s / duration_s
+    return (
+        Disturbance(
+            code=DisturbanceCode.IDLE_INSIDE,
+            text=f"the device did nothing for {idle_s:.1f} s of the step ({share:.1%})",
+            started_s=idle[0][0],
+            duration_s=idle_s,
+            share=share,
+        ),
+    )
+
+
+def judge_stops(
+    stops: Iterable[tuple[float, float]], sleeps: Iterable[tuple[float, float]], ended_s: float
+) -> tuple[Disturbance, ...]:
+    """Whether tkperf or the host stood still, from (begin, duration) of each time that it did."""
+    of_step = [(begin, lasted_s) for begin, lasted_s in stops if begin < ended_s]
+    slept = [(begin, lasted_s) for begin, lasted_s in sleeps if begin < ended_s]
+    return tuple(
+        Disturbance(
+            code=code,
+            text=f"{who} for {sum(lasted_s for _, lasted_s in times):.1f} s",
+            started_s=times[0][0],
+            duration_s=sum(lasted_s for _, lasted_s in times),
+        )
+        for code, who, times in (
+            (DisturbanceCode.STOPPED, "tkperf was stopped or got no CPU", of_step),
+            (DisturbanceCode.SUSPENDED, "the host was suspended", slept),
+        )
+        if times
+    )
+
+
+def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
+    """The codes among these, each once, in the order of their definition."""
+    found = set(codes)
+    return tuple(code for code in DisturbanceCode if code in found)

@@ -1,0 +1,195 @@
+"""A run's steps one after the other beside the device's counters, and the time between them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tkperf.disturbance import (
+    COLD_START_LIMIT_S,
+    HANDOVER_LIMIT_S,
+    WORDS,
+    Counters,
+    Disturbance,
+    DisturbanceCode,
+    find_codes,
+    judge_bytes,
+    judge_gap,
+    judge_idle,
+    judge_stops,
+)
+from tkperf.measurement import Measurement, Sample
+from tkperf.record import RunWarning, StepKind, StepRecord
+from tkperf.step_watch import StepWatch
+from tkperf.units import format_count
+from tkperf.workload import Access, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What was seen around a step; bytes are None where they could not be compared."""
+
+    gap_s: float | None
+    planned_pause: bool
+    foreign_read_bytes: int | None
+    foreign_write_bytes: int | None
+    disturbances: tuple[Disturbance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What came before the step under way: a step, or a planned pause."""
+
+    ended_s: float
+    workload: Workload | None = None
+    is_pause: bool = False
+
+
+@dataclass(slots=True)
+class RunWatch:
+    """Told by the runner what happens. Times are those of the run's clock, from ``origin_s``.
+
+    ``fill_counters`` are of what is preconditioned, if that is not the device that is measured.
+    """
+
+    origin_s: float
+    counters: Counters | None = None
+    fill_counters: Counters | None = None
+    _before: _Before | None = None
+    _prepared: bool = False
+    _step: StepWatch = field(default_factory=StepWatch)
+    _filling: bool = False
+    _hands_over: bool = False
+    _told: set[DisturbanceCode] = field(default_factory=set)
+    _steps: Counter[DisturbanceCode] = field(default_factory=Counter)
+    _not_counted: bool = False
+    _said_not_counted: bool = False
+    _said_host_limited: bool = False
+
+    def rested(self) -> None:
+        """The engine has stopped all I/O: what follows cannot have been made ready."""
+        self._prepared = False
+
+    def paused(self, now_s: float) -> None:
+        """Something planned ended just now, in which the device was not measured: a purge ..."""
+        self._before = _Before(now_s, is_pause=True)
+        self._prepared = False
+
+    def gave_up(self, now_s: float) -> None:
+        """The step under way failed; it will be measured again."""
+        self._before = _Before(now_s)
+        self._prepared = False
+
+    def will_hand_over(self, certain: bool) -> None:
+        """Whether the step's follower will be let go at its planned end."""
+        self._hands_over = certain
+
+    def step_begins(self, kind: StepKind) -> None:
+        self._hands_over = False
+        filling = kind is StepKind.FILL and self.fill_counters is not None
+        same = filling == self._filling
+        self._filling = filling
+        before, previous = self._before, self._step
+        if before is not None and before.workload is not None and same:
+            self._step = StepWatch()
+            self._step.follow_on(previous)
+            self._look()
+        else:
+            self._step = StepWatch()
+            self._look(only_latest=True)
+
+    def sample(self, sample: Sample, now_s: float) -> None:
+        self._look()
+        self._step.sample(sample, now_s)
+
+    def _look(self, *, only_latest: bool = False) -> None:
+        counters = self.fill_counters if self._filling else self.counters
+        if counters is not None:
+            glances = counters.take()
+            self._step.look(glances[-1:] if only_latest else glances)
+
+    def step_ended(
+        self,
+        kind: StepKind,
+        workload: Workload,
+        measurement: Measurement,
+        *,
+        started_s: float,
+        planned_s: float | None,
+    ) -> Watched:
+        """What was seen of the step that just ended."""
+        self._look()
+        ended_s = started_s + measurement.duration_s
+        in_round = kind in (StepKind.ROUND, StepKind.AREA)
+        seen = self._step.finish(
+            measurement,
+            workload,
+            started_s=started_s,
+            handed_over_s=started_s + planned_s if self._hands_over and planned_s else None,
+            alone=kind is StepKind.FILL,
+        )
+        before, gap_s = self._before, None
+        if before is not None:
+            gap_s = started_s - before.ended_s
+        disturbances = (
+            *(() if seen is None else judge_bytes(seen)),
+            *judge_gap(gap_s, self._gap_limit_s(in_round, workload), started_s),
+            *judge_idle(self._step.idle, started_s, ended_s),
+            *judge_stops(self._step.stops, self._step.sleeps, ended_s),
+        )
+        counted = seen is not None and seen.is_counted
+        self._not_counted = seen is not None and not counted
+        self._before, self._prepared = _Before(ended_s, workload), True
+        self._steps.update(find_codes(each.code for each in disturbances))
+        return Watched(
+            gap_s=gap_s,
+            planned_pause=before is not None and before.is_pause,
+            foreign_read_bytes=max(0, seen.foreign_read_bytes) if seen and counted else None,
+            foreign_write_bytes=max(0, seen.foreign_write_bytes) if seen and counted else None,
+            disturbances=tuple(
+                replace(each, started_s=each.started_s - self.origin_s) for each in disturbances
+            ),
+        )
+
+    def _gap_limit_s(self, in_round: bool, workload: Workload) -> float:
+        before = self._before
+        # What goes on where the step before stopped cannot be started before that has stopped.
+        goes_on = before is not None and before.workload == workload
+        goes_on = goes_on and workload.access is Access.SEQUENTIAL
+        ready = in_round and self._prepared and not goes_on
+        return HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S
+
+    def test_begins(self) -> None:
+        """Warnings are given once a test and kind."""
+        self._told, self._steps, self._said_host_limited = set(), Counter(), False
+
+    def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunWarning]:
+        """What must be said of the step that just ended, and has not been said in this test."""
+        if self._not_counted and not self._said_not_counted:
+            self._said_not_counted = True
+            text = (
+                "the kernel does not count this device's I/O (is queue/iostats 0?): whether others "
+                "use it meanwhile cannot be seen"
+            )
+            yield RunWarning(code="io-not-counted", text=text, test=test, at_s=at_s)
+        if step.measurement.host_limited and not self._said_host_limited:
+            self._said_host_limited = True
+            text = (
+                f"fio used up the host's CPUs in {step.workload}: results of such steps, marked in "
+                "the tables, show the host's limit, not the device's"
+            )
+            yield RunWarning(code="host-limited", text=text, test=test, at_s=at_s)
+        for disturbance in step.disturbances:
+            if disturbance.code not in self._told:
+                self._told.add(disturbance.code)
+                where = "preconditioning" if step.kind is StepKind.FILL else str(step.workload)
+                text = f"{disturbance.text} ({step.section} {step.number}, {where}); such steps are marked"
+                yield RunWarning(code=disturbance.code, text=text, test=test, at_s=at_s)
+
+    def final_warnings(self, test: str, at_s: float) -> Iterator[RunWarning]:
+        """How many steps were disturbed, of kinds that more than one was."""
+        for code, count in self._steps.items():
+            if count > 1:
+                text = f"{test}: {format_count(count, 'step')} with {WORDS[code]}"
+                yield RunWarning(code=code, text=text, test=test, at_s=at_s)

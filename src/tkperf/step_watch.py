@@ -1,0 +1,325 @@
+"""One step beside the device's own counters: fio's bytes against them, and when nothing was done.
+
+fio's document of a second tells its bytes and its own clock; the counters are looked at many times a
+second. So each document is compared with the counters of the moment it speaks of, even if it
+was read late. Steps overlap by a moment when one is handed over to the next: what each of them did
+meanwhile is estimated from its rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tkperf.disturbance import (
+    LEAST_IDLE_S,
+    LEAST_STOP_S,
+    LEAST_SUSPENDED_S,
+    TIMING_S,
+    Compared,
+    Counts,
+    Glance,
+)
+from tkperf.measurement import Measurement, Sample
+from tkperf.workload import Workload
+
+# How much later the documents of a second are looked at: by then the least delay is known.
+SETTLE_S = 5.0
+# The engine says when fio began to within this: a later beginning it finds out itself.
+BEGINNING_S = 0.02
+# A moment farther than this from the next glance is not one that the counters are known for.
+BLIND_S = 0.2
+# fio reports each second: of a report that came this much later it is told how little was done.
+LEAST_PAUSE_S = 1.0
+# From how much time after a step's end the rate of its follower is taken.
+FOLLOWER_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """fio's cumulative bytes at its own ``elapsed_s``."""
+
+    elapsed_s: float
+    read_bytes: int
+    write_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        return self.read_bytes + self.write_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Excess:
+    """What the device had counted beyond fio at a moment of the step."""
+
+    at_s: float
+    fio_bytes: float
+    read_bytes: float
+    write_bytes: float
+
+    @property
+    def bytes(self) -> float:
+        return self.read_bytes + self.write_bytes
+
+
+_NOTHING = _Document(0.0, 0, 0)
+
+
+@dataclass(slots=True)
+class StepWatch:
+    """Watches one step. Times are those of the glances."""
+
+    idle: list[tuple[float, float]] = field(default_factory=list)
+    stops: list[tuple[float, float]] = field(default_factory=list)
+    sleeps: list[tuple[float, float]] = field(default_factory=list)
+    _glances: list[Glance] = field(default_factory=list)
+    _pending: list[_Document] = field(default_factory=list)
+    _newest: _Document = _NOTHING
+    _offset_s: float | None = None
+    _base: Counts | None = None
+    _base_bytes: tuple[float, float] = (0.0, 0.0)
+    # When the step before had done its last I/O, and what this one had read and written by then.
+    _previous_end_s: float = 0.0
+    _ahead_bytes: tuple[float, float] = (0.0, 0.0)
+    _ended_s: float = 0.0
+    _follower_bytes: tuple[float, float] = (0.0, 0.0)
+    _before_bytes_per_s: float = 0.0
+    _bytes_per_s: float = 0.0
+    # What the steps before lacked, and had too much of; then the same with this one.
+    _lacked_bytes: float = 0.0
+    _surplus_bytes: float = 0.0
+    _excesses: list[_Excess] = field(default_factory=list)
+    _comparable: bool = True
+
+    def follow_on(self, before: StepWatch) -> None:
+        """Go on with what the watch of the step before has seen since that step's end."""
+        self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
+        self._before_bytes_per_s = before._bytes_per_s
+        self._lacked_bytes, self._surplus_bytes = before._lacked_bytes, before._surplus_bytes
+        for glance in before._glances:
+            if glance.at_s < self._previous_end_s:
+                self._glances.append(glance)
+            else:
+                self.look([glance])
+        # What began before that end was told with that step.
+        self.stops = [each for each in self.stops if each[0] >= self._previous_end_s]
+        self.sleeps = [each for each in self.sleeps if each[0] >= self._previous_end_s]
+
+    def look(self, glances: Sequence[Glance]) -> None:
+        """Take in what was seen of the device; stretches without I/O are kept."""
+        for glance in glances:
+            if self._glances:
+                self._follow(self._glances[-1], glance)
+            self._glances.append(glance)
+
+    def _follow(self, before: Glance, now: Glance) -> None:
+        if now.at_s - before.at_s >= LEAST_STOP_S:
+            self.stops.append((before.at_s, now.at_s - before.at_s))
+        if now.suspended_s - before.suspended_s >= LEAST_SUSPENDED_S:
+            self.sleeps.append((before.at_s, now.suspended_s - before.suspended_s))
+        if before.counts is None or now.counts is None:
+            self._comparable = False
+            return
+        if now.counts.ios < before.counts.ios:
+            self._comparable = False  # another device by the same name: a set made anew
+        if now.counts.ios == before.counts.ios and not (
+            now.counts.in_flight or before.counts.in_flight
+        ):
+            if self.idle and self.idle[-1][1] == before.at_s:
+                self.idle[-1] = (self.idle[-1][0], now.at_s)
+            else:
+                self._forget_short_idle()
+                self.idle.append((before.at_s, now.at_s))
+
+    def _forget_short_idle(self) -> None:
+        if self.idle and self.idle[-1][1] - self.idle[-1][0] < LEAST_IDLE_S:
+            self.idle.pop()
+
+    def sample(self, sample: Sample, arrived_s: float) -> None:
+        """Take in a second of fio's, read at ``arrived_s``."""
+        document = _Document(
+            sample.start_s + sample.duration_s,
+            self._newest.read_bytes + sample.read.bytes,
+            self._newest.write_bytes + sample.write.bytes,
+        )
+        if not self._comparable:
+            self._note_pause(sample, arrived_s)
+        self._newest = document
+        self._pending.append(document)
+        # A document can only be late: the least delay is nearest to the truth.
+        offset_s = arrived_s - document.elapsed_s
+        self._offset_s = offset_s if self._offset_s is None else min(self._offset_s, offset_s)
+        settled = [
+            each for each in self._pending if document.elapsed_s - each.elapsed_s >= SETTLE_S
+        ]
+        self._settle(settled, self._offset_s)
+        if settled:
+            self._forget_before(self._offset_s + settled[-1].elapsed_s - 1.0)
+
+    def _note_pause(self, sample: Sample, arrived_s: float) -> None:
+        """Without counters: a second without I/O, or the part of a long one that fio stood still."""
+        moved_bytes = sample.read.bytes + sample.write.bytes
+        busy_s = 0.0
+        if moved_bytes:
+            usual = self._newest.bytes / self._newest.elapsed_s if self._newest.bytes else 0.0
+            busy_s = moved_bytes / usual if usual else sample.duration_s
+        if not moved_bytes or sample.duration_s - busy_s >= LEAST_PAUSE_S:
+            self.idle.append((arrived_s - sample.duration_s, arrived_s - busy_s))
+
+    def finish(
+        self,
+        measurement: Measurement,
+        workload: Workload,
+        *,
+        started_s: float,
+        handed_over_s: float | None,
+        alone: bool = False,
+    ) -> Compared | None:
+        """The comparison of the whole step; None where there is nothing to compare with.
+
+        Args:
+            started_s: when its first I/O was let go, by the clock of the glances.
+            handed_over_s: when its follower was let go before its end; None: it was not.
+            alone: nothing follows for a moment.
+        """
+        self._forget_short_idle()
+        offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
+        # fio's clock began after the gate was opened, and before any document said so.
+        offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
+        ended_s = self._ended_s = offset_s + measurement.duration_s
+        overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
+        ahead = self._follower_rates(ended_s)
+        self._follower_bytes = (overlap_s * ahead[0], overlap_s * ahead[1])
+        self._bytes_per_s = measurement.bytes / measurement.duration_s
+        self._settle(self._pending, offset_s)
+        if self._base is None:
+            self._set_base(offset_s)
+        end = self._counts_at(ended_s + BEGINNING_S if alone else ended_s)
+        if end is None or self._base is None or not self._comparable:
+            # What the next step must allow for, as nobody knows where this one ended.
+            self._lacked_bytes = sum(self._follower_bytes) + TIMING_S * self._bytes_per_s
+            return None
+        read_bytes, write_bytes = (
+            getattr(end, side) - getattr(self._base, side) - (total - base) - follower
+            for side, total, base, follower in zip(
+                ("read_bytes", "write_bytes"),
+                (measurement.read.bytes, measurement.write.bytes),
+                self._base_bytes,
+                self._follower_bytes,
+                strict=True,
+            )
+        )
+        last = _Excess(ended_s, measurement.bytes, read_bytes, write_bytes)
+        others_bytes = None
+        if end.others_bytes is not None and self._base.others_bytes is not None:
+            others_bytes = end.others_bytes - self._base.others_bytes
+        seen = Compared(
+            started_s=started_s,
+            duration_s=measurement.duration_s,
+            fio_bytes=measurement.bytes,
+            foreign_read_bytes=round(read_bytes),
+            foreign_write_bytes=round(write_bytes),
+            discarded_bytes=end.discard_bytes - self._base.discard_bytes,
+            flushes=end.flushes - self._base.flushes,
+            others_bytes=others_bytes,
+            busiest=_find_busiest([*self._excesses, last]),
+            outstanding_bytes=workload.total_outstanding_ios * workload.block_size_bytes,
+            shared_bytes=sum(self._follower_bytes),
+            neighbours_bytes_per_s=self._before_bytes_per_s + sum(ahead),
+            lacked_bytes=self._lacked_bytes,
+            surplus_bytes=self._surplus_bytes,
+        )
+        self._settle_debts(seen)
+        return seen
+
+    def _settle_debts(self, seen: Compared) -> None:
+        """What the next step has to make up for; nothing if this one was not drawn off but disturbed."""
+        if abs(seen.foreign_bytes) > seen.limit_bytes + max(
+            self._lacked_bytes, self._surplus_bytes
+        ):
+            self._lacked_bytes = self._surplus_bytes = 0.0
+            return
+        self._lacked_bytes = max(0.0, self._lacked_bytes - seen.foreign_bytes)
+        self._surplus_bytes = max(0.0, self._surplus_bytes + seen.foreign_bytes)
+
+    def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
+        """Set documents beside the counters of their moments."""
+        for document in list(documents):
+            self._pending.remove(document)
+            if self._base is None:
+                self._set_base(offset_s)
+            counts = self._counts_at(offset_s + document.elapsed_s)
+            if counts is None or self._base is None:
+                continue
+            self._excesses.append(
+                _Excess(
+                    offset_s + document.elapsed_s,
+                    document.bytes,
+                    counts.read_bytes
+                    - self._base.read_bytes
+                    - (document.read_bytes - self._base_bytes[0]),
+                    counts.write_bytes
+                    - self._base.write_bytes
+                    - (document.write_bytes - self._base_bytes[1]),
+                )
+            )
+
+    def _set_base(self, offset_s: float) -> None:
+        """Where counting begins: when the step before had done its last I/O, or at the first of this."""
+        base_s = offset_s - BEGINNING_S
+        if self._previous_end_s > base_s:
+            base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
+        self._base = self._counts_at(base_s)
+        if self._base is not None:
+            self._excesses.append(_Excess(base_s, sum(self._base_bytes), 0.0, 0.0))
+
+    def _counts_at(self, moment_s: float) -> Counts | None:
+        """The counters at a moment, between the glances around it; None if they lie far apart."""
+        times = [glance.at_s for glance in self._glances]
+        after = int(np.searchsorted(times, moment_s))
+        if after in (0, len(times)):
+            return None
+        before, next_ = self._glances[after - 1], self._glances[after]
+        if before.counts is None or next_.counts is None or next_.at_s - before.at_s > BLIND_S:
+            return None
+        share = (moment_s - before.at_s) / (next_.at_s - before.at_s)
+        a, b = before.counts, next_.counts
+        between = {
+            side: round(getattr(a, side) + share * (getattr(b, side) - getattr(a, side)))
+            for side in ("read_bytes", "write_bytes", "discard_bytes", "ios", "flushes")
+        }
+        return Counts(**between, in_flight=a.in_flight, others_bytes=b.others_bytes)
+
+    def _follower_rates(self, ended_s: float) -> tuple[float, float]:
+        """Bytes a second, read and written, just after the step's end."""
+        start = self._counts_at(ended_s)
+        later = [
+            glance
+            for glance in self._glances
+            if ended_s < glance.at_s <= ended_s + FOLLOWER_S and glance.counts is not None
+        ]
+        if start is None or not later or later[-1].counts is None:
+            return 0.0, 0.0
+        seconds, counts = later[-1].at_s - ended_s, later[-1].counts
+        return (
+            (counts.read_bytes - start.read_bytes) / seconds,
+            (counts.write_bytes - start.write_bytes) / seconds,
+        )
+
+    def _forget_before(self, moment_s: float) -> None:
+        """A fill takes hours: what lies behind is not needed any more."""
+        keep = next((index for index, each in enumerate(self._glances) if each.at_s >= moment_s), 0)
+        del self._glances[:keep]
+
+
+def _find_busiest(excesses: Sequence[_Excess]) -> tuple[float, float, float] | None:
+    """The interval in which the excess grew most, for good: what is gone a second later was noise."""
+    if len(excesses) < 2:
+        return None
+    lasting = np.minimum.accumulate([each.bytes for each in excesses][::-1])[::-1]
+    grown = np.diff(lasting)
+    index = int(np.argmax(grown))
+    fio_bytes = excesses[index + 1].fio_bytes - excesses[index].fio_bytes
+    return excesses[index].at_s, fio_bytes, float(grown[index])

@@ -1,0 +1,104 @@
+"""The kernel's counts of a device, from sysfs as it is and as it is made up here."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tkperf.device.counters import DeviceCounters, read_counts, watching
+from tkperf.device.identity import read_identity
+
+# reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors, ms, flushes, ms
+DISK = "10 1 800 5 20 2 1600 9 3 7 14 4 0 4000 1 1 0"
+PART = "6 0 300 5 20 2 1600 9 1 7 14 0 0 0 0 0 0"
+
+
+@pytest.fixture
+def made_up_sysfs(tmp_path: Path) -> Path:
+    """A disk 8:0 with a partition 8:1, and a disk 8:16."""
+    for place, stat in (("sda", DISK), ("sda/sda1", PART), ("sdb", DISK)):
+        (tmp_path / "block" / place).mkdir(parents=True)
+        (tmp_path / "block" / place / "stat").write_text(f"  {stat}\n")
+    (tmp_path / "block/sda/sda1/partition").write_text("1")
+    (tmp_path / "dev/block").mkdir(parents=True)
+    for number, place in (("8:0", "sda"), ("8:1", "sda/sda1"), ("8:16", "sdb")):
+        (tmp_path / "dev/block" / number).symlink_to(tmp_path / "block" / place)
+    return tmp_path
+
+
+def test_sectors_are_512_bytes_and_merged_ios_count(made_up_sysfs: Path) -> None:
+    """The unit of sysfs does not depend on the device's sectors."""
+    counts = read_counts(["8:0"], made_up_sysfs)
+    assert counts is not None
+    assert (counts.read_bytes, counts.write_bytes) == (800 * 512, 1600 * 512)
+    assert (counts.discard_bytes, counts.ios, counts.in_flight) == (4000 * 512, 33, 3)
+    assert (counts.flushes, counts.others_bytes) == (1, None)
+
+
+def test_of_a_partition_the_rest_of_its_disk_is_known(made_up_sysfs: Path) -> None:
+    """Its own counters are compared with fio's bytes; what the disk did beyond them is others'."""
+    counts = read_counts(["8:1"], made_up_sysfs)
+    assert counts is not None
+    assert counts.read_bytes == 300 * 512
+    assert counts.others_bytes == 500 * 512
+
+
+def test_members_of_a_set_are_added_up(made_up_sysfs: Path) -> None:
+    """They are preconditioned at once by one fio."""
+    counts = read_counts(["8:0", "8:16"], made_up_sysfs)
+    assert counts is not None
+    assert (counts.write_bytes, counts.in_flight) == (2 * 1600 * 512, 6)
+
+
+def test_what_is_not_there_is_not_counted(made_up_sysfs: Path) -> None:
+    """A device that is gone, or that never was one, has no counts instead of zeros."""
+    assert read_counts(["8:0", "9:9"], made_up_sysfs) is None
+    assert read_counts([], made_up_sysfs) is None
+
+
+def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
+    """Glances tell whether tkperf stood still even where nothing is counted."""
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 4096)
+    with watching(read_identity(path)) as counters:
+        glances = counters.take()
+    assert glances
+    assert {glance.counts for glance in glances} == {None}
+
+
+def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
+    """Those between two calls are not lost, and the last one is just now."""
+    counters = DeviceCounters(["8:0"], made_up_sysfs)
+    try:
+        while len(glances := counters.take()) < 2:
+            time.sleep(0.1)
+        before_s = time.monotonic()
+        glances = [*glances, *counters.take()]
+    finally:
+        counters.close()
+    times = [glance.at_s for glance in glances]
+    assert times == sorted(times)
+    assert times[-1] >= before_s
+    assert all(glance.counts for glance in glances)
+
+
+@pytest.mark.root
+def test_a_loop_device_counts_what_anybody_writes(loop_device: Callable[..., Path]) -> None:
+    """Also through a descriptor of another than who holds the device."""
+    device = loop_device()
+    with watching(read_identity(device)) as counters:
+        before = counters.take()[-1].counts
+        descriptor = os.open(device, os.O_WRONLY)
+        try:
+            os.write(descriptor, b"z" * (8 << 20))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        after = counters.take()[-1].counts
+    assert before is not None
+    assert after is not None
+    assert after.write_bytes - before.write_bytes == 8 << 20

@@ -1,0 +1,304 @@
+"""What disturbs a step, decided from numbers: a model of a device, fio and others, without time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from tkperf.disturbance import (
+    Compared,
+    Counts,
+    Disturbance,
+    DisturbanceCode,
+    Glance,
+    judge_bytes,
+    judge_gap,
+)
+from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
+from tkperf.record import StepKind
+from tkperf.run_watch import RunWatch, Watched
+from tkperf.workload import Access, Workload
+
+MB = 10**6
+LOOK_S = 0.02
+WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=4)
+
+
+@dataclass
+class Flow:
+    """Bytes moved at a constant rate from one moment to another."""
+
+    begin_s: float
+    end_s: float
+    bytes_per_s: float
+    reads: bool = False
+
+    def moved(self, at_s: float) -> float:
+        return self.bytes_per_s * max(0.0, min(at_s, self.end_s) - self.begin_s)
+
+
+@dataclass
+class Model:
+    """A device with what flows to it; ``stops`` are (begin, end) of times when nobody looked."""
+
+    flows: list[Flow] = field(default_factory=list)
+    stops: Sequence[tuple[float, float]] = ()
+    sleeps: Sequence[tuple[float, float]] = ()
+    counts: bool = True
+    others: Flow | None = None
+    now_s: float = 0.0
+    looked_s: float = -LOOK_S
+
+    def take(self) -> list[Glance]:
+        glances = []
+        while self.looked_s + LOOK_S <= self.now_s:
+            self.looked_s += LOOK_S
+            if not any(begin < self.looked_s < end for begin, end in self.stops):
+                glances.append(self._glance(self.looked_s))
+        return [*glances, self._glance(self.now_s)]
+
+    def _glance(self, at_s: float) -> Glance:
+        read, written = (
+            round(sum(flow.moved(at_s) for flow in self.flows if flow.reads is reads))
+            for reads in (True, False)
+        )
+        busy = any(flow.begin_s < at_s < flow.end_s for flow in self.flows)
+        others = None if self.others is None else round(self.others.moved(at_s))
+        counts = Counts(
+            read_bytes=read,
+            write_bytes=written,
+            discard_bytes=0,
+            ios=(read + written) // 4096,
+            in_flight=int(busy),
+            others_bytes=others,
+        )
+        slept = sum(length_s for begin, length_s in self.sleeps if begin < at_s)
+        return Glance(at_s=at_s, suspended_s=slept, counts=counts if self.counts else None)
+
+
+@dataclass
+class Step:
+    begin_s: float
+    length_s: float
+    bytes_per_s: float = 100 * MB
+    kind: StepKind = StepKind.ROUND
+    workload: Workload = WRITES
+    idle: tuple[float, float] | None = None
+
+    def flows(self) -> list[Flow]:
+        end_s = self.begin_s + self.length_s
+        if self.idle is None:
+            return [Flow(self.begin_s, end_s, self.bytes_per_s)]
+        return [
+            Flow(self.begin_s, self.idle[0], self.bytes_per_s),
+            Flow(self.idle[1], end_s, self.bytes_per_s),
+        ]
+
+
+def written(of_bytes: float) -> IoStats:
+    return IoStats(ios=round(of_bytes) // 4096, bytes=round(of_bytes))
+
+
+def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list[Watched]:
+    """Steps on the model, each noticed as ended a tenth of a second late, as fio does.
+
+    ``uncounted`` is the share of fio's bytes that the device does not count.
+    """
+    steps = list(steps)
+    for step in steps:
+        for flow in step.flows():
+            flow.bytes_per_s *= 1 - uncounted
+            model.flows.append(flow)
+    watch = RunWatch(0.0, model)
+    watch.test_begins()
+    return [_play_step(watch, model, step) for step in steps]
+
+
+def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
+    model.now_s = max(model.now_s, step.begin_s - 0.05)
+    watch.step_begins(step.kind)
+    watch.will_hand_over(step.kind is StepKind.ROUND)
+    whole = [Flow(flow.begin_s, flow.end_s, step.bytes_per_s) for flow in step.flows()]
+
+    def moved(elapsed_s: float) -> float:
+        return sum(flow.moved(step.begin_s + elapsed_s) for flow in whole)
+
+    elapsed_s = 0.0
+    while elapsed_s < step.length_s:
+        next_s = min(elapsed_s + 1, step.length_s)
+        model.now_s = step.begin_s + next_s + 0.004
+        # A tkperf that was stopped reads what came meanwhile at once.
+        model.now_s = max([model.now_s, *(e for b, e in model.stops if b < model.now_s < e)])
+        sample = Sample(
+            start_s=elapsed_s,
+            duration_s=next_s - elapsed_s,
+            read=NO_IO,
+            write=written(moved(next_s) - moved(elapsed_s)),
+        )
+        watch.sample(sample, model.now_s)
+        elapsed_s = next_s
+    model.now_s += 0.1
+    measurement = Measurement(
+        duration_s=step.length_s, read=NO_IO, write=written(moved(step.length_s))
+    )
+    return watch.step_ended(
+        step.kind, step.workload, measurement, started_s=step.begin_s, planned_s=step.length_s
+    )
+
+
+def codes(watched: Watched) -> list[str]:
+    return [each.code.value for each in watched.disturbances]
+
+
+def back_to_back(count: int, length_s: float = 10.0, rate: float = 100 * MB) -> list[Step]:
+    return [Step(1 + number * length_s, length_s, rate) for number in range(count)]
+
+
+def test_steps_nobody_disturbs_are_not_flagged() -> None:
+    """fio's bytes are the device's: nothing is foreign, whatever the neighbours' rates."""
+    steps = [Step(1 + n * 10, 10, rate * MB) for n, rate in enumerate((900, 20, 900, 20, 900))]
+    for seen in play(Model(), steps):
+        assert codes(seen) == []
+        assert seen.foreign_read_bytes == 0
+        assert seen.foreign_write_bytes == pytest.approx(0, abs=20 * MB)
+
+
+@pytest.mark.parametrize("reads", [True, False])
+def test_io_of_others_is_flagged_in_the_steps_it_fell_into(reads: bool) -> None:
+    """A process that moves 5 % of fio's bytes for part of a step; its neighbours stay clean."""
+    model = Model([Flow(23, 28, 10 * MB, reads)])
+    seen = play(model, back_to_back(4))
+    assert [codes(each) for each in seen] == [[], [], ["foreign-io"], []]
+    flagged = seen[2]
+    side = flagged.foreign_read_bytes if reads else flagged.foreign_write_bytes
+    assert side == pytest.approx(50 * MB, rel=0.05)
+    (disturbance,) = flagged.disturbances
+    assert ("read" if reads else "written") in disturbance.text
+    assert disturbance.share == pytest.approx(0.05, rel=0.1)
+
+
+def test_a_burst_in_a_long_step_is_flagged_and_placed() -> None:
+    """One second of heavy I/O does not move an hour's mean, but its maximum."""
+    seen = play(Model([Flow(401, 402, 60 * MB)]), [Step(1, 900)])
+    (disturbance,) = seen[0].disturbances
+    assert disturbance.code is DisturbanceCode.FOREIGN_IO
+    assert disturbance.started_s == pytest.approx(400, abs=2)
+    assert "400 s after the step's start" in disturbance.text
+
+
+def test_small_reads_of_daemons_raise_no_alarm() -> None:
+    """What udev and smartd read, some hundred KiB, is nobody's concern."""
+    model = Model([Flow(at, at + 0.1, 4 * MB, True) for at in (3.0, 14.0, 26.0)])
+    assert [codes(each) for each in play(model, back_to_back(3, rate=10 * MB))] == [[], [], []]
+
+
+def test_io_of_another_partition_has_its_own_word() -> None:
+    """It does not count as the partition's, but the disk serves both."""
+    seen = play(Model(others=Flow(12, 15, 50 * MB)), back_to_back(3))
+    assert [codes(each) for each in seen] == [[], ["other-partition-io"], []]
+    assert seen[1].foreign_write_bytes == pytest.approx(0, abs=MB)
+
+
+def test_a_device_that_counts_less_than_fio_is_flagged() -> None:
+    """Bytes that fio counts and the device does not were never moved."""
+    assert [codes(each) for each in play(Model(), back_to_back(2), uncounted=0.2)] == [
+        ["missing-io"]
+    ] * 2
+
+
+def test_a_device_that_does_not_count_is_not_compared() -> None:
+    """With queue/iostats at 0 nothing is known, which is not the same as nothing."""
+    for seen in play(Model(), back_to_back(2), uncounted=1.0):
+        assert (seen.foreign_read_bytes, seen.foreign_write_bytes) == (None, None)
+        assert "foreign-io" not in codes(seen)
+        assert "missing-io" not in codes(seen)
+
+
+def test_a_file_is_not_compared() -> None:
+    """Its device carries the I/O of others, too: no number, no flag."""
+    for seen in play(Model(counts=False), back_to_back(2)):
+        assert (seen.foreign_read_bytes, codes(seen)) == (None, [])
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_idle_time_within_a_step_is_flagged(counts: bool) -> None:
+    """fio stopped for 3 s: the device did nothing, as its counters or fio's seconds tell."""
+    steps = back_to_back(3)
+    steps[1].idle = (14.0, 17.0)
+    seen = play(Model(counts=counts), steps)
+    assert [codes(each) for each in seen] == [[], ["idle-inside"], []]
+    (disturbance,) = seen[1].disturbances
+    assert disturbance.duration_s == pytest.approx(3, abs=0.2)
+    assert disturbance.share == pytest.approx(0.3, abs=0.02)
+
+
+def test_a_stopped_tkperf_is_flagged() -> None:
+    """SIGSTOP for 5 s while fio goes on: nobody looked, and fio's late documents raise no other alarm."""
+    seen = play(Model(stops=[(13.0, 18.0)]), back_to_back(3))
+    assert [codes(each) for each in seen] == [[], ["stopped"], []]
+    (disturbance,) = seen[1].disturbances
+    assert disturbance.duration_s == pytest.approx(5, abs=0.1)
+    assert seen[1].foreign_write_bytes is not None
+
+
+def test_a_suspended_host_is_flagged() -> None:
+    """The monotonic clock stands still meanwhile; the one that counts sleep tells."""
+    seen = play(Model(sleeps=[(13.0, 3600.0)]), back_to_back(3))
+    assert [codes(each) for each in seen] == [[], ["suspended"], []]
+
+
+def test_idle_time_before_a_step_is_recorded_and_flagged() -> None:
+    """13 s in which nobody took tkperf's output and the next step did not begin."""
+    steps = back_to_back(2)
+    steps[1].begin_s += 13
+    first, second = play(Model(), steps)
+    assert first.gap_s is None
+    assert second.gap_s == pytest.approx(13)
+    assert [codes(first), codes(second)] == [[], ["idle-before"]]
+
+
+def test_planned_pauses_are_recorded_and_not_flagged() -> None:
+    """After a purge the gap counts from its end; a cold start of fio is no fault."""
+    model, watch = Model(), RunWatch(0.0)
+    watch.counters = model
+    model.flows += Step(1, 5).flows() + Step(100, 5).flows()
+    _play_step(watch, model, Step(1, 5))
+    watch.rested()
+    watch.paused(99.0)
+    seen = _play_step(watch, model, Step(100, 5))
+    assert (seen.gap_s, seen.planned_pause, codes(seen)) == (1.0, True, [])
+
+
+def test_the_limit_of_a_gap_is_not_reached_by_a_busy_host() -> None:
+    """Only what lies above the limit is told."""
+    assert judge_gap(0.4, 0.5, 10.0) == ()
+    assert judge_gap(None, 0.5, 10.0) == ()
+    (found,) = judge_gap(0.6, 0.5, 10.0)
+    assert isinstance(found, Disturbance)
+    assert (found.started_s, found.duration_s) == (9.4, 0.6)
+
+
+def compared(**changes: float) -> Compared:
+    facts = {"started_s": 0.0, "duration_s": 60.0, "fio_bytes": 6000 * MB, "foreign_read_bytes": 0,
+             "foreign_write_bytes": 0}  # fmt: skip
+    return Compared(**(facts | changes))  # type: ignore[arg-type]
+
+
+def test_flushes_and_discards_of_others_are_flagged() -> None:
+    """They move no bytes, but a drive that empties its cache is not the drive alone."""
+    assert judge_bytes(compared(flushes=12)) == ()
+    (flushed,) = judge_bytes(compared(flushes=60))
+    (discarded,) = judge_bytes(compared(discarded_bytes=500 * MB))
+    assert flushed.code is discarded.code is DisturbanceCode.FOREIGN_IO
+    assert "60 flushes" in flushed.text
+    assert "500.0 MB discarded" in discarded.text
+
+
+def test_what_the_step_before_lacks_is_not_foreign() -> None:
+    """Where the border between two steps is drawn a little off, one has what the other lacks."""
+    assert judge_bytes(compared(foreign_write_bytes=200 * MB, lacked_bytes=200 * MB)) == ()
+    assert judge_bytes(compared(foreign_write_bytes=-200 * MB, surplus_bytes=200 * MB)) == ()
+    assert len(judge_bytes(compared(foreign_write_bytes=200 * MB))) == 1
+    assert len(judge_bytes(compared(foreign_write_bytes=-200 * MB))) == 1
