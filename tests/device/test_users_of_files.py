@@ -415,6 +415,31 @@ def test_locks_of_processes_that_show_nothing_else(
     assert texts_of(identity, proc_root=proc) == []
 
 
+def test_processes_that_vanish_while_they_are_looked_at(scratch: Path, tmp_path: Path) -> None:
+    """Half a process is no reason to fail; whoever is still there is found."""
+    proc = tmp_path / "proc"
+    for number in range(101, 108):
+        (proc / str(number) / "fd").mkdir(parents=True)
+    (proc / "101/fd").rmdir()
+    (proc / "102/fd/3").symlink_to("/gone")
+    for number in (103, 104, 105):
+        (proc / f"{number}/fd/3").symlink_to(scratch)
+        (proc / f"{number}/fd/x").symlink_to(scratch)
+    (proc / "104/fdinfo").mkdir()
+    (proc / "104/fdinfo/3").write_text("pos: 0\nflags:\t0100001\n")
+    (proc / "104/comm").write_bytes(b"a\nb\x1b\xff\n")
+    (proc / "104/stat").write_text("104 (a) b) S")
+    (proc / "105/stat").write_text("105 (x) S 101 rubbish")
+    (proc / "106/fd").rmdir()
+    (proc / "106/fd").write_text("no folder")
+    (proc / "107/maps").write_bytes(b"rubbish \xff\n1-2 rw-s 0 zz:1 7 /x\n")
+    found = find_objections(read_identity(scratch), proc_root=proc)
+    assert [each.text for each in found] == [
+        "the file is open in process 103 (name not known), process 104 (a b�), "
+        "process 105 (name not known)"
+    ]
+
+
 def test_a_file_open_over_nfs(scratch: Path, tmp_path: Path) -> None:
     """The NFS server's clients have it open, no process of this machine has."""
     identity, numbers, inode = fake_file(scratch)

@@ -7,6 +7,7 @@ looked into is counted.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import stat
@@ -85,10 +86,9 @@ def look_at_processes(proc_root: Path, subject: Subject, *, file_systems: set[in
             continue
         try:
             uses = list(_uses_of(process, subject, file_systems))
-        except PermissionError:
-            seen.closed += not is_kernel_thread(process)
-            continue
-        except OSError:
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ESRCH):
+                seen.closed += not is_kernel_thread(process)
             continue
         if uses and is_ours(process):
             seen.own.append(name)
