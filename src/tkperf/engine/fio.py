@@ -202,7 +202,6 @@ class FioEngine:
         process, origin = stream.process, stream.cut
         stream.slices += 1
         recorder = Recorder(on_sample, origin)
-        started_s = process.began_s + origin.elapsed_s
         # fio reports each second by its own clock: cut at the report nearest to the slice's end.
         cut_s = stream.slices * phase.duration_s - STATUS_INTERVAL_S / 2
         # After a report that came late, the one to cut at may be over: take the next.
@@ -215,6 +214,8 @@ class FioEngine:
         if process.ended_s is not None:
             process.read_to_end(recorder)  # raises if fio did not end well
         stream.cut = process.last
+        # By now it is known when fio really began.
+        started_s = process.began_s + origin.elapsed_s
         measurement = recorder.measurement(process.last, self._cpus)
         return Execution(
             measurement=measurement,
