@@ -383,7 +383,8 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
     with sqlite3.connect(path) as database:
         for column in ("planned_pause", "foreign_read_bytes", "foreign_write_bytes"):
             database.execute(f"ALTER TABLE step DROP COLUMN {column}")
-        database.execute("DROP TABLE disturbance")
+        for table in ("disturbance", "under_way_sample", "under_way_part", "under_way"):
+            database.execute(f"DROP TABLE {table}")
         database.execute("DELETE FROM migration WHERE number > 3")
         database.execute("PRAGMA user_version = 3")
     database.close()
