@@ -153,6 +153,20 @@ def test_whatever_is_written_is_read(
     analyse(record)
 
 
+@pytest.mark.parametrize("value", [2**63, 2**70, 1e300])
+def test_numbers_wider_than_a_column_end_no_run(tmp_path: Path, value: float) -> None:
+    """SQLite's own error for them is none that waiting would help against."""
+    cpu = CpuUse(busiest_thread_percent=0, all_threads_percent=value)
+    second = Sample(start_s=value, duration_s=1, read=NO_IO, write=SEEN.write)
+    odd = replace(SEEN, cpu=cpu, samples=(*SEEN.samples, second))
+    path, said = write(tmp_path, a_step(1, measurement=odd))
+    with RunFile(path) as run_file:
+        (step,) = run_file.record().tests[0].steps
+        assert len(run_file.samples("iops", step)) == 1
+        assert run_file.left_out == ()
+    assert "1 of 2 seconds" in said[0]
+
+
 def test_facts_that_no_reader_takes_are_not_kept(tmp_path: Path) -> None:
     """The others are, those of the same device too."""
     path = tmp_path / "a.tkperf"

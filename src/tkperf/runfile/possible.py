@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -40,7 +39,8 @@ def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str
 
 
 def _is_possible(sample: Sample) -> bool:
-    times = 0 <= sample.start_s < math.inf and 0 < sample.duration_s < math.inf
+    # Kept in microseconds.
+    times = 0 <= sample.start_s * 1e6 <= _MOST and 0 < sample.duration_s * 1e6 <= _MOST
     return times and all(
         0 <= count <= _MOST
         for stats in (sample.read, sample.write)

@@ -401,7 +401,12 @@ def _storable(value: object) -> object:
     """Text that is not Unicode (from a path, say) with its odd bytes spelled out."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
-    return int(value) if isinstance(value, bool) else value
+    if isinstance(value, bool):
+        return int(value)
+    # SQLite takes 63 bits; what is wider is a real number, or no reader takes it.
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value)
+    return value
 
 
 def _describe(event: Event) -> str:
