@@ -162,9 +162,11 @@ def test_files_of_several_folders_are_several_series() -> None:
 
 
 def test_a_counter_in_jobs_names_is_one() -> None:
-    """Some scripts count the rounds in the jobs' names."""
+    """Some scripts count the rounds in the jobs' names; that this was assumed is told."""
     files = [(f"r{each}.json", written(each, 60 * each, name=f"x{each}-4k")) for each in (1, 2, 3)]
-    assert rounds_of(run_of(*files)) == {"fio RND TC1/QD1": [1, 2, 3]}
+    run = run_of(*files)
+    assert rounds_of(run) == {"fio RND TC1/QD1": [1, 2, 3]}
+    assert "(x1-4k, x2-4k ...)" in said(run)["names-count-rounds"]
 
 
 def test_rounds_that_ran_at_the_same_time_are_told() -> None:
