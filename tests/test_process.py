@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.process import start_module
+from tkperf import process
+from tkperf.errors import EngineError
+from tkperf.process import run_command, start_module
 
 
 def test_a_module_of_ours_loads_nothing_from_the_current_folder(
@@ -19,3 +21,25 @@ def test_a_module_of_ours_loads_nothing_from_the_current_folder(
     process.communicate(b"{}", timeout=60)
     assert process.returncode == 0
     assert not (tmp_path / "strangers file was run").exists()
+
+
+def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the beginning is kept, of both; the program is read on, so that it can end."""
+    monkeypatch.setattr(process, "KEPT_OUTPUT_BYTES", 1000)
+    done = run_command(
+        ["sh", "-c", "head -c 5000000 /dev/zero | tr '\\0' a; head -c 5000000 /dev/zero >&2"],
+        timeout_s=60,
+    )
+    assert (done.status, done.stdout, len(done.stderr)) == (0, "a" * 1000, 1000)
+
+
+def test_a_program_whose_child_goes_on_has_ended() -> None:
+    """What it left behind may hold its pipes; its own words are there."""
+    done = run_command(["sh", "-c", "echo said; sleep 20 & exit 3"], timeout_s=60)
+    assert (done.status, done.stdout) == (3, "said\n")
+
+
+def test_a_program_that_does_not_end_is_ended() -> None:
+    """Also where it prints all the time."""
+    with pytest.raises(EngineError, match="did not end within 1 s"):
+        run_command(["sh", "-c", "while :; do echo x; done"], timeout_s=1)

@@ -7,8 +7,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -38,6 +40,8 @@ PACKAGES = {
 SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 # Variables that only tkperf itself may see.
 SECRETS = "TKPERF_SMTP_"
+# Many times what any program prints that tkperf runs to its end.
+KEPT_OUTPUT_BYTES, PIECE_BYTES = 16 << 20, 1 << 16
 # How long a killed program may take to be gone.
 KILL_GRACE_S = 5.0
 
@@ -107,37 +111,60 @@ def run_command(
         )
     except OSError as error:
         raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
+    output = _Beginning(process.stdout), _Beginning(process.stderr)
     until_s = time.monotonic() + timeout_s
-    interrupted = False
+    interrupted = ended = False
     try:
-        output: tuple[bytes, bytes] | None = None
-        while output is None:
+        while not ended:
             try:
-                output = _wait(process, until_s)
-                if output is None and time.monotonic() >= until_s:
+                ended = _wait(process, until_s)
+                if not ended and time.monotonic() >= until_s:
                     raise EngineError(_hangs(process, argv[0], timeout_s))
                 on_tick()
             except KeyboardInterrupt:
                 if not must_finish:
                     raise
                 interrupted = True
+        said = output[0].text(), output[1].text()
     finally:
         _kill(process)
     if interrupted:
         raise KeyboardInterrupt
     return Completed(
         status=process.returncode,
-        stdout=output[0].decode(errors="replace"),
-        stderr=output[1].decode(errors="replace"),
+        stdout=said[0],
+        stderr=said[1],
     )
 
 
-def _wait(process: subprocess.Popen[bytes], until_s: float) -> tuple[bytes, bytes] | None:
-    """Output of a program that ended, None if it has not within about a second."""
+class _Beginning:
+    """Reads a pipe to its end and keeps what comes first: a program may print without end."""
+
+    def __init__(self, pipe: IO[bytes] | None) -> None:
+        assert pipe is not None
+        self._pipe = pipe
+        self._kept = bytearray()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        with suppress(OSError, ValueError):  # closed: the program was killed
+            while piece := os.read(self._pipe.fileno(), PIECE_BYTES):
+                self._kept += piece[: KEPT_OUTPUT_BYTES - len(self._kept)]
+
+    def text(self) -> str:
+        """What the program printed, once it has ended; what its children still print is left out."""
+        self._reader.join(KILL_GRACE_S)
+        return bytes(self._kept).decode(errors="replace")
+
+
+def _wait(process: subprocess.Popen[bytes], until_s: float) -> bool:
+    """Whether a program has ended, after at most about a second."""
     try:
-        return process.communicate(timeout=max(0.01, min(1.0, until_s - time.monotonic())))
+        process.wait(timeout=max(0.01, min(1.0, until_s - time.monotonic())))
     except subprocess.TimeoutExpired:
-        return None
+        return False
+    return True
 
 
 def _hangs(process: subprocess.Popen[bytes], name: str, timeout_s: float) -> str:
