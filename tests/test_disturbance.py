@@ -302,3 +302,10 @@ def test_what_the_step_before_lacks_is_not_foreign() -> None:
     assert judge_bytes(compared(foreign_write_bytes=-200 * MB, surplus_bytes=200 * MB)) == ()
     assert len(judge_bytes(compared(foreign_write_bytes=200 * MB))) == 1
     assert len(judge_bytes(compared(foreign_write_bytes=-200 * MB))) == 1
+
+
+def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
+    """Borders with steps of a hundred times the rate are known less well than what lies between."""
+    steps = [Step(1 + n * 5, 5, rate * MB) for n, rate in enumerate((2000, 20, 2000))]
+    seen = play(Model([Flow(7.5, 9.5, 5 * MB, reads=True)]), steps)
+    assert [codes(each) for each in seen] == [[], ["foreign-io"], []]

@@ -25,6 +25,8 @@ TIMING_S = 0.02
 # A flush makes a drive empty its cache; fio asks for none. A file system commits every five seconds.
 LEAST_FLUSHES_PER_S = 0.5
 LEAST_FLUSHES = 3
+# fio takes a document's counters thread by thread: on a busy host its bytes are of this much time.
+DOCUMENT_S = 0.05
 # The moment at which a step ends and its follower goes on is known to within this.
 BOUNDARY_S = 0.01
 # A device is taken to count nothing at all, rather than to lose I/Os, below this share of fio's bytes.
@@ -121,7 +123,9 @@ class Compared:
     """fio's bytes of a step beside those that the device counted in its time.
 
     ``foreign_*`` is what the device counted beyond fio; below 0 it counted less. ``busiest`` is the
-    second with the most foreign bytes: (start, fio's bytes, foreign bytes).
+    second with the most foreign bytes: (start, fio's bytes, foreign bytes). ``inner_bytes`` are those
+    foreign from the first to the last document that lies well within the step, where no neighbour
+    blurs them.
 
     How well it is known: ``outstanding_bytes`` may be counted by one of the two and not yet by the
     other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
@@ -138,6 +142,7 @@ class Compared:
     flushes: int = 0
     others_bytes: int | None = None
     busiest: tuple[float, float, float] | None = None
+    inner_bytes: float = 0.0
     outstanding_bytes: int = 0
     shared_bytes: float = 0.0
     neighbours_bytes_per_s: float = 0.0
@@ -161,6 +166,15 @@ class Compared:
     def is_flushed(self) -> bool:
         """Whether somebody had the device flushed often enough to matter."""
         return self.flushes >= max(LEAST_FLUSHES, LEAST_FLUSHES_PER_S * self.duration_s)
+
+    @property
+    def inner_limit_bytes(self) -> float:
+        """The same for what lies well within the step."""
+        return (
+            max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES)
+            + self.outstanding_bytes
+            + DOCUMENT_S * self.fio_bytes / self.duration_s
+        )
 
     @property
     def limit_bytes(self) -> float:
@@ -195,6 +209,7 @@ def _foreign(seen: Compared) -> Disturbance | None:
     said += [f"{seen.flushes} flushes"] * seen.is_flushed
     burst = _burst(seen)
     bulky = max(seen.foreign_bytes, seen.discarded_bytes) > limit_bytes
+    bulky = bulky or seen.inner_bytes > seen.inner_limit_bytes
     if not (bulky or burst or seen.is_flushed):
         return None
     share = seen.foreign_bytes / seen.fio_bytes if seen.fio_bytes else None

@@ -225,6 +225,7 @@ class StepWatch:
             flushes=end.flushes - self._base.flushes,
             others_bytes=others_bytes,
             busiest=_find_busiest([*self._excesses, last]),
+            inner_bytes=self._inner_bytes(offset_s, ended_s),
             outstanding_bytes=workload.total_outstanding_ios * workload.block_size_bytes,
             shared_bytes=sum(self._follower_bytes),
             neighbours_bytes_per_s=self._before_bytes_per_s + sum(ahead),
@@ -233,6 +234,15 @@ class StepWatch:
         )
         self._settle_debts(seen)
         return seen
+
+    def _inner_bytes(self, offset_s: float, ended_s: float) -> float:
+        """What grew between documents that lie well within the step, for good."""
+        inner = [
+            each.bytes
+            for each in self._excesses
+            if offset_s + BLIND_S <= each.at_s <= ended_s - BLIND_S
+        ]
+        return inner[-1] - inner[0] if len(inner) > 1 else 0.0
 
     def _settle_debts(self, seen: Compared) -> None:
         """What the next step has to make up for; nothing if this one was not drawn off but disturbed."""
