@@ -10,7 +10,7 @@ TkperfError
 ├── RunFileError        6   the run file cannot be read or written
 └── Interrupted       130   the user stopped the run; what was measured is kept
 
-Any other exception is a defect of tkperf and ends with 70.
+Any other exception is a defect of tkperf and ends with 70; an output whose reader has gone, with 141.
 
 A message says what happened, on which device or file, and what to do next. Only the cli prints
 errors and exits.

@@ -83,7 +83,7 @@ def cli() -> None:
 
     \b
     Exit codes: 0 done, 1 claims not met, 2 wrong use, 3 refused for safety, 4 device, 5 fio,
-    6 run file, 70 a defect of tkperf, 130 stopped by the user.
+    6 run file, 70 a defect of tkperf, 130 stopped by the user, 141 the output's reader has gone.
     """
 
 
