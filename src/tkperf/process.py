@@ -35,6 +35,7 @@ PACKAGES = {
     "sg_requests": "sg3-utils",
     "sg_opcodes": "sg3-utils",
     "mdadm": "mdadm",
+    "file": "file",
 }
 # Programs of system administration, which are not on the PATH of every user.
 SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")

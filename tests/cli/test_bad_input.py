@@ -197,9 +197,9 @@ PROBE_OK = 'case "$*" in *--version*) echo fio-3.33; exit;; *probe*) echo \'{"jo
         ("echo hello", "does not tell a version but: 'hello'"),
         ("exit 1", "does not tell a version"),
         (f"{PROBE_OK}; exit 3", "fio failed on"),
-        (f"{PROBE_OK}; echo rubbish", "ended without printing a result; it said: rubbish"),
+        (f"{PROBE_OK}; echo rubbish", "ended before its first I/O; it said: rubbish"),
         (f"{PROBE_OK}; printf '{{\\nnonsense\\n}}\\n'", "not its JSON status"),
-        (f"{PROBE_OK}; kill -9 $$", "fio failed on"),
+        (f"{PROBE_OK}; kill -9 $$", "was killed by signal 9"),
     ],
 )
 def test_a_fio_that_does_not_work_is_named(

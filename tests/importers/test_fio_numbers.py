@@ -301,7 +301,11 @@ def fio(folder: Path, *words: str, name: str = "job") -> dict[str, Any]:
         str(path),
     ]
     subprocess.run(
-        ["fio", f"--name={name}", *common, *words], check=True, capture_output=True, timeout=60
+        ["fio", f"--name={name}", *common, *words],
+        check=True,
+        capture_output=True,
+        timeout=60,
+        cwd=folder,  # fio leaves files of its own where it is started
     )
     document: dict[str, Any] = json.loads(path.read_text())
     return document

@@ -13,7 +13,7 @@ from tkperf.cli.options import RunOptions
 from tkperf.cli.output import plain
 from tkperf.cli.preparation import USERS_NOT_VISIBLE, Preparation
 from tkperf.cli.tables import describe_device
-from tkperf.device.identity import DeviceIdentity
+from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.errors import RefusedError
 from tkperf.plan import Case, forecast
@@ -53,7 +53,8 @@ def show_plan(options: RunOptions, preparation: Preparation) -> None:
         lines.append(f"[bold]purge[/bold]    {plain(preparation.purge.title)}")
     elif options.no_purge:
         lines.append("[bold]purge[/bold]    none (--no-purge)")
-    if preparation.write_cache != "keep":
+    is_device = preparation.identity.kind is not TargetKind.FILE
+    if preparation.write_cache != "keep" and is_device:
         lines.append(
             f"[bold]cache[/bold]    volatile write cache {preparation.write_cache} during the run"
         )

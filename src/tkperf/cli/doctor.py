@@ -25,7 +25,7 @@ from tkperf.host import read_host
 from tkperf.process import PACKAGES, find_program
 from tkperf.units import format_capacity
 
-# What tkperf calls, by what for; without the first two nothing can be measured.
+# What tkperf calls, by what for; without the first three nothing can be measured.
 TOOLS = {
     "fio": "all I/O",
     "setpriv": "ending fio with tkperf",
@@ -36,6 +36,7 @@ TOOLS = {
     "smartctl": "SATA, SAS, USB: identity",
     "sg_format": "SAS: purge",
     "mdadm": "software RAID",
+    "file": "recognising what an existing file holds",
 }
 LABELS = {
     "capacity_bytes": "capacity",
