@@ -15,9 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV, assert_clear
+from tkperf.cli.main import cli
 from tkperf.cli.progress import UntilLost
 from tkperf.errors import RunFileError
 from tkperf.events import Event, Noted, TestStarted
@@ -95,12 +97,20 @@ def test_a_run_goes_on_without_its_terminal(tmp_path: Path, progress: str, shown
     assert_measured_to_its_end(tmp_path)
 
 
-def test_a_run_goes_on_without_its_log(tmp_path: Path) -> None:
+def test_a_run_goes_on_without_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step is in the run file all the same."""
-    (tmp_path / "n.log").symlink_to(FULL)
-    nowhere = subprocess.DEVNULL
-    assert start(tmp_path, "-q", stdout=nowhere, stderr=nowhere).wait(120) == 0
+    monkeypatch.setattr("tkperf.cli.progress.open_log", lambda _: os.open(FULL, os.O_WRONLY))
+    ran = CliRunner().invoke(cli, [*RUN, "--output", str(tmp_path), "-q"])
+    assert ran.exit_code == 0, ran.output
     assert_measured_to_its_end(tmp_path)
+
+
+def test_a_log_in_place_of_which_somebody_laid_a_link_is_refused(tmp_path: Path) -> None:
+    """What it leads to is not written to, and nothing is measured that would have no log."""
+    (tmp_path / "n.log").symlink_to(tmp_path / "precious")
+    ran = CliRunner().invoke(cli, [*RUN, "--output", str(tmp_path), "-q"])
+    assert isinstance(ran.exception, RunFileError), ran.output
+    assert not (tmp_path / "precious").exists()
 
 
 @pytest.mark.parametrize("nohup", [True, False])

@@ -10,8 +10,9 @@ import pytest
 
 from tests.device.fakes import HDPARM, NVME, SCSI, FakeTools
 from tkperf.device.ata import parse_identify
+from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity, read_identity
-from tkperf.device.permit import ErasePermit, Handle, grant_permit, hold_target
+from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import PurgePlan, Watch, ata, nvme, run_purge, scsi
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal
 from tkperf.errors import DeviceError, EngineError, UsageError

@@ -15,9 +15,8 @@ from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import plain
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
-from tkperf.device.permit import Handle
 from tkperf.device.purge import PurgePlan, plan_purge
-from tkperf.device.purge.ata import clear_password
+from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.safety import Objection, find_data, find_objections
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import DeviceError, EngineError, RefusedError, UsageError
@@ -237,7 +236,7 @@ def _unlock(device: str, console: Console) -> None:
     objections = find_objections(identity, use_only=True)
     if objections:
         raise RefusedError(f"{device} is not touched: {objections[0].text}")
-    if clear_password(Handle(name=identity.path, path=identity.path)):
+    if clear_left_password(identity):
         console.print(f"{plain(device)}: the password is cleared", highlight=False)
     else:
         console.print(f"{plain(device)}: no password is set, nothing to do", highlight=False)

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from functools import partial
 from typing import TextIO, cast
@@ -112,8 +112,8 @@ class UntilLost:
     Then it is given up, and ``told`` gets a note, once.
     """
 
-    def __init__(self, view: View, *, told: Observer | None = None) -> None:
-        self._view: View | None = view
+    def __init__(self, view: View | None, *, told: Observer | None = None) -> None:
+        self._view = view
         self._told = told
 
     @classmethod
@@ -122,8 +122,13 @@ class UntilLost:
 
         @contextmanager
         def opened() -> Iterator[View]:
-            with open_view() as view:
-                yield cls(view, told=told)
+            with ExitStack() as stack:
+                lost = cls(None, told=told)
+                try:
+                    lost = cls(stack.enter_context(open_view()), told=told)
+                except Exception as error:  # a terminal that cannot be drawn on
+                    lost.give_up(error)
+                yield lost
 
         return opened
 
@@ -133,10 +138,14 @@ class UntilLost:
         try:
             self._view(event, at)
         except Exception as error:  # whatever it is, the measurement can go on
-            self._view = None
-            if self._told is not None:
-                text = f"progress is no longer shown: {error}"
-                self._told(Noted(note=RunNote(code="progress-lost", text=text)))
+            self.give_up(error)
+
+    def give_up(self, error: Exception) -> None:
+        """Show no more, and say why."""
+        self._view = None
+        if self._told is not None:
+            text = f"progress is no longer shown: {error}"
+            self._told(Noted(note=RunNote(code="progress-lost", text=text)))
 
 
 class JsonLines:

@@ -11,9 +11,6 @@ from tkperf.device.identity import file_system_of
 from tkperf.errors import DeviceError
 from tkperf.units import MIB, format_capacity
 
-# Extended attribute of a scratch file: its inode and when it was last written by tkperf.
-MARK = "user.tkperf.scratch"
-
 
 def create_file_target(path: Path, size_bytes: int, *, written: bool = False) -> tuple[int, int]:
     """Create a file with all its blocks allocated. An existing file is never touched.
@@ -38,10 +35,10 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
         for start in range(0, size_bytes if written else 0, MIB):
             os.write(descriptor, os.urandom(min(MIB, size_bytes - start)))
         os.fsync(descriptor)
-        mark_scratch(descriptor)
         status = os.fstat(descriptor)
     except OSError as error:
-        path.unlink()
+        made = os.fstat(descriptor)
+        remove_file_target(path, (made.st_dev, made.st_ino))
         raise DeviceError(
             f"cannot give the scratch file {path} {format_capacity(size_bytes)}: {error.strerror}"
         ) from error
@@ -56,24 +53,6 @@ def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
         status = path.lstat()
         if (status.st_dev, status.st_ino) == inode:
             path.unlink()
-
-
-def mark_scratch(descriptor: int) -> None:
-    """Note on a file that what it holds was written by tkperf; on some file systems nobody can."""
-    with suppress(OSError):
-        os.setxattr(descriptor, MARK, _mark_of(os.fstat(descriptor)))
-
-
-def is_scratch(descriptor: int) -> bool:
-    """Whether a file holds nothing but what tkperf wrote, and was written by nobody since."""
-    try:
-        return os.getxattr(descriptor, MARK) == _mark_of(os.fstat(descriptor))
-    except OSError:
-        return False
-
-
-def _mark_of(status: os.stat_result) -> bytes:
-    return f"{status.st_ino} {status.st_mtime_ns}".encode()
 
 
 def find_direct_io_block_bytes(path: str) -> int:

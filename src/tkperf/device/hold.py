@@ -12,9 +12,9 @@ import fcntl
 import os
 import stat
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.device.file_target import is_scratch, mark_scratch
 from tkperf.device.identity import (
     DeviceIdentity,
     TargetKind,
@@ -23,13 +23,25 @@ from tkperf.device.identity import (
     open_target,
 )
 from tkperf.device.signatures import Signature, describe_content, find_signatures
-from tkperf.device.sysfs import find_node, find_parts, text
+from tkperf.device.sysfs import PROC_ROOT, find_node, find_parts, text
 from tkperf.device.usage.processes import find_openers
 from tkperf.errors import DeviceError, RefusedError
 
-PROC_ROOT = Path("/proc")
 # udev locks a device for as long as it looks at it.
 LOCK_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handle:
+    """A device for a program that changes it; made by its hold.
+
+    ``name`` is what people call it, ``path`` leads to what is held, ``descriptors`` are
+    inherited by the program, so that the lock lasts as long as it writes.
+    """
+
+    name: str
+    path: str
+    descriptors: tuple[int, ...] = ()
 
 
 class Hold:
@@ -50,14 +62,12 @@ class Hold:
         """
         self.identity = identity
         self._anchor = self._exclusive = -1
-        self._is_scratch = False
         self.data: tuple[Signature, ...] = ()
         try:
             self._exclusive = _open_exclusively(Path(identity.path), identity)
             self._anchor = os.open(_link(self._exclusive), os.O_RDONLY | os.O_CLOEXEC)
             self.require_same()
             self._lock()
-            self._is_scratch = identity.kind is TargetKind.FILE and is_scratch(self._anchor)
         except BaseException:
             self.release()
             raise
@@ -84,6 +94,11 @@ class Hold:
     def path(self) -> str:
         """A path that leads to what is held, for this process and its children."""
         return f"/proc/{os.getpid()}/fd/{self._anchor}"
+
+    @property
+    def handle(self) -> Handle:
+        """For a program that changes the device."""
+        return Handle(name=self.identity.path, path=self.path, descriptors=self.descriptors)
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -113,9 +128,7 @@ class Hold:
         """
         if self.identity.kind is TargetKind.FILE:
             found = find_signatures({self.identity.path: self.path})
-            if found or self._is_scratch:
-                return found
-            return describe_content(self.identity.path, self.path)
+            return found or describe_content(self.identity.path, self.path)
         places = {self.identity.path: self.path}
         opened: list[int] = []
         try:
@@ -146,8 +159,6 @@ class Hold:
 
     def release(self) -> None:
         """Give it back. Safe to call more than once."""
-        if self._is_scratch and self._anchor >= 0:
-            mark_scratch(self._anchor)
         for descriptor in self.descriptors:
             os.close(descriptor)
         self._anchor = self._exclusive = -1
@@ -161,7 +172,8 @@ class Hold:
             except BlockingIOError:
                 if time.monotonic() >= until_s:
                     raise RefusedError(
-                        f"{self.identity.path} is locked by {self._others()}: wait for its end if "
+                        f"{self.identity.path} is locked by "
+                        f"{self._others() or 'a process not seen here'}: wait for its end if "
                         "it was started by a tkperf that is no more. Nothing was touched"
                     ) from None
                 time.sleep(0.05)
@@ -170,7 +182,7 @@ class Hold:
 
     def _others(self) -> str:
         openers = find_openers(PROC_ROOT, os.fstat(self._anchor))
-        return ", ".join(openers) or "a process not seen here"
+        return ", ".join(openers)
 
 
 def require_shown(now: DeviceIdentity, shown: DeviceIdentity) -> None:

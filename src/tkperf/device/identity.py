@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tkperf.device.sysfs import (
+    PROC_ROOT,
     SYS_ROOT,
     binary,
     find_disk,
@@ -21,6 +22,7 @@ from tkperf.device.sysfs import (
     text,
     udev_properties,
 )
+from tkperf.device.usage.mounts import find_place, read_mounts
 from tkperf.errors import DeviceError
 
 BLKGETSIZE64 = 0x80081272
@@ -215,19 +217,9 @@ def _identify_block_device(
 
 
 def file_system_of(path: Path) -> str | None:
-    """Type of the file system that holds a path, e.g. ``ext4``."""
-    best, kind = -1, None
-    try:
-        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        mount_point = before.split()[4].replace("\\040", " ")
-        inside = mount_point == "/" or str(path).startswith(mount_point + "/")
-        if inside and len(mount_point) >= best:
-            best, kind = len(mount_point), after.split()[0]
-    return kind
+    """Type of the file system that holds a path, e.g. ``ext4``; None if its mount is not seen."""
+    place = find_place(path, [*read_mounts(PROC_ROOT / "self", None)], PROC_ROOT)
+    return None if place is None else place.mount.kind
 
 
 def _interface(disk: Path, properties: dict[str, str]) -> str | None:

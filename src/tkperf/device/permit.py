@@ -8,29 +8,15 @@ each act. A permit for a RAID set follows from those of its members.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
 
-from tkperf.device.hold import Hold, require_shown
+from tkperf.device.hold import Handle, Hold, require_shown
 from tkperf.device.identity import DeviceIdentity, read_identity
 from tkperf.device.safety import find_objections
 from tkperf.device.sysfs import find_node, text
 from tkperf.errors import DeviceError, RefusedError
 
 _MADE_HERE = object()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handle:
-    """A device for a program that erases it.
-
-    ``name`` is what people call it, ``path`` leads to what the permit holds, ``descriptors`` are
-    inherited by the program, so that the lock lasts as long as it writes.
-    """
-
-    name: str
-    path: str
-    descriptors: tuple[int, ...] = ()
 
 
 class ErasePermit:
@@ -63,9 +49,7 @@ class ErasePermit:
     def handle(self) -> Handle:
         """For a program that erases the device."""
         self.require_in_use()
-        return Handle(
-            name=self.identity.path, path=self._held.path, descriptors=self._held.descriptors
-        )
+        return self._held.handle
 
     @property
     def locks(self) -> tuple[int, ...]:

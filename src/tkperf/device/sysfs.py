@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 SYS_ROOT = Path("/sys")
+PROC_ROOT = Path("/proc")
 
 
 def text(path: Path) -> str | None:

@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 
 from tkperf.device.ata import AtaSecurity, read_security
+from tkperf.device.hold import Handle, Hold
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.permit import ErasePermit, Handle
+from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import run_command
@@ -228,6 +229,7 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
 
     Raises:
         DeviceError: the drive is locked with another password.
+        RefusedError: somebody has it.
     """
     if identity.interface != "SATA" or identity.partition is not None:
         return False
@@ -235,7 +237,14 @@ def clear_left_password(identity: DeviceIdentity) -> bool:
         enabled = read_security(identity.path).enabled
     except EngineError:
         return False  # nobody knows; the drive itself will say no if it is locked
-    return enabled and clear_password(Handle(name=identity.path, path=identity.path))
+    if not enabled:
+        return False
+    # The user confirmed this drive when tkperf set the password; no other one is spoken to.
+    held = Hold(identity)
+    try:
+        return clear_password(held.handle)
+    finally:
+        held.release()
 
 
 def _command(device: Handle, argv: list[str]) -> None:

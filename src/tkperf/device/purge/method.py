@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tkperf.device.permit import ErasePermit, Handle
+from tkperf.device.hold import Handle
+from tkperf.device.permit import ErasePermit
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import Completed, run_command
 

@@ -6,8 +6,9 @@ import json
 import time
 from pathlib import Path
 
+from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.permit import ErasePermit, Handle
+from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.device.sysfs import find_nvme_controller
 from tkperf.errors import DeviceError, EngineError

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import time
 
+from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.permit import ErasePermit, Handle
+from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import run_command

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tkperf.device.permit import Handle
+from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import number, text
 from tkperf.errors import DeviceError, EngineError

@@ -14,7 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tkperf.device.permit import ControllerPermit, ErasePermit, Handle, SetPermit
+from tkperf.device.hold import Handle
+from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
 from tkperf.device.purge import PurgeMethod, Watch, run_purge
 from tkperf.device.purge.verification import Verification
 from tkperf.device.raid.storcli import StorcliSet

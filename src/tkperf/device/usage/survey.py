@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.device.sysfs import SYS_ROOT, find_disk
+from tkperf.device.sysfs import PROC_ROOT, SYS_ROOT, find_disk
 from tkperf.device.usage.exports import Export, find_exports, find_nfs_opens
 from tkperf.device.usage.locks import Lock, find_locks
 from tkperf.device.usage.loops import FileId, Loop, find_loops
@@ -25,8 +25,6 @@ from tkperf.device.usage.open_count import FileState, ask_file_state
 from tkperf.device.usage.processes import Seen, describe_process, look_at_processes
 from tkperf.device.usage.subject import Subject, find_device_subject
 from tkperf.device.usage.swap import Swap, find_swaps
-
-PROC_ROOT = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
