@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.cli.test_bad_input import ENV, assert_clear
 from tkperf.cli.awake import kept_awake
+from tkperf.cli.main import cli
+from tkperf.errors import RunFileError
 from tkperf.events import Event
 
 RUN = [sys.executable, "-m", "tkperf", "ssd", "n", "sim:sata-ssd", "-ssdt", "iops"]
@@ -107,3 +110,22 @@ def test_a_host_that_may_sleep_is_said_to(programs: Path, script: str | None, sa
     (note,) = told
     assert says in str(note) or script == "not a program"
     assert "may go to sleep" in str(note)
+
+
+@pytest.mark.parametrize("target", ["n.tkperf", "n.log", "n.tkperf-wal", "./n.tkperf-journal"])
+def test_the_target_is_none_of_tkperfs_own_files(tmp_path: Path, target: str) -> None:
+    """A scratch file of that name would be written to as a log, or removed by SQLite."""
+    ran = CliRunner().invoke(
+        cli, ["ssd", "n", str(tmp_path / target), "--size", "64MiB", "--output", str(tmp_path)]
+    )
+    assert isinstance(ran.exception, RunFileError), ran.output
+    assert not (tmp_path / target).exists()
+
+
+def test_what_a_killed_run_left_beside_its_file_is_not_taken(tmp_path: Path) -> None:
+    """SQLite would remove a journal whose run file was moved away, and the last steps with it."""
+    left = tmp_path / "n.tkperf-journal"
+    left.write_bytes(b"the last steps")
+    ran = CliRunner().invoke(cli, ["ssd", "n", "sim:sata-ssd", "--output", str(tmp_path)])
+    assert isinstance(ran.exception, RunFileError), ran.output
+    assert left.read_bytes() == b"the last steps"

@@ -228,6 +228,20 @@ def test_files_of_a_mounted_overlay(tmp_path: Path, name: str) -> None:
 
 @needs_root
 @pytest.mark.root
+def test_a_layer_that_was_renamed_is_still_part_of_its_overlay(tmp_path: Path) -> None:
+    """Another folder has its old name by now: the overlay itself shows the file."""
+    for name in ("lower/deep", "upper", "work"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "lower/deep/image").write_bytes(bytes(1 << 20))
+    lower, upper, work = (str(tmp_path / name) for name in ("lower", "upper", "work"))
+    with overlay(lower, upper, work, tmp_path / "merged"):
+        moved = (tmp_path / "lower").rename(tmp_path / "moved")
+        (tmp_path / "lower").mkdir()
+        assert "[overlay] the file is part of the overlay" in said(moved / "deep/image")
+
+
+@needs_root
+@pytest.mark.root
 def test_a_file_of_an_overlay_reached_through_a_bind_mount(tmp_path: Path) -> None:
     """The folders above the file are others there; its place in the file system is the same."""
     for name in ("lower/deep", "upper", "work", "bound"):

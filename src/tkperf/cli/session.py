@@ -33,6 +33,8 @@ from tkperf.runner import Run, execute
 from tkperf.units import format_capacity, format_duration
 
 DAY_S = 86_400
+# Of files that SQLite keeps beside a database.
+SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
 # One sample a second takes up to 14.2 MB a day (bench/run_file_size.py), and steps of a minute,
 # each with its histograms and fio's own report, as much again.
 RUN_FILE_BYTES_A_DAY = 30_000_000
@@ -67,6 +69,7 @@ def require_free_name(options: RunOptions) -> None:
                 f"{options.run_path} exists already and is not overwritten: choose another NAME "
                 "or another --output folder"
             )
+        _refuse_side_files(options)
         options.folder.mkdir(parents=True, exist_ok=True)
         probe = options.folder / f".tkperf-{secrets.token_hex(8)}.probe"
         probe.touch(exist_ok=False)
@@ -78,6 +81,28 @@ def require_free_name(options: RunOptions) -> None:
         raise RunFileError(
             f"cannot write to the output folder {options.folder}: {error.strerror}"
         ) from error
+
+
+def _refuse_side_files(options: RunOptions) -> None:
+    """What SQLite would take for its own, or that is the target, is nothing to write to.
+
+    Raises:
+        RunFileError: such a file is there, or DEVICE is one of them.
+    """
+    beside = [Path(f"{options.run_path}{ending}") for ending in SQLITE_ENDINGS]
+    for path in beside:
+        if os.path.lexists(path):
+            raise RunFileError(
+                f"{path} is there without its run file: move it away, it may hold the last steps of "
+                f"an earlier {options.name}, or choose another NAME"
+            )
+    target = Path(os.path.realpath(options.device))
+    for path in (options.run_path, options.log_path, *beside):
+        if Path(os.path.realpath(path)) == target:
+            raise RunFileError(
+                f"{options.device} is where tkperf would write results of its own: choose another "
+                "NAME"
+            )
 
 
 def run_and_keep(options: RunOptions, preparation: Preparation, equipment: Equipment) -> None:

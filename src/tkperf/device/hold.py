@@ -109,16 +109,19 @@ class Hold:
         """Raises DeviceError unless what is held is the device that was shown."""
         require_shown(identify(self._anchor, Path(self.identity.path)), self.identity)
 
-    def is_called(self, path: str) -> bool:
-        """Whether a path, without following a link, leads to what is held."""
+    def kernel_name(self) -> str | None:
+        """The node of a block device that the kernel made; None if it leads elsewhere.
+
+        A node in another folder can be exchanged by whoever owns the folder.
+        """
         held = os.fstat(self._anchor)
+        path = Path("/dev") / find_node(f"{os.major(held.st_rdev)}:{os.minor(held.st_rdev)}").name
         try:
-            named = Path(path).lstat()
+            named = path.lstat()
         except OSError:
-            return False
-        if stat.S_ISBLK(held.st_mode):
-            return stat.S_ISBLK(named.st_mode) and named.st_rdev == held.st_rdev
-        return os.path.samestat(named, held)
+            return None
+        same = stat.S_ISBLK(named.st_mode) and named.st_rdev == held.st_rdev
+        return str(path) if same else None
 
     def find_data(self) -> tuple[Signature, ...]:
         """What lies on it: file systems, partition tables, members of sets, a file's content.
@@ -138,7 +141,11 @@ class Hold:
                 if descriptor is not None:
                     opened.append(descriptor)
                     places[str(node)] = _link(descriptor)
-            return find_signatures(places)
+            found = find_signatures(places)
+            if found or self.identity.interface != "loop":
+                return found
+            # A loop device is somebody's file.
+            return describe_content(self.identity.path, self.path)
         finally:
             for descriptor in opened:
                 os.close(descriptor)
@@ -200,7 +207,8 @@ def _link(descriptor: int) -> str:
 
 def _who(identity: DeviceIdentity) -> str:
     if identity.kind is TargetKind.FILE:
-        return f"inode {identity.inode[1] if identity.inode else 'not known'}"
+        inode = identity.inode[1] if identity.inode else "not known"
+        return f"inode {inode}, {identity.capacity_bytes} bytes"
     return f"serial {identity.serial or 'not known'}, {identity.major_minor}"
 
 

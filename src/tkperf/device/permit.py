@@ -92,13 +92,19 @@ class ErasePermit:
             self.identity, held=self._held.anchor, used_by_us=self.lent_to, begun=True
         )
 
-    def require_name(self) -> None:
-        """Raises DeviceError unless the device's name still leads to what is held."""
-        if not self._held.is_called(self.identity.path):
+    def require_kernel_name(self) -> str:
+        """The node that the kernel itself made for the device, for programs that look at names.
+
+        Raises:
+            DeviceError: it is another device's.
+        """
+        path = self._held.kernel_name()
+        if path is None:
             raise DeviceError(
-                f"{self.identity.path} is no longer the device that was confirmed: nothing more is "
-                "written"
+                f"{self.identity.path}: the kernel's node for it in /dev is not there or another "
+                "device's; a --purge-command cannot be given its name. Nothing more is written"
             )
+        return path
 
     def lend(self) -> None:
         """Let go of the exclusive hold for a program that must have it: mdadm, a vendor's tool."""

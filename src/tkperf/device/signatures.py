@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from tkperf.process import Completed, find_program, run_command
 from tkperf.units import drop_controls
 
 LIMIT_S = 60.0
+FIRST_BYTES, SAMPLES, SAMPLE_BYTES = 1 << 20, 1024, 4096
 # Names libblkid gives to parts of larger wholes; erasing one may cost the whole.
 MEMBER_TYPES = {
     "LVM2_member": "LVM physical volume",
@@ -83,6 +85,8 @@ def describe_content(
 ) -> tuple[Signature, ...]:
     """What a file holds in which libblkid recognises nothing; empty if no byte of it was written.
 
+    Of a loop device it is not told which bytes were: it is empty if samples read as zeros.
+
     Args:
         name: what the file is called.
         path: by which it is read.
@@ -93,9 +97,13 @@ def describe_content(
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            # What was only read is in the page cache, which some file systems take for data.
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.lseek(descriptor, 0, os.SEEK_DATA)
+            if stat.S_ISBLK(os.fstat(descriptor).st_mode):
+                if _reads_zero(descriptor):
+                    return ()
+            else:
+                # What was only read is in the page cache, which some file systems take for data.
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.lseek(descriptor, 0, os.SEEK_DATA)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -105,13 +113,24 @@ def describe_content(
     kind = "data that tkperf did not write"
     if find_program("file") is not None:
         try:
-            said = run(["file", "--brief", "--dereference", path], timeout_s=LIMIT_S)
+            said = run(
+                ["file", "--brief", "--dereference", "--special-files", path], timeout_s=LIMIT_S
+            )
         except EngineError:
             said = Completed(status=1, stdout="", stderr="")
         recognised = drop_controls(said.stdout.strip())[:200]
         if said.status == 0 and recognised not in ("", "data"):
             kind = f"data that looks like {recognised}"
     return (Signature(device=name, kind=kind, label=None, member=None),)
+
+
+def _reads_zero(descriptor: int) -> bool:
+    """Whether the beginning and samples all over it read as zeros."""
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    if any(os.pread(descriptor, FIRST_BYTES, 0)):
+        return False
+    places = (size * index // SAMPLES for index in range(SAMPLES))
+    return not any(any(os.pread(descriptor, SAMPLE_BYTES, place)) for place in places)
 
 
 def _member(kind: str, path: str) -> str | None:

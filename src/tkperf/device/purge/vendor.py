@@ -33,15 +33,15 @@ def offer(command: str) -> PurgeMethod:
         raise UsageError(f"--purge-command: the program '{words[0]}' is not installed")
 
     def act(permit: ErasePermit, watch: Watch) -> None:
-        path = permit.handle.path
-        if permit.identity.kind is TargetKind.BLOCK:
-            # Such tools look at names. The kernel gives this one to no other device meanwhile.
-            path = permit.identity.path
-            permit.require_name()
-        argv = [word.replace("{device}", path) for word in words]
+        device = permit.handle
+        path = device.path
         # Many such tools open the device exclusively, as tkperf does.
         permit.lend()
         try:
+            if permit.identity.kind is TargetKind.BLOCK:
+                # Such tools look at names. The kernel gives this one to no other device meanwhile.
+                path = permit.require_kernel_name()
+            argv = [word.replace("{device}", path) for word in words]
             run_tool(
                 permit.handle,
                 argv,

@@ -167,3 +167,26 @@ def holds(layer: Layer, target: Path, mounts: Sequence[Mount], proc_root: Path) 
         if inside:
             return True
     return False if known else None
+
+
+def shows(overlay: Mount, target: Path) -> bool:
+    """Whether a file is seen through an overlay, somewhere under an end of its own path.
+
+    The names of an overlay's directories say nothing once these were renamed, or were given from a
+    folder that nobody knows. A file of a lower or upper layer keeps its inode number in it.
+    """
+    root = str(overlay.process / "root") if overlay.seen_by else ""
+    try:
+        own = target.stat()
+        for parts in range(1, len(target.parts)):
+            name = Path(root + overlay.point, *target.parts[-parts:])
+            try:
+                seen = name.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            same = (seen.st_ino, seen.st_size, seen.st_mtime_ns)
+            if seen.st_dev != own.st_dev and same == (own.st_ino, own.st_size, own.st_mtime_ns):
+                return True
+    except (OSError, ValueError):
+        return False
+    return False

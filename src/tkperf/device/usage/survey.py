@@ -19,6 +19,7 @@ from tkperf.device.usage.mounts import (
     find_place,
     holds,
     read_mounts,
+    shows,
     unescape,
 )
 from tkperf.device.usage.open_count import FileState, ask_file_state
@@ -95,6 +96,10 @@ class Survey:
                 holding = holds(layer, path, self.mounts, self.proc_root)
                 if holding or (holding is None and layer.overlay.mount_id not in found):
                     found[layer.overlay.mount_id] = (layer.overlay, holding is True)
+            for mount in self.mounts:
+                sure = mount.mount_id in found and found[mount.mount_id][1]
+                if mount.kind == "overlay" and not sure and shows(mount, path):
+                    found[mount.mount_id] = (mount, True)
             for overlay, known in found.values():
                 yield self.subject.files[file], overlay, known
 
