@@ -7,6 +7,8 @@ TkperfError
 ├── RefusedError        3   safety: the device must not be erased, nothing was touched
 ├── DeviceError         4   the device is missing, unsuitable, or changed under the run
 ├── EngineError         5   fio is missing, too old, failed or printed rubbish
+│   ├── StepFailedError 5   what a step measured cannot be believed; it is measured again, once
+│   └── LostAtGateError 5   fio was killed before its first I/O; it is started again, once
 ├── RunFileError        6   the run file cannot be read or written
 └── Interrupted       130   the user stopped the run; what was measured is kept
 
@@ -59,6 +61,10 @@ class EngineError(TkperfError):
 
 class StepFailedError(EngineError):
     """What was measured cannot be believed, though nothing says that trying again would fail."""
+
+
+class LostAtGateError(EngineError):
+    """fio, or what holds one of its threads, was killed before any I/O: it can be started again."""
 
 
 class RunFileError(TkperfError):

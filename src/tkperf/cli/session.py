@@ -28,7 +28,7 @@ from tkperf.errors import RunFileError, TkperfError, UsageError
 from tkperf.events import Event, Observer
 from tkperf.plan import Case, forecast
 from tkperf.runfile.reader import read_run
-from tkperf.runfile.writer import RunFileWriter
+from tkperf.runfile.writer import RunFileWriter, describe_existing
 from tkperf.runner import Run, execute
 from tkperf.units import format_capacity, format_duration
 
@@ -65,10 +65,7 @@ def require_free_name(options: RunOptions) -> None:
     """
     try:
         if os.path.lexists(options.run_path):
-            raise RunFileError(
-                f"{options.run_path} exists already and is not overwritten: choose another NAME "
-                "or another --output folder"
-            )
+            raise RunFileError(describe_existing(options.run_path))
         _refuse_side_files(options)
         options.folder.mkdir(parents=True, exist_ok=True)
         probe = options.folder / f".tkperf-{secrets.token_hex(8)}.probe"

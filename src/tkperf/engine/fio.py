@@ -23,13 +23,13 @@ from tkperf.engine.fio_job import (
     render_step_job,
 )
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
-from tkperf.engine.fio_process import FioProcess, LostAtGateError
+from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
 from tkperf.engine.recorder import Recorder
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.witness import StreamWatch, witness_fill, witness_step
 from tkperf.engine.work_folder import WorkFolder
-from tkperf.errors import EngineError
+from tkperf.errors import EngineError, LostAtGateError
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import Witness
 from tkperf.workload import Access, ActiveRange, Step, Workload

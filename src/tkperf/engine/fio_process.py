@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, Reading, parse_document
 from tkperf.engine.gate import Gate
-from tkperf.errors import EngineError, StepFailedError
+from tkperf.errors import EngineError, LostAtGateError, StepFailedError
 from tkperf.process import PIPE, ProcessTimeout, start_process, stop_process
 from tkperf.units import format_count
 
@@ -35,10 +35,6 @@ KEPT_STDERR_BYTES = 8 << 10
 FOREVER = float("inf")
 
 OnReading = Callable[[Reading], None]
-
-
-class LostAtGateError(EngineError):
-    """fio, or what holds one of its threads, was killed before any I/O: it can be started again."""
 
 
 class FioProcess:

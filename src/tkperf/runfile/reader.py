@@ -7,7 +7,6 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -137,11 +136,6 @@ class RunFile:
             (step_sequence,),
         ).fetchall()
         return [tuple(each) for each in rows]
-
-    def with_samples(self, test: str, step: StepRecord) -> StepRecord:
-        """The step, its measurement holding the samples."""
-        measurement = replace(step.measurement, samples=self.samples(test, step))
-        return replace(step, measurement=measurement)
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
         """fio's last JSON document of the step; of a stream, only its newest slice has one."""
