@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from tkperf.units import KIB, MIB, format_capacity
+from tkperf.units import KIB, MIB, format_capacity, format_count
 
 # Of fio's own bytes in the step. Below it a result moves by less than its noise from run to run.
 FOREIGN_SHARE = 0.005
@@ -53,6 +53,7 @@ class DisturbanceCode(StrEnum):
     IDLE_INSIDE = "idle-inside"
     STOPPED = "stopped"
     SUSPENDED = "suspended"
+    REPEATED = "repeated"
 
 
 WORDS = {
@@ -63,6 +64,13 @@ WORDS = {
     DisturbanceCode.IDLE_INSIDE: "idle time within the step",
     DisturbanceCode.STOPPED: "tkperf stood still",
     DisturbanceCode.SUSPENDED: "the host was suspended",
+    DisturbanceCode.REPEATED: "measured again",
+}
+# Between a number of steps and these words, where it is not "with".
+_JOINTS = {
+    DisturbanceCode.STOPPED: " while",
+    DisturbanceCode.SUSPENDED: " while",
+    DisturbanceCode.REPEATED: "",
 }
 
 
@@ -323,6 +331,11 @@ def judge_stops(
         )
         if times
     )
+
+
+def describe_count(code: DisturbanceCode, steps: int) -> str:
+    """``2 steps with other I/O on the device``."""
+    return f"{format_count(steps, 'step')}{_JOINTS.get(code, ' with')} {WORDS[code]}"
 
 
 def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:

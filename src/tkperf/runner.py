@@ -287,29 +287,38 @@ class _TestRun:
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> Execution:
         """A step of a round; what cannot be believed is measured again, once."""
+        step = phase.steps[position]
+        plan = Plan(workload=step.workload, duration_s=step.duration_s)
         began_s = self.run.clock()
+        execution: Execution | None = None
         try:
-            return self._measure_once(phase, position, then)
+            execution = self._measure_once(phase, position, then)
+            self._believe(execution, plan)
         except StepFailedError as error:
+            # From here on the device is idle, also while it is looked at again.
+            ended_s = self.run.clock()
+            if execution is not None:
+                began_s = execution.started_s
+                ended_s = min(ended_s, began_s + execution.measurement.duration_s)
             self.run.engine.rest()  # the next step, too, which may have begun
             self.run.target.recheck()
-            # From here on the device is idle; before, it was busy with what failed.
-            given_up_s = self.run.clock()
-            self.watch.gave_up(given_up_s)
-            text = _why_repeated(phase, position, then, error, given_up_s - began_s)
+            self.watch.gave_up(began_s, ended_s, str(error))
+            text = _why_repeated(phase, position, then, error, ended_s - began_s)
             self._warn("step-repeated", text)
+        else:
+            return execution
         try:
-            return self._measure_once(phase, position, then)
+            execution = self._measure_once(phase, position, then)
+            self._believe(execution, plan)
         except StepFailedError as error:
             raise StepFailedError(f"{error} (measured twice, and failed twice)") from error
+        return execution
 
     def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
         step = phase.steps[position]
         on_sample = self._start_step(phase, step.workload, position, step.duration_s)
         self.watch.will_hand_over(then is not None and then.certain)
-        execution = self.run.engine.measure(step, then=then, on_sample=on_sample)
-        self._believe(execution, Plan(workload=step.workload, duration_s=step.duration_s))
-        return execution
+        return self.run.engine.measure(step, then=then, on_sample=on_sample)
 
     def _believe(self, execution: Execution, plan: Plan) -> None:
         device = self.run.info.device.get("path") or "the device"

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from tkperf.disturbance import HANDOVER_LIMIT_S, WORDS, DisturbanceCode, find_codes
+from tkperf.disturbance import (
+    HANDOVER_LIMIT_S,
+    WORDS,
+    DisturbanceCode,
+    describe_count,
+    find_codes,
+)
 from tkperf.units import format_count
 
 HOST_LIMITED = "limited by the host's CPUs"
@@ -47,10 +53,7 @@ def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
 
 def describe_counts(steps: Mapping[DisturbanceCode, int]) -> str | None:
     """How many steps of a test were disturbed by what; None if none was."""
-    return (
-        "; ".join(f"{format_count(steps[code], 'step')} with {WORDS[code]}" for code in steps)
-        or None
-    )
+    return "; ".join(describe_count(code, steps[code]) for code in steps) or None
 
 
 def describe_gaps(steps: Mapping[DisturbanceCode, int]) -> str:
