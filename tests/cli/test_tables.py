@@ -151,3 +151,22 @@ def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
     result = analyse(replace(record, tests=(replace(test, steps=steps),)))
     assert result.tests[0].longest_gap_s == 4.0
     assert "by tkperf's clock: 4000.0 ms, 1 too long" in shown(result)
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "said"),
+    [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")],
+)
+def test_a_gap_is_called_too_long_only_where_it_was(
+    tmp_path: Path, gap_s: float, said: str
+) -> None:
+    """A cold start may take longer than a hand-over; terminal and report say the same of it."""
+    simulate(tmp_path, run_info())
+    record = read_run(tmp_path / "run.tkperf")
+    test = record.tests[0]
+    steps = tuple(replace(step, gap_s=0.0) for step in test.steps)
+    steps = (*steps[:3], replace(steps[3], gap_s=gap_s), *steps[4:])
+    result = analyse(replace(record, tests=(replace(test, steps=steps),)))
+    assert f"by tkperf's clock: {said}\n" in shown(result)
+    (fact,) = [value for name, value in build_view(result).tests[0].facts if "gap" in name]
+    assert fact == said

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from tkperf.disturbance import (
-    HANDOVER_LIMIT_S,
     WORDS,
     DisturbanceCode,
     describe_count,
@@ -56,10 +55,16 @@ def describe_counts(steps: Mapping[DisturbanceCode, int]) -> str | None:
     return "; ".join(describe_count(code, steps[code]) for code in steps) or None
 
 
-def describe_gaps(steps: Mapping[DisturbanceCode, int]) -> str:
-    """How many of a test's gaps were too long."""
-    above = steps.get(DisturbanceCode.IDLE_BEFORE, 0)
-    return f"{above or 'none'} too long" if above else f"none above {HANDOVER_LIMIT_S:g} s"
+def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int]) -> str:
+    """The longest time between two steps, which may overlap by a moment, and how many were too long.
+
+    Which are, depends on what came before: no one limit can be told.
+    """
+    longest = "none" if longest_s <= 0 else f"{longest_s * 1000:.1f} ms"
+    flagged = steps.get(DisturbanceCode.IDLE_BEFORE, 0)
+    if flagged:
+        return f"{longest}, {flagged} too long"
+    return longest if longest_s <= 0 else f"{longest}, none flagged"
 
 
 def describe_window(disturbed: int) -> str:

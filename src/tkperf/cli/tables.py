@@ -81,8 +81,8 @@ def _print_test(test: TestResult, console: Console) -> None:
         console.print(plain(test.under_way), highlight=False)
     if test.longest_gap_s is not None:
         console.print(
-            f"longest gap between two steps, by tkperf's clock: "
-            f"{max(0.0, test.longest_gap_s) * 1000:.1f} ms, {describe_gaps(test.disturbed_steps)}",
+            "longest gap between two steps, by tkperf's clock: "
+            + describe_gaps(test.longest_gap_s, test.disturbed_steps),
             style="dim",
             highlight=False,
         )
