@@ -206,7 +206,7 @@ def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
     refused_end_s = before.started_s + before.measurement.duration_s + 0.1
     assert repeated.gap_s == pytest.approx(repeated.started_s - refused_end_s)
     assert (repeated.gap_s or 0) > 11.5
-    found = {each.code: each for each in repeated.disturbances}
+    found = {each.code: each for each in repeated.disturbances or ()}
     assert list(found) == [DisturbanceCode.IDLE_BEFORE, DisturbanceCode.REPEATED]
     mark = found[DisturbanceCode.REPEATED]
     assert "cannot be believed" in mark.text

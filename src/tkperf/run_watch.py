@@ -188,7 +188,7 @@ class RunWatch:
                 "the tables, show the host's limit, not the device's"
             )
             yield RunWarning(code="host-limited", text=text, test=test, at_s=at_s)
-        for disturbance in step.disturbances:
+        for disturbance in step.disturbances or ():
             # Each repeated step has a warning of its own, given before it was measured again.
             if disturbance.code not in {*self._told, DisturbanceCode.REPEATED}:
                 self._told.add(disturbance.code)

@@ -86,8 +86,9 @@ def _print_test(test: TestResult, console: Console) -> None:
             style="dim",
             highlight=False,
         )
-    if counts := describe_counts(test.disturbed_steps):
-        console.print(f"disturbed: {counts}", style="yellow", highlight=False)
+    if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
+        style = "yellow" if test.disturbed_steps else "dim"
+        console.print(f"disturbed: {counts}", style=style, highlight=False)
 
 
 def _print_section(section: SectionResult, console: Console) -> None:

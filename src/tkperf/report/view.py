@@ -119,7 +119,7 @@ def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) ->
                 describe_gaps(gap, test.disturbed_steps),
             )
         )
-    if counts := describe_counts(test.disturbed_steps):
+    if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
         facts.append(("Disturbed", counts))
     capacity_bytes = result.info.active_range_length_bytes
     return TestView(
