@@ -11,7 +11,7 @@ from tests.builders import FreeTarget, run_info
 from tkperf.disturbance import DisturbanceCode
 from tkperf.engine import Execution, Next, OnSample
 from tkperf.engine.simulated import DriveModel, SimulatedEngine
-from tkperf.errors import EngineError, Interrupted
+from tkperf.errors import EngineError, Interrupted, TkperfError
 from tkperf.events import (
     Event,
     Judged,
@@ -242,3 +242,42 @@ def test_answers_to_the_procedure_hold_no_samples() -> None:
     ended = [event for event in events if isinstance(event, StepEnded)]
     assert len(started) == len(ended)
     assert all(event.record.measurement.samples for event in ended)
+
+
+class BadOutputError(TkperfError):
+    pass
+
+
+def test_an_observer_that_fails_at_the_end_of_a_test_hides_neither_it_nor_the_reason() -> None:
+    """The others are told that the test ended, and why the run did."""
+
+    class Idle(SpyEngine):
+        def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
+            if len(self.asked) < 2:
+                self._clock_s += 10
+            return super().measure(step, then=then, on_sample=on_sample)
+
+    def fail_at_the_end(event: Event) -> None:
+        if isinstance(event, TestEnded) or (isinstance(event, Warned) and "2 steps" in str(event)):
+            raise BadOutputError("no more output")
+
+    engine = Idle(STEADY, fail_at=4, error=EngineError("fio failed on X"))
+    events: list[Event] = []
+    with pytest.raises(EngineError, match="fio failed on X"):
+        execute(
+            Run(
+                info=run_info(),
+                tests=[SSD_TESTS["iops"]],
+                profile=load_profile("quick"),
+                engine=engine,
+                target=FreeTarget(),
+                observers=(fail_at_the_end, events.append),
+                clock=engine.clock,
+            )
+        )
+    test_end, warning, run_end = events[-3:]
+    assert isinstance(test_end, TestEnded)
+    assert isinstance(warning, Warned)
+    assert "2 steps with idle time before" in warning.warning.text
+    assert isinstance(run_end, RunEnded)
+    assert run_end.because == "fio failed on X"

@@ -133,17 +133,24 @@ def execute(run: Run) -> None:
 
 
 def _end(run: Run, status: RunStatus, because: str | None) -> None:
-    """Stop the engine and tell every observer, even those after one that fails."""
+    """Stop the engine and tell every observer."""
     run.engine.close()
     event = RunEnded(
         status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds")
     )
+    _tell_end(run, status, event)
+
+
+def _tell_end(run: Run, status: RunStatus, event: Event) -> None:
+    """Tell every observer, even those after one that fails; what ended the run early goes first."""
+    failed: TkperfError | None = None
     for observer in run.observers:
         try:
             observer(event)
-        except TkperfError:
-            if status is RunStatus.COMPLETE:
-                raise
+        except TkperfError as error:
+            failed = failed or error
+    if failed is not None and status is RunStatus.COMPLETE:
+        raise failed
 
 
 @dataclass(slots=True)
@@ -173,11 +180,18 @@ class _TestRun:
             self.run.target.recheck()
             raise
         finally:
-            for warning in self.watch.final_warnings(self.test.name, self._now_s()):
-                self.run.emit(Warned(warning=warning))
-            self.run.emit(
-                TestEnded(test=self.test.name, status=status, outcome=outcome, at_s=self._now_s())
-            )
+            self._end(status, outcome)
+
+    def _end(self, status: RunStatus, outcome: Outcome | None) -> None:
+        """Tell that the test is over, then what is to be said of it as a whole."""
+        ended_s = self._now_s()
+        _tell_end(
+            self.run,
+            status,
+            TestEnded(test=self.test.name, status=status, outcome=outcome, at_s=ended_s),
+        )
+        for warning in self.watch.final_warnings(self.test.name, ended_s):
+            _tell_end(self.run, status, Warned(warning=warning))
 
     def _procedure(self) -> Procedure:
         return self.test.procedure(self.run.profile, self.run.active_range_bytes)
