@@ -124,7 +124,7 @@ def main() -> None:
             )
             before: Foreign | None = None
             for step in steps:
-                marked = {each.code: each.text for each in step.disturbances}
+                marked = {each.code: each.text for each in step.disturbances or ()}
                 is_marked = DisturbanceCode.FOREIGN_IO in marked
                 beside = foreign.get((step.number, step.position))
                 late = before is not None

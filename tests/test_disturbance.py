@@ -47,6 +47,7 @@ class Model:
     stops: Sequence[tuple[float, float]] = ()
     sleeps: Sequence[tuple[float, float]] = ()
     counts: bool = True
+    counting: bool | None = None
     others: Flow | None = None
     now_s: float = 0.0
     looked_s: float = -LOOK_S
@@ -71,11 +72,16 @@ class Model:
             write_bytes=written,
             discard_bytes=0,
             ios=(read + written) // 4096,
-            in_flight=int(busy),
+            in_flight=int(busy and read + written > 0),
             others_bytes=others,
         )
         slept = sum(length_s for begin, length_s in self.sleeps if begin < at_s)
-        return Glance(at_s=at_s, suspended_s=slept, counts=counts if self.counts else None)
+        return Glance(
+            at_s=at_s,
+            suspended_s=slept,
+            counts=counts if self.counts else None,
+            counting=self.counting,
+        )
 
 
 @dataclass
@@ -208,12 +214,27 @@ def test_a_device_that_counts_less_than_fio_is_flagged() -> None:
     ] * 2
 
 
-def test_a_device_that_does_not_count_is_not_compared() -> None:
+@pytest.mark.parametrize("counting", [False, None])
+def test_a_device_that_does_not_count_is_not_compared(counting: bool | None) -> None:
     """With queue/iostats at 0 nothing is known, which is not the same as nothing."""
-    for seen in play(Model(), back_to_back(2), uncounted=1.0):
+    for seen in play(Model(counting=counting), back_to_back(2), uncounted=1.0):
         assert (seen.foreign_read_bytes, seen.foreign_write_bytes) == (None, None)
-        assert "foreign-io" not in codes(seen)
-        assert "missing-io" not in codes(seen)
+        assert codes(seen) == []
+
+
+def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
+    """With queue/iostats at 1 none of fio's bytes is the worst case, not the mildest."""
+    for seen in play(Model(counting=True), back_to_back(2), uncounted=1.0):
+        missing = next(each for each in seen.disturbances if each.code == "missing-io")
+        assert "the device nothing" in missing.text
+        assert missing.share == pytest.approx(1)
+
+
+def test_a_driver_may_count_unasked() -> None:
+    """zram has queue/iostats 0 and counts: it is compared."""
+    model = Model([Flow(13, 18, 10 * MB)], counting=False)
+    seen = play(model, back_to_back(2))
+    assert [codes(each) for each in seen] == [[], ["foreign-io"]]
 
 
 def test_a_file_is_not_compared() -> None:

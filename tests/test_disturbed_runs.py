@@ -60,7 +60,7 @@ def rounds(record: RunRecord) -> list[StepRecord]:
 
 
 def codes(step: StepRecord) -> set[str]:
-    return {each.code.value for each in step.disturbances}
+    return {each.code.value for each in step.disturbances or ()}
 
 
 @pytest.fixture

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from tests.builders import FreeTarget, run_info
+from tkperf.disturbance import DisturbanceCode
 from tkperf.engine import Execution, Next, OnSample
 from tkperf.engine.simulated import DriveModel, SimulatedEngine
-from tkperf.errors import EngineError, Interrupted
-from tkperf.events import Event, Judged, PurgeEnded, RunEnded, StepEnded, StepStarted, TestEnded
+from tkperf.errors import EngineError, Interrupted, TkperfError
+from tkperf.events import (
+    Event,
+    Judged,
+    PurgeEnded,
+    RunEnded,
+    StepEnded,
+    StepStarted,
+    TestEnded,
+    Warned,
+)
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
 from tkperf.record import RunStatus
@@ -161,6 +172,51 @@ def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
     assert engine.closed
 
 
+class RefusedOnce(SpyEngine):
+    """The fifth step is over before its time, which cannot be; looking at the device takes 10 s."""
+
+    def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
+        execution = super().measure(step, then=then, on_sample=on_sample)
+        if len(self.asked) != 5:
+            return execution
+        return replace(execution, measurement=replace(execution.measurement, duration_s=0.1))
+
+    def rest(self) -> None:
+        super().rest()
+        if len(self.asked) == 5:
+            self._clock_s += 1.5
+
+
+class SlowTarget(FreeTarget):
+    engine: SpyEngine
+
+    def recheck(self) -> None:
+        super().recheck()
+        if len(self.engine.asked) == 5:
+            self.engine._clock_s += 10
+
+
+def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
+    """The device was idle since the end of what was refused, also while it was looked at again."""
+    engine, target = RefusedOnce(STEADY), SlowTarget()
+    target.engine = engine
+    events = run(engine, ["iops"], target)
+    records = [event.record for event in events if isinstance(event, StepEnded)]
+    before, repeated, after = records[4:7]
+    refused_end_s = before.started_s + before.measurement.duration_s + 0.1
+    assert repeated.gap_s == pytest.approx(repeated.started_s - refused_end_s)
+    assert (repeated.gap_s or 0) > 11.5
+    found = {each.code: each for each in repeated.disturbances or ()}
+    assert list(found) == [DisturbanceCode.IDLE_BEFORE, DisturbanceCode.REPEATED]
+    mark = found[DisturbanceCode.REPEATED]
+    assert "cannot be believed" in mark.text
+    assert mark.started_s == pytest.approx(refused_end_s - 0.1)
+    assert mark.duration_s == pytest.approx(0.1)
+    assert before.disturbances == after.disturbances == ()
+    codes = [event.warning.code for event in events if isinstance(event, Warned)]
+    assert codes == ["step-repeated", "idle-before"]
+
+
 def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
     """The engine is stopped, the run says interrupted."""
     engine = SpyEngine(STEADY, fail_at=3, error=KeyboardInterrupt())
@@ -186,3 +242,42 @@ def test_answers_to_the_procedure_hold_no_samples() -> None:
     ended = [event for event in events if isinstance(event, StepEnded)]
     assert len(started) == len(ended)
     assert all(event.record.measurement.samples for event in ended)
+
+
+class BadOutputError(TkperfError):
+    pass
+
+
+def test_an_observer_that_fails_at_the_end_of_a_test_hides_neither_it_nor_the_reason() -> None:
+    """The others are told that the test ended, and why the run did."""
+
+    class Idle(SpyEngine):
+        def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
+            if len(self.asked) < 2:
+                self._clock_s += 10
+            return super().measure(step, then=then, on_sample=on_sample)
+
+    def fail_at_the_end(event: Event) -> None:
+        if isinstance(event, TestEnded) or (isinstance(event, Warned) and "2 steps" in str(event)):
+            raise BadOutputError("no more output")
+
+    engine = Idle(STEADY, fail_at=4, error=EngineError("fio failed on X"))
+    events: list[Event] = []
+    with pytest.raises(EngineError, match="fio failed on X"):
+        execute(
+            Run(
+                info=run_info(),
+                tests=[SSD_TESTS["iops"]],
+                profile=load_profile("quick"),
+                engine=engine,
+                target=FreeTarget(),
+                observers=(fail_at_the_end, events.append),
+                clock=engine.clock,
+            )
+        )
+    test_end, warning, run_end = events[-3:]
+    assert isinstance(test_end, TestEnded)
+    assert isinstance(warning, Warned)
+    assert "2 steps with idle time before" in warning.warning.text
+    assert isinstance(run_end, RunEnded)
+    assert run_end.because == "fio failed on X"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from tkperf.units import KIB, MIB, format_capacity
+from tkperf.units import KIB, MIB, format_capacity, format_count
 
 # Of fio's own bytes in the step. Below it a result moves by less than its noise from run to run.
 FOREIGN_SHARE = 0.005
@@ -29,7 +29,8 @@ LEAST_FLUSHES = 3
 DOCUMENT_S = 0.05
 # The moment at which a step ends and its follower goes on is known to within this.
 BOUNDARY_S = 0.01
-# A device is taken to count nothing at all, rather than to lose I/Os, below this share of fio's bytes.
+# Where the kernel was not asked to count, a device is taken to count nothing at all, rather than to
+# lose I/Os, below this share of fio's bytes. Some drivers (zram) count unasked.
 COUNTING_SHARE = 0.01
 # Shorter stretches without I/O come from a host that let fio wait for a CPU, and matter to nobody.
 LEAST_IDLE_S = 0.2
@@ -53,6 +54,7 @@ class DisturbanceCode(StrEnum):
     IDLE_INSIDE = "idle-inside"
     STOPPED = "stopped"
     SUSPENDED = "suspended"
+    REPEATED = "repeated"
 
 
 WORDS = {
@@ -63,6 +65,13 @@ WORDS = {
     DisturbanceCode.IDLE_INSIDE: "idle time within the step",
     DisturbanceCode.STOPPED: "tkperf stood still",
     DisturbanceCode.SUSPENDED: "the host was suspended",
+    DisturbanceCode.REPEATED: "measured again",
+}
+# Between a number of steps and these words, where it is not "with".
+_JOINTS = {
+    DisturbanceCode.STOPPED: " while",
+    DisturbanceCode.SUSPENDED: " while",
+    DisturbanceCode.REPEATED: "",
 }
 
 
@@ -102,12 +111,14 @@ class Counts:
 class Glance:
     """One look at the device. ``at_s`` is the run's clock; ``suspended_s`` how long the host slept so far.
 
-    ``counts`` is None where there is nothing to count, as with a file.
+    ``counts`` is None where there is nothing to count, as with a file. ``counting``: whether the
+    kernel was asked to count (``queue/iostats``); None is not known.
     """
 
     at_s: float
     suspended_s: float = 0.0
     counts: Counts | None = None
+    counting: bool | None = None
 
 
 class Counters(Protocol):
@@ -131,6 +142,8 @@ class Compared:
     other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
     are the rates before and after it. Where the border between two steps is drawn a little off, one has what the other
     lacks: ``lacked_bytes`` the steps before were short of, ``surplus_bytes`` they had too many.
+
+    ``counting``: the kernel was asked all the time to count this device's I/O.
     """
 
     started_s: float
@@ -148,6 +161,7 @@ class Compared:
     neighbours_bytes_per_s: float = 0.0
     lacked_bytes: float = 0.0
     surplus_bytes: float = 0.0
+    counting: bool = False
 
     @property
     def foreign_bytes(self) -> int:
@@ -183,9 +197,13 @@ class Compared:
 
     @property
     def is_counted(self) -> bool:
-        """Whether the kernel counts this device's I/O; with ``queue/iostats`` at 0 it does not."""
-        counted_bytes = self.fio_bytes + self.foreign_bytes
-        return counted_bytes >= COUNTING_SHARE * self.fio_bytes
+        """Whether the kernel counts this device's I/O; with ``queue/iostats`` at 0 it need not."""
+        return self.counting or self.counted_share >= COUNTING_SHARE
+
+    @property
+    def counted_share(self) -> float:
+        """What the device counted, of fio's bytes."""
+        return 1 + self.foreign_bytes / self.fio_bytes if self.fio_bytes else 1.0
 
 
 def judge_bytes(seen: Compared) -> tuple[Disturbance, ...]:
@@ -256,12 +274,15 @@ def _missing(seen: Compared) -> Disturbance | None:
     if missing_bytes <= seen.limit_bytes + seen.surplus_bytes:
         return None
     share = missing_bytes / seen.fio_bytes
+    counted = f"{share:.1%} less: it did not do all that fio was told it did"
+    if seen.counted_share < COUNTING_SHARE:
+        counted = (
+            "nothing, although the kernel counts its I/O (queue/iostats is 1): it did not do what fio "
+            "was told it did, or its driver does not tell"
+        )
     return Disturbance(
         code=DisturbanceCode.MISSING_IO,
-        text=(
-            f"fio counted {format_capacity(seen.fio_bytes)}, the device {share:.1%} less: it did not "
-            "do all that fio was told it did"
-        ),
+        text=f"fio counted {format_capacity(seen.fio_bytes)}, the device {counted}",
         started_s=seen.started_s,
         duration_s=seen.duration_s,
         share=share,
@@ -323,6 +344,11 @@ def judge_stops(
         )
         if times
     )
+
+
+def describe_count(code: DisturbanceCode, steps: int) -> str:
+    """``2 steps with other I/O on the device``."""
+    return f"{format_count(steps, 'step')}{_JOINTS.get(code, ' with')} {WORDS[code]}"
 
 
 def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:

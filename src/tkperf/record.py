@@ -97,7 +97,8 @@ class StepRecord:
     round from 0. ``gap_s`` is the time from the end of what came before to this one's release by
     tkperf's clock: of a step, or with ``planned_pause`` of a purge or of getting a set ready; None
     where nothing came before. ``foreign_*`` is what others moved meanwhile by the device's own
-    counters, None where those could not be compared. ``job_file`` is the fio job as
+    counters, None where those could not be compared. ``disturbances`` is None where nobody watched, as in
+    an imported run or one of a tkperf that did not look. ``job_file`` is the fio job as
     it can be run again; ``engine_output`` fio's last JSON document (empty if none).
     """
 
@@ -115,7 +116,7 @@ class StepRecord:
     planned_pause: bool = False
     foreign_read_bytes: int | None = None
     foreign_write_bytes: int | None = None
-    disturbances: tuple[Disturbance, ...] = ()
+    disturbances: tuple[Disturbance, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from tkperf.disturbance import (
     COLD_START_LIMIT_S,
     HANDOVER_LIMIT_S,
-    WORDS,
     Counters,
     Disturbance,
     DisturbanceCode,
+    describe_count,
     find_codes,
     judge_bytes,
     judge_gap,
@@ -22,7 +22,6 @@ from tkperf.disturbance import (
 from tkperf.measurement import Measurement, Sample
 from tkperf.record import RunWarning, StepKind, StepRecord
 from tkperf.step_watch import StepWatch
-from tkperf.units import format_count
 from tkperf.workload import Access, Workload
 
 
@@ -58,6 +57,7 @@ class RunWatch:
     fill_counters: Counters | None = None
     _before: _Before | None = None
     _prepared: bool = False
+    _repeated: Disturbance | None = None
     _step: StepWatch = field(default_factory=StepWatch)
     _filling: bool = False
     _hands_over: bool = False
@@ -76,10 +76,16 @@ class RunWatch:
         self._before = _Before(now_s, is_pause=True)
         self._prepared = False
 
-    def gave_up(self, now_s: float) -> None:
-        """The step under way failed; it will be measured again."""
-        self._before = _Before(now_s)
+    def gave_up(self, began_s: float, ended_s: float, why: str) -> None:
+        """The step under way, measured from then to then, failed; it will be measured again."""
+        self._before = _Before(ended_s)
         self._prepared = False
+        self._repeated = Disturbance(
+            code=DisturbanceCode.REPEATED,
+            text=f"measured again, as the first attempt was refused: {why}",
+            started_s=began_s,
+            duration_s=max(0.0, ended_s - began_s),
+        )
 
     def will_hand_over(self, certain: bool) -> None:
         """Whether the step's follower will be let go at its planned end."""
@@ -132,13 +138,16 @@ class RunWatch:
         before, gap_s = self._before, None
         if before is not None:
             gap_s = started_s - before.ended_s
+        counted = seen is not None and seen.is_counted
         disturbances = (
             *(() if seen is None else judge_bytes(seen)),
             *judge_gap(gap_s, self._gap_limit_s(in_round, workload), started_s),
-            *judge_idle(self._step.idle, started_s, ended_s),
+            # A device that does not count seems to do nothing all the time.
+            *judge_idle(self._step.idle if seen is None or counted else (), started_s, ended_s),
             *judge_stops(self._step.stops, self._step.sleeps, ended_s),
+            *(() if self._repeated is None else (self._repeated,)),
         )
-        counted = seen is not None and seen.is_counted
+        self._repeated = None
         self._not_counted = seen is not None and not counted
         self._before, self._prepared = _Before(ended_s, workload), True
         self._steps.update(find_codes(each.code for each in disturbances))
@@ -180,8 +189,9 @@ class RunWatch:
                 "the tables, show the host's limit, not the device's"
             )
             yield RunWarning(code="host-limited", text=text, test=test, at_s=at_s)
-        for disturbance in step.disturbances:
-            if disturbance.code not in self._told:
+        for disturbance in step.disturbances or ():
+            # Each repeated step has a warning of its own, given before it was measured again.
+            if disturbance.code not in {*self._told, DisturbanceCode.REPEATED}:
                 self._told.add(disturbance.code)
                 where = "preconditioning" if step.kind is StepKind.FILL else str(step.workload)
                 text = f"{disturbance.text} ({step.section} {step.number}, {where}); such steps are marked"
@@ -190,6 +200,6 @@ class RunWatch:
     def final_warnings(self, test: str, at_s: float) -> Iterator[RunWarning]:
         """How many steps were disturbed, of kinds that more than one was."""
         for code, count in self._steps.items():
-            if count > 1:
-                text = f"{test}: {format_count(count, 'step')} with {WORDS[code]}"
+            if count > 1 and code is not DisturbanceCode.REPEATED:
+                text = f"{test}: {describe_count(code, count)}"
                 yield RunWarning(code=code, text=text, test=test, at_s=at_s)

@@ -133,17 +133,24 @@ def execute(run: Run) -> None:
 
 
 def _end(run: Run, status: RunStatus, because: str | None) -> None:
-    """Stop the engine and tell every observer, even those after one that fails."""
+    """Stop the engine and tell every observer."""
     run.engine.close()
     event = RunEnded(
         status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds")
     )
+    _tell_end(run, status, event)
+
+
+def _tell_end(run: Run, status: RunStatus, event: Event) -> None:
+    """Tell every observer, even those after one that fails; what ended the run early goes first."""
+    failed: TkperfError | None = None
     for observer in run.observers:
         try:
             observer(event)
-        except TkperfError:
-            if status is RunStatus.COMPLETE:
-                raise
+        except TkperfError as error:
+            failed = failed or error
+    if failed is not None and status is RunStatus.COMPLETE:
+        raise failed
 
 
 @dataclass(slots=True)
@@ -173,11 +180,18 @@ class _TestRun:
             self.run.target.recheck()
             raise
         finally:
-            for warning in self.watch.final_warnings(self.test.name, self._now_s()):
-                self.run.emit(Warned(warning=warning))
-            self.run.emit(
-                TestEnded(test=self.test.name, status=status, outcome=outcome, at_s=self._now_s())
-            )
+            self._end(status, outcome)
+
+    def _end(self, status: RunStatus, outcome: Outcome | None) -> None:
+        """Tell that the test is over, then what is to be said of it as a whole."""
+        ended_s = self._now_s()
+        _tell_end(
+            self.run,
+            status,
+            TestEnded(test=self.test.name, status=status, outcome=outcome, at_s=ended_s),
+        )
+        for warning in self.watch.final_warnings(self.test.name, ended_s):
+            _tell_end(self.run, status, Warned(warning=warning))
 
     def _procedure(self) -> Procedure:
         return self.test.procedure(self.run.profile, self.run.active_range_bytes)
@@ -287,29 +301,38 @@ class _TestRun:
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> Execution:
         """A step of a round; what cannot be believed is measured again, once."""
+        step = phase.steps[position]
+        plan = Plan(workload=step.workload, duration_s=step.duration_s)
         began_s = self.run.clock()
+        execution: Execution | None = None
         try:
-            return self._measure_once(phase, position, then)
+            execution = self._measure_once(phase, position, then)
+            self._believe(execution, plan)
         except StepFailedError as error:
+            # From here on the device is idle, also while it is looked at again.
+            ended_s = self.run.clock()
+            if execution is not None:
+                began_s = execution.started_s
+                ended_s = min(ended_s, began_s + execution.measurement.duration_s)
             self.run.engine.rest()  # the next step, too, which may have begun
             self.run.target.recheck()
-            # From here on the device is idle; before, it was busy with what failed.
-            given_up_s = self.run.clock()
-            self.watch.gave_up(given_up_s)
-            text = _why_repeated(phase, position, then, error, given_up_s - began_s)
+            self.watch.gave_up(began_s, ended_s, str(error))
+            text = _why_repeated(phase, position, then, error, ended_s - began_s)
             self._warn("step-repeated", text)
+        else:
+            return execution
         try:
-            return self._measure_once(phase, position, then)
+            execution = self._measure_once(phase, position, then)
+            self._believe(execution, plan)
         except StepFailedError as error:
             raise StepFailedError(f"{error} (measured twice, and failed twice)") from error
+        return execution
 
     def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
         step = phase.steps[position]
         on_sample = self._start_step(phase, step.workload, position, step.duration_s)
         self.watch.will_hand_over(then is not None and then.certain)
-        execution = self.run.engine.measure(step, then=then, on_sample=on_sample)
-        self._believe(execution, Plan(workload=step.workload, duration_s=step.duration_s))
-        return execution
+        return self.run.engine.measure(step, then=then, on_sample=on_sample)
 
     def _believe(self, execution: Execution, plan: Plan) -> None:
         device = self.run.info.device.get("path") or "the device"

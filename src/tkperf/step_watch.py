@@ -92,6 +92,7 @@ class StepWatch:
     _surplus_bytes: float = 0.0
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
+    _counting: bool = True
 
     def follow_on(self, before: StepWatch) -> None:
         """Go on with what the watch of the step before has seen since that step's end."""
@@ -112,6 +113,7 @@ class StepWatch:
         for glance in glances:
             if self._glances:
                 self._follow(self._glances[-1], glance)
+            self._counting = self._counting and glance.counting is True
             self._glances.append(glance)
 
     def _follow(self, before: Glance, now: Glance) -> None:
@@ -231,6 +233,7 @@ class StepWatch:
             neighbours_bytes_per_s=self._before_bytes_per_s + sum(ahead),
             lacked_bytes=self._lacked_bytes,
             surplus_bytes=self._surplus_bytes,
+            counting=self._counting,
         )
         self._settle_debts(seen)
         return seen

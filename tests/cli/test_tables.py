@@ -17,7 +17,7 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tables import build_tables
-from tkperf.analysis.flags import mark
+from tkperf.analysis.flags import describe_disturbances, mark
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.check import print_checked
 from tkperf.cli.tables import print_results
@@ -122,7 +122,8 @@ def test_disturbed_figures_are_marked_everywhere(tmp_path: Path) -> None:
     (table, *_) = view.tests[0].sections[0].tables
     assert table.notes == ("! disturbed: other I/O on the device",)
     assert sum(field.endswith("!") for row in table.rows for field in row) == 1
-    assert ("Disturbed", "1 step with other I/O on the device") in view.tests[0].facts
+    facts = dict(view.tests[0].facts)
+    assert facts["Disturbed"].startswith("1 step with other I/O on the device; I/O of others not")
     assert "1 step of the window disturbed" in view.tests[0].sections[0].summary
     document = json.loads(render_json(result))["tests"][0]
     assert document["disturbed_steps"] == {"foreign-io": 1}
@@ -151,3 +152,41 @@ def test_the_longest_gap_is_between_any_two_steps(tmp_path: Path) -> None:
     result = analyse(replace(record, tests=(replace(test, steps=steps),)))
     assert result.tests[0].longest_gap_s == 4.0
     assert "by tkperf's clock: 4000.0 ms, 1 too long" in shown(result)
+
+
+@pytest.mark.parametrize(
+    ("gap_s", "said"),
+    [(2.5, "2500.0 ms, none flagged"), (0.02, "20.0 ms, none flagged"), (0.0, "none")],
+)
+def test_a_gap_is_called_too_long_only_where_it_was(
+    tmp_path: Path, gap_s: float, said: str
+) -> None:
+    """A cold start may take longer than a hand-over; terminal and report say the same of it."""
+    simulate(tmp_path, run_info())
+    record = read_run(tmp_path / "run.tkperf")
+    test = record.tests[0]
+    steps = tuple(replace(step, gap_s=0.0) for step in test.steps)
+    steps = (*steps[:3], replace(steps[3], gap_s=gap_s), *steps[4:])
+    result = analyse(replace(record, tests=(replace(test, steps=steps),)))
+    assert f"by tkperf's clock: {said}\n" in shown(result)
+    (fact,) = [value for name, value in build_view(result).tests[0].facts if "gap" in name]
+    assert fact == said
+
+
+def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(
+    result: RunResult,
+) -> None:
+    """A simulated drive or a file has no counters of its own: watched, but not compared."""
+    test = result.tests[0]
+    steps = test.not_compared_steps
+    assert test.disturbed_steps == {}
+    assert steps
+    said = f"no; I/O of others not compared in {steps} steps"
+    assert f"disturbed: {said}" in shown(result)
+    assert f"Disturbed: {said}" in render_markdown(result).replace("\\", "")
+    assert ("Disturbed", said) in build_view(result).tests[0].facts
+    cell = test.sections[0].cells[0]
+    assert describe_disturbances(cell, cell.foreign_bytes) == "no; I/O of others not compared"
+    assert describe_disturbances(cell, 0) == "no"
+    unwatched = replace(cell, disturbances=None)
+    assert describe_disturbances(unwatched, None) == "not watched"

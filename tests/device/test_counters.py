@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.device.counters import DeviceCounters, read_counts, watching
+from tkperf.device.counters import DeviceCounters, read_counting, read_counts, watching
 from tkperf.device.identity import read_identity
 
 # reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors, ms, flushes, ms
@@ -52,6 +52,18 @@ def test_members_of_a_set_are_added_up(made_up_sysfs: Path) -> None:
     counts = read_counts(["8:0", "8:16"], made_up_sysfs)
     assert counts is not None
     assert (counts.write_bytes, counts.in_flight) == (2 * 1600 * 512, 6)
+
+
+def test_whether_the_kernel_is_to_count_is_said_by_the_disk(made_up_sysfs: Path) -> None:
+    """Of a partition, its disk; of a set, all; None where one does not say."""
+    for disk, asked in (("sda", "1"), ("sdb", "0")):
+        (made_up_sysfs / "block" / disk / "queue").mkdir()
+        (made_up_sysfs / "block" / disk / "queue/iostats").write_text(f"{asked}\n")
+    assert read_counting(["8:0"], made_up_sysfs) is True
+    assert read_counting(["8:1"], made_up_sysfs) is True
+    assert read_counting(["8:0", "8:16"], made_up_sysfs) is False
+    assert read_counting(["8:0", "9:9"], made_up_sysfs) is None
+    assert read_counting([], made_up_sysfs) is None
 
 
 def test_what_is_not_there_is_not_counted(made_up_sysfs: Path) -> None:

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists, run_info
 from tests.runfile.runs import a_run, a_step
+from tkperf.analysis.flags import describe_counts
+from tkperf.analysis.results import analyse
 from tkperf.disturbance import Disturbance, DisturbanceCode
 from tkperf.events import (
     Event,
@@ -87,7 +89,7 @@ steps = st.builds(
     planned_pause=st.booleans(),
     foreign_read_bytes=st.none() | st.integers(min_value=0, max_value=2**50),
     foreign_write_bytes=st.none() | st.integers(min_value=0, max_value=2**50),
-    disturbances=st.lists(
+    disturbances=st.none() | st.lists(
         st.builds(
             Disturbance,
             code=st.sampled_from(DisturbanceCode),
@@ -377,11 +379,11 @@ def test_an_older_file_is_read_through_the_migrations(
 
 
 def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path) -> None:
-    """Nobody looked then: no disturbances, and foreign bytes not known, not 0."""
+    """Nobody looked then: disturbances are not known, which is not none; so every output says."""
     path, writer = a_run(tmp_path, steps=2)
     writer.close()
     with sqlite3.connect(path) as database:
-        for column in ("planned_pause", "foreign_read_bytes", "foreign_write_bytes"):
+        for column in ("planned_pause", "foreign_read_bytes", "foreign_write_bytes", "watched"):
             database.execute(f"ALTER TABLE step DROP COLUMN {column}")
         for table in ("disturbance", "under_way_sample", "under_way_part", "under_way"):
             database.execute(f"DROP TABLE {table}")
@@ -390,7 +392,12 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
     database.close()
     for step in read_run(path).tests[0].steps:
         assert (step.foreign_read_bytes, step.foreign_write_bytes) == (None, None)
-        assert (step.planned_pause, step.disturbances) == (False, ())
+        assert (step.planned_pause, step.disturbances) == (False, None)
+    (test,) = analyse(read_run(path)).tests
+    assert (test.disturbed_steps, test.not_compared_steps) == (None, None)
+    (section,) = test.sections
+    assert [cell.disturbances for each in section.rounds for cell in each.cells] == [None, None]
+    assert describe_counts(test.disturbed_steps, test.not_compared_steps) == "not watched"
 
 
 def test_a_finished_file_is_mailed_alone(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def render_markdown(result: RunResult) -> str:
             lines += _tables(section)
             for line in explain_marks(section.cells):
                 lines += [_text(line), ""]
-        if counts := describe_counts(test.disturbed_steps):
+        if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 

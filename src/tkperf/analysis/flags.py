@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from tkperf.disturbance import HANDOVER_LIMIT_S, WORDS, DisturbanceCode, find_codes
+from tkperf.disturbance import (
+    WORDS,
+    DisturbanceCode,
+    describe_count,
+    find_codes,
+)
 from tkperf.units import format_count
 
 HOST_LIMITED = "limited by the host's CPUs"
+NOT_WATCHED = "not watched"
+NOT_COMPARED = "I/O of others not compared"
 
 
 class Flagged(Protocol):
@@ -45,21 +52,42 @@ def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
     return "disturbed: " + ", ".join(WORDS[code] for code in codes)
 
 
-def describe_counts(steps: Mapping[DisturbanceCode, int]) -> str | None:
-    """How many steps of a test were disturbed by what; None if none was."""
-    return (
-        "; ".join(f"{format_count(steps[code], 'step')} with {WORDS[code]}" for code in steps)
-        or None
-    )
+def describe_counts(
+    steps: Mapping[DisturbanceCode, int] | None, not_compared_steps: int | None
+) -> str | None:
+    """How many steps of a test were disturbed by what; None if none was, and all was looked at."""
+    if steps is None:
+        return NOT_WATCHED
+    said = [describe_count(code, steps[code]) for code in steps]
+    if not_compared_steps:
+        of = format_count(not_compared_steps, "step")
+        said = [*(said or ["no"]), f"{NOT_COMPARED} in {of}"]
+    return "; ".join(said) or None
 
 
-def describe_gaps(steps: Mapping[DisturbanceCode, int]) -> str:
-    """How many of a test's gaps were too long."""
-    above = steps.get(DisturbanceCode.IDLE_BEFORE, 0)
-    return f"{above or 'none'} too long" if above else f"none above {HANDOVER_LIMIT_S:g} s"
+def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
+    """What disturbed a figure; ``foreign_bytes``, what others moved, is None if not compared."""
+    if flagged.disturbances is None:
+        return NOT_WATCHED
+    said = ", ".join(WORDS[code] for code in flagged.disturbances) or "no"
+    return said if foreign_bytes is not None else f"{said}; {NOT_COMPARED}"
 
 
-def describe_window(disturbed: int) -> str:
+def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None) -> str:
+    """The longest time between two steps, which may overlap by a moment, and how many were too long.
+
+    Which are, depends on what came before: no one limit can be told.
+    """
+    longest = "none" if longest_s <= 0 else f"{longest_s * 1000:.1f} ms"
+    if steps is None:
+        return f"{longest}, {NOT_WATCHED}"
+    flagged = steps.get(DisturbanceCode.IDLE_BEFORE, 0)
+    if flagged:
+        return f"{longest}, {flagged} too long"
+    return longest if longest_s <= 0 else f"{longest}, none flagged"
+
+
+def describe_window(disturbed: int | None) -> str:
     """What a verdict has to say of its window's steps; empty if none was disturbed."""
     if not disturbed:
         return ""

@@ -108,7 +108,7 @@ class SectionResult:
     ``cells`` are the results: means over ``window``. ``verdict`` is the last one given, None if
     the section has no steady-state rule. ``workload`` describes a stream's workload. With
     ``areas``, ``rounds`` are the areas of a hard disk from its start, not rounds in time.
-    ``disturbed_in_window`` counts the window's steps that were disturbed.
+    ``disturbed_in_window`` counts the window's steps that were disturbed, None where nobody watched.
     """
 
     name: str
@@ -127,7 +127,7 @@ class SectionResult:
     filled_s: float | None
     histogram_us: tuple[tuple[float, float, int], ...]
     """Of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
-    disturbed_in_window: int = 0
+    disturbed_in_window: int | None = 0
 
     def cell(self, cell: Cell) -> CellResult | None:
         return next((each for each in self.cells if each.cell == cell), None)
@@ -145,7 +145,11 @@ class SectionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
-    """``longest_gap_s`` lies between two steps; ``disturbed_steps`` counts steps for each kind."""
+    """``longest_gap_s`` lies between two steps; ``disturbed_steps`` counts steps for each kind.
+
+    ``not_compared_steps`` are those in which I/O of others could not be told. Both are None where
+    nobody watched.
+    """
 
     __test__ = False
 
@@ -156,7 +160,8 @@ class TestResult:
     written_bytes: int | None
     longest_gap_s: float | None
     sections: tuple[SectionResult, ...]
-    disturbed_steps: dict[DisturbanceCode, int] = field(default_factory=dict)
+    disturbed_steps: dict[DisturbanceCode, int] | None = field(default_factory=dict)
+    not_compared_steps: int | None = 0
     under_way: str | None = None
     """The step that did not end, in words: it is no result."""
 
@@ -232,7 +237,6 @@ def _without_guesses(test: TestResult) -> TestResult:
             replace(
                 cell,
                 host_limited=None,
-                disturbances=None,
                 ios=cell.ios if counted else None,
             )
             for cell in of
@@ -265,8 +269,10 @@ def _test(
         sections.setdefault(step.section, []).append(step)
     # After a purge, or the making of a set, nothing is promised.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
-    kinds = [find_codes(each.code for each in step.disturbances) for step in test.steps]
+    watched = [step for step in test.steps if step.disturbances is not None]
+    kinds = [find_codes(each.code for each in step.disturbances or ()) for step in watched]
     disturbed = Counter(code for codes in kinds for code in codes)
+    nobody_watched = bool(test.steps) and not watched
     return TestResult(
         name=test.name,
         title=TITLES.get(test.name, test.name),
@@ -275,7 +281,12 @@ def _test(
         written_bytes=None if lost else sum(step.measurement.write.bytes for step in test.steps),
         longest_gap_s=None if lost else max(gaps, default=None),
         sections=tuple(_section(test, name, of, disk, lost) for name, of in sections.items()),
-        disturbed_steps={code: disturbed[code] for code in find_codes(disturbed)},
+        disturbed_steps=None
+        if nobody_watched
+        else {code: disturbed[code] for code in find_codes(disturbed)},
+        not_compared_steps=None
+        if nobody_watched
+        else sum(not _is_compared(step) for step in watched),
         under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
     )
 
@@ -321,12 +332,21 @@ def _section(
         filled_bytes=fill.measurement.write.bytes if fill else None,
         filled_s=fill.measurement.duration_s if fill else None,
         histogram_us=() if lost else _histogram_us(stream),
-        disturbed_in_window=sum(
-            bool(step.disturbances)
-            for step in steps
-            if step.kind is not StepKind.FILL and step.number in window
+        disturbed_in_window=_disturbed_in(
+            [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
         ),
     )
+
+
+def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:
+    if any(step.disturbances is None for step in steps):
+        return None
+    return sum(bool(step.disturbances) for step in steps)
+
+
+def _is_compared(step: StepRecord) -> bool:
+    """Whether the I/O of others could be told from the step's own."""
+    return step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
 
 
 def _window(
@@ -425,6 +445,8 @@ def _of_steps(
 ) -> CellResult:
     """A cell of these steps, with what disturbed them."""
     seen = [step.measurement for step in steps] if as_one is None else [as_one]
+    codes = find_codes(each.code for step in steps for each in step.disturbances or ())
+    watched = all(step.disturbances is not None for step in steps)
     foreign = [
         step.foreign_read_bytes + step.foreign_write_bytes
         for step in steps
@@ -432,7 +454,7 @@ def _of_steps(
     ]
     return replace(
         summarise(cell, seen),
-        disturbances=find_codes(each.code for step in steps for each in step.disturbances),
+        disturbances=codes if codes or watched else None,
         foreign_bytes=sum(foreign) if len(foreign) == len(steps) else None,
     )
 

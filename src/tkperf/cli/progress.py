@@ -173,7 +173,9 @@ class JsonLines:
                 "megabytes_per_s": seen.megabytes_per_s,
                 "latency_mean_us": seen.latency_mean_us,
                 "host_limited": seen.host_limited,
-                "disturbances": [each.code.value for each in step.disturbances],
+                "disturbances": None
+                if step.disturbances is None
+                else [each.code.value for each in step.disturbances],
                 "foreign_read_bytes": step.foreign_read_bytes,
                 "foreign_write_bytes": step.foreign_write_bytes,
             }

@@ -81,13 +81,14 @@ def _print_test(test: TestResult, console: Console) -> None:
         console.print(plain(test.under_way), highlight=False)
     if test.longest_gap_s is not None:
         console.print(
-            f"longest gap between two steps, by tkperf's clock: "
-            f"{max(0.0, test.longest_gap_s) * 1000:.1f} ms, {describe_gaps(test.disturbed_steps)}",
+            "longest gap between two steps, by tkperf's clock: "
+            + describe_gaps(test.longest_gap_s, test.disturbed_steps),
             style="dim",
             highlight=False,
         )
-    if counts := describe_counts(test.disturbed_steps):
-        console.print(f"disturbed: {counts}", style="yellow", highlight=False)
+    if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
+        style = "yellow" if test.disturbed_steps else "dim"
+        console.print(f"disturbed: {counts}", style=style, highlight=False)
 
 
 def _print_section(section: SectionResult, console: Console) -> None:

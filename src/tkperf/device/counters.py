@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import SYS_ROOT
+from tkperf.device.sysfs import SYS_ROOT, find_disk, number
 from tkperf.disturbance import Counts, Glance
 
 # fio's documents are compared with the counters of their moment: a fiftieth of a second tells it
 # well enough, and costs less than half a percent of a CPU.
 LOOK_EVERY_S = 0.02
+# Whether the kernel is to count is set by hand, and stays so.
+ASK_EVERY_S = 1.0
 # Nobody takes glances while a device is purged for hours: only the latest can matter then.
 MOST_GLANCES = 30_000
 # The unit of sysfs's stat, whatever the device's own sectors are.
@@ -49,6 +51,13 @@ def read_counts(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> Coun
     )
 
 
+def read_counting(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> bool | None:
+    """Whether the kernel is to count the I/O of all these devices; None if one does not say."""
+    disks = [find_disk(sys_root / "dev/block" / each) for each in majors_minors]
+    asked = [number(disk / "queue/iostats") for disk in disks]
+    return None if not asked or None in asked else all(asked)
+
+
 def _read_stat(node: Path) -> list[int]:
     """Documentation/block/stat.rst: reads, merged, sectors, ms; writes, ...; in flight; ...; discards ..."""
     try:
@@ -66,6 +75,8 @@ class DeviceCounters:
         # So that glances lie in the order of their time.
         self._looking = threading.Lock()
         self._closed = threading.Event()
+        self._counting: bool | None = None
+        self._asked_s = -ASK_EVERY_S
         self._thread = threading.Thread(target=self._look_on, name="counters", daemon=True)
         self._thread.start()
 
@@ -88,10 +99,13 @@ class DeviceCounters:
     def _look(self) -> Glance:
         counts = read_counts(self._names, self._sys_root) if self._names else None
         now_s = time.monotonic()
+        if now_s - self._asked_s >= ASK_EVERY_S:
+            self._counting, self._asked_s = read_counting(self._names, self._sys_root), now_s
         return Glance(
             at_s=now_s,
             suspended_s=time.clock_gettime(time.CLOCK_BOOTTIME) - now_s,
             counts=counts,
+            counting=self._counting,
         )
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.flags import explain_marks, mark
+from tkperf.analysis.flags import describe_disturbances, explain_marks, mark
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
-from tkperf.disturbance import WORDS
 from tkperf.measurement import REPORTED_PERCENTILES
 from tkperf.report.charts.latency import (
     exceedance,
@@ -153,14 +152,8 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
         ),
         ("I/Os", NOT_MEASURED if cell.ios is None else f"{cell.ios:,}"),
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
-        ("Disturbed", _disturbed(cell)),
+        ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
     )
-
-
-def _disturbed(cell: CellResult) -> str:
-    if not cell.disturbances:
-        return format_fact(None if cell.disturbances is None else False)
-    return ", ".join(WORDS[code] for code in cell.disturbances)
 
 
 def _mean_rate(slices: Sequence[SliceResult], value: Value) -> float | None:

@@ -18,7 +18,7 @@ from tkperf.report.parts import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
 from tkperf.report.section_parts import Subject
 from tkperf.report.sections import build_section, build_test_charts
-from tkperf.report.wording import format_gap, format_known_capacity, format_written
+from tkperf.report.wording import format_known_capacity, format_written
 from tkperf.units import NOT_MEASURED, format_duration, format_quantity
 
 
@@ -115,11 +115,11 @@ def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) ->
     if gap is not None:
         facts.append(
             (
-                "Longest gap between two steps",
-                f"{format_gap(gap)} by tkperf's clock, {describe_gaps(test.disturbed_steps)}",
+                "Longest gap between two steps, by tkperf's clock",
+                describe_gaps(gap, test.disturbed_steps),
             )
         )
-    if counts := describe_counts(test.disturbed_steps):
+    if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
         facts.append(("Disturbed", counts))
     capacity_bytes = result.info.active_range_length_bytes
     return TestView(

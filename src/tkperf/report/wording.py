@@ -19,11 +19,6 @@ def format_moment(utc: str | None) -> str:
     return f"{utc[:10]} {utc[11:19]} UTC" if len(utc) > 10 else utc
 
 
-def format_gap(gap_s: float) -> str:
-    """The longest time between two steps; steps may overlap by a moment."""
-    return "none" if gap_s <= 0 else f"{gap_s * 1000:.1f} ms"
-
-
 def format_fact(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"

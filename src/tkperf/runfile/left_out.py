@@ -221,7 +221,8 @@ class Rows:
             for column, reason in unread.items():
                 what = f"{column} of {_row_name(test, columns)}"
                 self.leave_out(what, reason, test=test, section=step.section, number=step.number)
-            steps.append(replace(step, disturbances=self._disturbances(test, columns)))
+            disturbances = self._disturbances(test, columns) or step.disturbances
+            steps.append(replace(step, disturbances=disturbances))
             sequences.append(columns["sequence"])
         self.sequences[test] = sequences
         return tuple(steps)

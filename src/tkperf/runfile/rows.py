@@ -158,8 +158,9 @@ class _StepRow(msgspec.Struct):
     job_file: str
 
 
-class _PauseRow(msgspec.Struct):
+class _FlagsRow(msgspec.Struct):
     planned_pause: Flag
+    watched: Flag | None
 
 
 class _DisturbanceRow(msgspec.Struct):
@@ -313,6 +314,7 @@ def _optional_columns() -> dict[str, Any]:
     found = {}
     for prefix, struct in (
         ("", _StepRow),
+        ("", _FlagsRow),
         ("", _SeenRow),
         ("read_", _SideRow),
         ("write_", _SideRow),
@@ -340,9 +342,11 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
             msgspec.convert(known[name], type_)
         except msgspec.ValidationError as error:
             known[name], unread[name] = None, f"{str(columns[name])[:30]}: {error}"
+    flags = convert("step", known, _FlagsRow)
     record = StepRecord(
         **msgspec.structs.asdict(convert("step", known, _StepRow)),
-        planned_pause=bool(convert("step", known, _PauseRow).planned_pause),
+        planned_pause=bool(flags.planned_pause),
+        disturbances=() if flags.watched else None,
         workload=convert("step", known, Workload),
         measurement=_measurement(known, unread),
     )

@@ -77,6 +77,8 @@ def m004_disturbances(connection: sqlite3.Connection) -> None:
         "planned_pause INTEGER NOT NULL DEFAULT 0",
         "foreign_read_bytes INTEGER",
         "foreign_write_bytes INTEGER",
+        # 1: somebody looked for disturbances; in the steps of older files nobody did.
+        "watched INTEGER",
     ):
         connection.execute(f"ALTER TABLE step ADD COLUMN {column}")
     connection.execute(

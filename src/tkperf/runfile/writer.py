@@ -318,6 +318,7 @@ class RunFileWriter:
             planned_pause=step.planned_pause,
             foreign_read_bytes=step.foreign_read_bytes,
             foreign_write_bytes=step.foreign_write_bytes,
+            watched=None if step.disturbances is None else 1,
             duration_s=seen.duration_s,
             **_stats_columns("read", seen.read),
             **_stats_columns("write", seen.write),
@@ -333,7 +334,7 @@ class RunFileWriter:
             "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *((sequence, number, *row) for number, row in enumerate(sample_rows(samples))),
         )
-        for number, disturbance in enumerate(step.disturbances):
+        for number, disturbance in enumerate(step.disturbances or ()):
             self._insert(
                 "disturbance",
                 step_sequence=sequence,
