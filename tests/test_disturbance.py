@@ -230,6 +230,14 @@ def test_a_device_that_is_to_count_and_counts_nothing_did_nothing() -> None:
         assert missing.share == pytest.approx(1)
 
 
+def test_a_device_that_does_not_count_is_remembered() -> None:
+    """A step that cannot be compared, as nobody looked at its end, is not called idle for it."""
+    stops = [(20.5, 22.0)]
+    first, second = play(Model(stops=stops, counting=False), back_to_back(2), uncounted=1.0)
+    assert codes(first) == []
+    assert codes(second) == ["stopped"]
+
+
 def test_a_driver_may_count_unasked() -> None:
     """zram has queue/iostats 0 and counts: it is compared."""
     model = Model([Flow(13, 18, 10 * MB)], counting=False)

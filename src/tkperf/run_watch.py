@@ -139,16 +139,17 @@ class RunWatch:
         if before is not None:
             gap_s = started_s - before.ended_s
         counted = seen is not None and seen.is_counted
+        if seen is not None:
+            self._not_counted = not counted
         disturbances = (
             *(() if seen is None else judge_bytes(seen)),
             *judge_gap(gap_s, self._gap_limit_s(in_round, workload), started_s),
             # A device that does not count seems to do nothing all the time.
-            *judge_idle(self._step.idle if seen is None or counted else (), started_s, ended_s),
+            *judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s),
             *judge_stops(self._step.stops, self._step.sleeps, ended_s),
             *(() if self._repeated is None else (self._repeated,)),
         )
         self._repeated = None
-        self._not_counted = seen is not None and not counted
         self._before, self._prepared = _Before(ended_s, workload), True
         self._steps.update(find_codes(each.code for each in disturbances))
         return Watched(

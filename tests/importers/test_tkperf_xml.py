@@ -385,7 +385,12 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
     assert header["Purge method"] == header["Data pattern"] == "not known"
     (test,) = view.tests
     assert test.procedure == ""
-    assert dict(test.facts) == {"Status": "complete", "Duration": "-", "Written": "-"}
+    assert dict(test.facts) == {
+        "Status": "complete",
+        "Duration": "-",
+        "Written": "-",
+        "Disturbed": "not watched",
+    }
     assert {dict(cell.facts)["Limited by the host's CPUs"] for cell in view.cells} == {"not known"}
     record = read_run(tmp_path / f"test{name}.tkperf")
     assert (record.ended_utc, record.tests[0].ended_s) == (None, None)
