@@ -195,7 +195,7 @@ def test_an_existing_file_is_looked_into(tmp_path: Path) -> None:
     path.write_bytes(b"%PDF-1.4\n" + os.urandom(MIB))
     assert found_in(path).endswith(f"on {path}")
     path.write_bytes(b"\x01\xff" * (MIB // 2))
-    assert "data that" in found_in(path)
+    assert "data " in found_in(path)
     subprocess.run(["mkfs.ext4", "-q", path], check=True)
     assert "ext4" in found_in(path)
     with path.open("wb") as file:
@@ -208,7 +208,7 @@ def test_a_loop_device_is_looked_into_like_the_file_behind_it(
 ) -> None:
     """What libblkid does not know is something to lose there, too; zeros are not."""
     device = loop_device(size=8 * MIB)
-    assert "data that" in found_in(device)
+    assert "data " in found_in(device)
     device.write_bytes(bytes(8 * MIB))
     assert found_in(device) == ""
 
@@ -302,3 +302,19 @@ def test_what_could_not_be_looked_at_is_said_before_the_question(
     assert done.returncode == 3, done.stderr
     assert re.search(r"sees only the processes", done.stderr)
     assert done.stderr.index("warning") < done.stderr.index("will be destroyed")
+
+
+@pytest.mark.fio
+def test_a_path_is_confirmed_as_it_was_given(
+    scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user may give the relative path of DEVICE again; another way to write it is no answer."""
+    monkeypatch.chdir(scratch.parent)
+    words = ("--profile", "quick", "-ssdt", "iops", "--purge-command", "false {device}")
+    for given, status in ((scratch.name, 4), (f"./{scratch.name}", 3)):
+        done = start_tkperf(
+            "ssd", f"n{status}", scratch.name, "--yes-destroy", given, "--output", tmp_path, *words
+        )
+        said, _ = done.communicate(timeout=120)
+        assert done.returncode == status, said
+    assert set(scratch.read_bytes()) == {0xA5}

@@ -97,6 +97,9 @@ def ask_permits(
                 paths = ", ".join(identity.path for identity in identities)
                 given = ask_for(expected, _what(identities), paths, ", ".join(data))
         answers = [word.strip() for word in given.split(",")] if len(holds) > 1 else [given]
+        # Where a path confirms, the one that the user gave as DEVICE does, too.
+        if answers == [options.device] and expected == identities[0].path:
+            answers = [expected]
         if len(answers) != len(holds):
             raise RefusedError(
                 f"'{given}' does not confirm the members: expected '{expected}'. "

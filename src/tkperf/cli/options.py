@@ -284,8 +284,8 @@ def consent_options(function: Function) -> Function:
             "--force",
             "force",
             is_flag=True,
-            help="Do not ask before erasing a device without recognisable data, or a file that holds "
-            "nothing but what tkperf wrote. Never skips the check that it is unused.",
+            help="Do not ask before erasing a device without recognisable data, or a file of which no "
+            "byte was written. Never skips the check that it is unused.",
         ),
         click.option(
             "--yes-destroy",

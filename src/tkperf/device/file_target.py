@@ -27,7 +27,11 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise DeviceError(f"{path} exists already: leave --size out to use it as it is") from None
+        if path.is_dir():
+            raise DeviceError(f"{path} is a directory: name a file in it") from None
+        raise DeviceError(
+            f"{path} exists already: leave --size out to use it, which erases what it holds"
+        ) from None
     except OSError as error:
         raise DeviceError(f"cannot create the scratch file {path}: {error.strerror}") from error
     try:

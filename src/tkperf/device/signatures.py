@@ -110,7 +110,7 @@ def describe_content(
         if error.errno == errno.ENXIO:
             return ()
         raise DeviceError(f"cannot look for data on {name}: {error.strerror}") from error
-    kind = "data that tkperf did not write"
+    kind = "data of no known kind"
     if find_program("file") is not None:
         try:
             said = run(
