@@ -43,6 +43,8 @@ SYSTEM_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 SECRETS = "TKPERF_SMTP_"
 # Many times what any program prints that tkperf runs to its end.
 KEPT_OUTPUT_BYTES, PIECE_BYTES = 16 << 20, 1 << 16
+# What a program printed last is read within moments of its end.
+LAST_WORDS_S = 1.0
 # How long a killed program may take to be gone.
 KILL_GRACE_S = 5.0
 
@@ -155,7 +157,7 @@ class _Beginning:
 
     def text(self) -> str:
         """What the program printed, once it has ended; what its children still print is left out."""
-        self._reader.join(KILL_GRACE_S)
+        self._reader.join(LAST_WORDS_S)
         return bytes(self._kept).decode(errors="replace")
 
 
