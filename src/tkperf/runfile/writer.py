@@ -28,7 +28,7 @@ from tkperf.events import (
     Warned,
 )
 from tkperf.measurement import IoStats, Sample
-from tkperf.record import RunNote, RunStatus, RunWarning, StepKind
+from tkperf.record import RunNote, RunStatus, RunWarning, StepKind, StepRecord
 from tkperf.runfile import backlog
 from tkperf.runfile.backlog import Backlog, Entry, Statement
 from tkperf.runfile.encoding import compress, encode_histogram, encode_sample_details, sample_rows
@@ -303,16 +303,7 @@ class RunFileWriter:
             "step",
             sequence=sequence,
             test_id=self._test_id,
-            section=step.section,
-            kind=step.kind,
-            number=step.number,
-            position=step.position,
-            access=step.workload.access,
-            read_percent=step.workload.read_percent,
-            block_size_bytes=step.workload.block_size_bytes,
-            jobs=step.workload.jobs,
-            io_depth=step.workload.io_depth,
-            planned_s=step.planned_s,
+            **_place_columns(step),
             started_s=step.started_s,
             gap_s=step.gap_s,
             planned_pause=step.planned_pause,
@@ -357,16 +348,7 @@ class RunFileWriter:
                 "under_way",
                 id=1,
                 test_id=self._test_id,
-                section=begun.section,
-                kind=begun.kind,
-                number=begun.number,
-                position=begun.position,
-                access=begun.workload.access,
-                read_percent=begun.workload.read_percent,
-                block_size_bytes=begun.workload.block_size_bytes,
-                jobs=begun.workload.jobs,
-                io_depth=begun.workload.io_depth,
-                planned_s=begun.planned_s,
+                **_place_columns(begun),
                 planned_bytes=begun.planned_bytes,
                 started_s=begun.at_s,
             )
@@ -422,6 +404,22 @@ def _describe(event: Event) -> str:
 
 def _place(row: dict[str, object]) -> str:
     return f"{row.get('kind')} {row.get('number')} of {row.get('section')}"
+
+
+def _place_columns(step: StepRecord | StepStarted) -> dict[str, object]:
+    """Which step it is, what it does and for how long: of one that ended or is under way."""
+    return {
+        "section": step.section,
+        "kind": step.kind,
+        "number": step.number,
+        "position": step.position,
+        "access": step.workload.access,
+        "read_percent": step.workload.read_percent,
+        "block_size_bytes": step.workload.block_size_bytes,
+        "jobs": step.workload.jobs,
+        "io_depth": step.workload.io_depth,
+        "planned_s": step.planned_s,
+    }
 
 
 def _stats_columns(side: str, stats: IoStats) -> dict[str, object]:
