@@ -16,6 +16,7 @@ from tkperf.disturbance import (
     judge_bytes,
     judge_gap,
 )
+from tkperf.errors import StepFailedError
 from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.record import StepKind
 from tkperf.run_watch import RunWatch, Watched
@@ -92,6 +93,8 @@ class Step:
     kind: StepKind = StepKind.ROUND
     workload: Workload = WRITES
     idle: tuple[float, float] | None = None
+    late_s: float = 0.0
+    """The device moves the bytes this much later than fio says."""
 
     def flows(self) -> list[Flow]:
         end_s = self.begin_s + self.length_s
@@ -116,6 +119,7 @@ def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list
     for step in steps:
         for flow in step.flows():
             flow.bytes_per_s *= 1 - uncounted
+            flow.begin_s, flow.end_s = flow.begin_s + step.late_s, flow.end_s + step.late_s
             model.flows.append(flow)
     watch = RunWatch(0.0, model)
     watch.test_begins()
@@ -209,9 +213,29 @@ def test_io_of_another_partition_has_its_own_word() -> None:
 
 def test_a_device_that_counts_less_than_fio_is_flagged() -> None:
     """Bytes that fio counts and the device does not were never moved."""
-    assert [codes(each) for each in play(Model(), back_to_back(2), uncounted=0.2)] == [
+    assert [codes(each) for each in play(Model(), back_to_back(2), uncounted=0.05)] == [
         ["missing-io"]
     ] * 2
+
+
+def test_a_step_of_which_the_device_did_far_less_is_refused() -> None:
+    """A fifth of fio's bytes was never moved: that is no result, flagged or not."""
+    with pytest.raises(StepFailedError, match="the device 20.0% less"):
+        play(Model(), back_to_back(2), uncounted=0.2)
+
+
+@pytest.mark.parametrize("blind_s", [0.0, 0.15])
+def test_a_host_that_looks_late_knows_a_border_less_well(blind_s: float) -> None:
+    """Steps of a second, fast after slow: on a busy host bytes cannot be told apart so finely."""
+    borders = [(2.0 + n - blind_s, 2.0 + n) for n in range(6)]
+    steps = [Step(1 + n, 1, rate * MB) for n, rate in enumerate((900, 20) * 3)]
+    for step in steps[::2]:
+        step.late_s = 0.08
+    try:
+        flagged = any(codes(each) for each in play(Model(stops=borders), steps))
+    except StepFailedError:
+        flagged = True
+    assert flagged == (not blind_s)
 
 
 @pytest.mark.parametrize("counting", [False, None])

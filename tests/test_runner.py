@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.builders import FreeTarget, run_info
 from tkperf.disturbance import DisturbanceCode
 from tkperf.engine import Execution, Next, OnSample
 from tkperf.engine.simulated import DriveModel, SimulatedEngine
-from tkperf.errors import EngineError, Interrupted, TkperfError
+from tkperf.errors import EngineError, Interrupted, StepFailedError, TkperfError
 from tkperf.events import (
     Event,
     Judged,
@@ -24,7 +25,8 @@ from tkperf.events import (
 )
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
-from tkperf.record import RunStatus
+from tkperf.record import RunStatus, StepKind
+from tkperf.run_watch import RunWatch, Watched
 from tkperf.runner import Run, execute
 from tkperf.workload import Step
 
@@ -62,8 +64,13 @@ class SpyEngine(SimulatedEngine):
         self.closed += 1
 
 
-def run(engine: SpyEngine, tests: Sequence[str], target: FreeTarget | None = None) -> list[Event]:
-    events: list[Event] = []
+def run(
+    engine: SpyEngine,
+    tests: Sequence[str],
+    target: FreeTarget | None = None,
+    events: list[Event] | None = None,
+) -> list[Event]:
+    events = [] if events is None else events
     execute(
         Run(
             info=run_info(),
@@ -215,6 +222,41 @@ def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
     assert before.disturbances == after.disturbances == ()
     codes = [event.warning.code for event in events if isinstance(event, Warned)]
     assert codes == ["step-repeated", "idle-before"]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_step_that_the_device_refutes_is_measured_again_once(
+    monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Its counters say that it did not do what fio says: never kept, however often."""
+    engine, left = SpyEngine(STEADY), [times]
+    look = RunWatch.step_ended
+
+    def refuted(watch: RunWatch, kind: StepKind, *args: Any, **kwargs: Any) -> Watched:
+        if len(engine.asked) >= 5 and left[0]:
+            left[0] -= 1
+            raise StepFailedError("fio counted 10 MiB, the device 20.0% less")
+        return look(watch, kind, *args, **kwargs)
+
+    monkeypatch.setattr(RunWatch, "step_ended", refuted)
+    events: list[Event] = []
+    if times == 1:
+        run(engine, ["iops"], events=events)
+    else:
+        with pytest.raises(StepFailedError, match="measured twice, and failed twice"):
+            run(engine, ["iops"], events=events)
+    rounds = [
+        event.record
+        for event in events
+        if isinstance(event, StepEnded) and event.record.kind is StepKind.ROUND
+    ]
+    assert engine.asked[4][0] == engine.asked[5][0]
+    assert len({(step.number, step.position) for step in rounds}) == len(rounds)
+    if times == 1:
+        (mark,) = [each for each in rounds[4].disturbances or () if each.code == "repeated"]
+        assert "the device 20.0% less" in mark.text
+    else:
+        assert [step.position for step in rounds] == [0, 1, 2, 3]
 
 
 def test_ctrl_c_is_an_interruption_not_a_failure() -> None:

@@ -32,6 +32,8 @@ BOUNDARY_S = 0.01
 # Where the kernel was not asked to count, a device is taken to count nothing at all, rather than to
 # lose I/Os, below this share of fio's bytes. Some drivers (zram) count unasked.
 COUNTING_SHARE = 0.01
+# Beyond it a step is no result: what the device did not do is no noise of the comparison any more.
+REFUTED_SHARE = 0.1
 # Shorter stretches without I/O come from a host that let fio wait for a CPU, and matter to nobody.
 LEAST_IDLE_S = 0.2
 IDLE_SHARE = 0.02
@@ -142,6 +144,8 @@ class Compared:
     other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
     are the rates before and after it. Where the border between two steps is drawn a little off, one has what the other
     lacks: ``lacked_bytes`` the steps before were short of, ``surplus_bytes`` they had too many.
+    ``blur_s`` is how far apart the looks at the device were about the step's borders: a busy host,
+    which lets tkperf wait for a CPU, lets fio wait as long.
 
     ``counting``: the kernel was asked all the time to count this device's I/O.
     """
@@ -161,6 +165,7 @@ class Compared:
     neighbours_bytes_per_s: float = 0.0
     lacked_bytes: float = 0.0
     surplus_bytes: float = 0.0
+    blur_s: float = 0.0
     counting: bool = False
 
     @property
@@ -172,8 +177,8 @@ class Compared:
         return (
             self.outstanding_bytes
             + self.shared_bytes
-            + BOUNDARY_S * self.neighbours_bytes_per_s
-            + TIMING_S * self.fio_bytes / self.duration_s
+            + max(BOUNDARY_S, self.blur_s) * self.neighbours_bytes_per_s
+            + max(TIMING_S, self.blur_s) * self.fio_bytes / self.duration_s
         )
 
     @property
@@ -187,7 +192,7 @@ class Compared:
         return (
             max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES)
             + self.outstanding_bytes
-            + DOCUMENT_S * self.fio_bytes / self.duration_s
+            + max(DOCUMENT_S, self.blur_s) * self.fio_bytes / self.duration_s
         )
 
     @property
@@ -287,6 +292,18 @@ def _missing(seen: Compared) -> Disturbance | None:
         duration_s=seen.duration_s,
         share=share,
     )
+
+
+def find_refutation(seen: Compared) -> str | None:
+    """Why the step cannot be what fio says it is; None if the device bears it out.
+
+    A device that counts nothing at all while its ``queue/iostats`` is 1 is flagged, not refuted: there
+    are drivers that never count.
+    """
+    missing = _missing(seen) if seen.is_counted else None
+    if missing is None or seen.counted_share < COUNTING_SHARE:
+        return None
+    return missing.text if missing.share is not None and missing.share > REFUTED_SHARE else None
 
 
 def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Disturbance, ...]:

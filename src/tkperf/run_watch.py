@@ -14,11 +14,13 @@ from tkperf.disturbance import (
     DisturbanceCode,
     describe_count,
     find_codes,
+    find_refutation,
     judge_bytes,
     judge_gap,
     judge_idle,
     judge_stops,
 )
+from tkperf.errors import StepFailedError
 from tkperf.measurement import Measurement, Sample
 from tkperf.record import RunWarning, StepKind, StepRecord
 from tkperf.step_watch import StepWatch
@@ -124,7 +126,11 @@ class RunWatch:
         started_s: float,
         planned_s: float | None,
     ) -> Watched:
-        """What was seen of the step that just ended."""
+        """What was seen of the step that just ended.
+
+        Raises:
+            StepFailedError: the device did far less than fio says it did.
+        """
         self._look()
         ended_s = started_s + measurement.duration_s
         in_round = kind in (StepKind.ROUND, StepKind.AREA)
@@ -135,6 +141,8 @@ class RunWatch:
             handed_over_s=started_s + planned_s if self._hands_over and planned_s else None,
             alone=kind is StepKind.FILL,
         )
+        if seen is not None and (refutation := find_refutation(seen)) is not None:
+            raise StepFailedError(f"{workload}: {refutation}")
         before, gap_s = self._before, None
         if before is not None:
             gap_s = started_s - before.ended_s

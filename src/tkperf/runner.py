@@ -43,7 +43,7 @@ from tkperf.record import (
     StepKind,
     StepRecord,
 )
-from tkperf.run_watch import RunWatch
+from tkperf.run_watch import RunWatch, Watched
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Cell, Step, Workload
 
@@ -281,8 +281,8 @@ class _TestRun:
         # Not repeated if it fails: a third and fourth pass would be another preconditioning than the
         # one asked for, and as long again.
         execution = self.run.engine.fill(phase, then=self._following(), on_sample=on_sample)
-        self._believe(execution, Plan(workload=phase.workload, duration_s=None))
-        return self._keep(phase, phase.workload, 0, None, execution)
+        seen = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
+        return self._keep(phase, phase.workload, 0, None, execution, seen)
 
     def _round(self, phase: Round) -> Answer:
         cells: dict[Cell, Measurement] = {}
@@ -291,15 +291,15 @@ class _TestRun:
                 then: Next | None = Next(step=phase.steps[position + 1], certain=True)
             else:
                 then = self._following()
-            execution = self._measure(phase, position, then)
+            execution, seen = self._measure(phase, position, then)
             cells[step.workload.cell] = replace(execution.measurement, samples=())
             if then is not None and not then.certain and self._is_next(then.step, cells):
                 # Before anything is written down, so that the device does not wait for that.
                 self.run.engine.start_next()
-            self._keep(phase, step.workload, position, step.duration_s, execution)
+            self._keep(phase, step.workload, position, step.duration_s, execution, seen)
         return cells
 
-    def _measure(self, phase: Round, position: int, then: Next | None) -> Execution:
+    def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
         """A step of a round; what cannot be believed is measured again, once."""
         step = phase.steps[position]
         plan = Plan(workload=step.workload, duration_s=step.duration_s)
@@ -307,7 +307,7 @@ class _TestRun:
         execution: Execution | None = None
         try:
             execution = self._measure_once(phase, position, then)
-            self._believe(execution, plan)
+            return execution, self._believe(phase, execution, plan)
         except StepFailedError as error:
             # From here on the device is idle, also while it is looked at again.
             ended_s = self.run.clock()
@@ -319,14 +319,11 @@ class _TestRun:
             self.watch.gave_up(began_s, ended_s, str(error))
             text = _why_repeated(phase, position, then, error, ended_s - began_s)
             self._warn("step-repeated", text)
-        else:
-            return execution
         try:
             execution = self._measure_once(phase, position, then)
-            self._believe(execution, plan)
+            return execution, self._believe(phase, execution, plan)
         except StepFailedError as error:
             raise StepFailedError(f"{error} (measured twice, and failed twice)") from error
-        return execution
 
     def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
         step = phase.steps[position]
@@ -334,9 +331,19 @@ class _TestRun:
         self.watch.will_hand_over(then is not None and then.certain)
         return self.run.engine.measure(step, then=then, on_sample=on_sample)
 
-    def _believe(self, execution: Execution, plan: Plan) -> None:
+    def _believe(
+        self, phase: Fill | Round | Continuous, execution: Execution, plan: Plan
+    ) -> Watched:
+        """What was seen of the step beside fio's word, or raise if it cannot be true."""
         device = self.run.info.device.get("path") or "the device"
         require_plausible(execution.measurement, plan, execution.witness, device=device)
+        return self.watch.step_ended(
+            _kind(phase),
+            plan.workload,
+            execution.measurement,
+            started_s=execution.started_s,
+            planned_s=plan.duration_s,
+        )
 
     def _is_next(self, step: Step, answer: Answer) -> bool:
         """Whether the procedure, given this answer too, goes on with a round from this step."""
@@ -347,8 +354,8 @@ class _TestRun:
         on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)
         execution = self.run.engine.measure_slice(phase, on_sample=on_sample)
         plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
-        self._believe(execution, plan)
-        return self._keep(phase, phase.workload, 0, phase.duration_s, execution)
+        seen = self._believe(phase, execution, plan)
+        return self._keep(phase, phase.workload, 0, phase.duration_s, execution, seen)
 
     def _following(self) -> Next | None:
         """The step after the phase under way, so that the engine can have it ready."""
@@ -420,15 +427,9 @@ class _TestRun:
         position: int,
         planned_s: float | None,
         execution: Execution,
+        seen: Watched,
     ) -> Measurement:
         """Hand the finished step to the observers; the answer needs its totals only."""
-        seen = self.watch.step_ended(
-            _kind(phase),
-            workload,
-            execution.measurement,
-            started_s=execution.started_s,
-            planned_s=planned_s,
-        )
         record = StepRecord(
             section=phase.section,
             kind=_kind(phase),

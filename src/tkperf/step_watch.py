@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -90,6 +91,7 @@ class StepWatch:
     # What the steps before lacked, and had too much of; then the same with this one.
     _lacked_bytes: float = 0.0
     _surplus_bytes: float = 0.0
+    _blur_s: float = 0.0
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
     _counting: bool = True
@@ -233,6 +235,7 @@ class StepWatch:
             neighbours_bytes_per_s=self._before_bytes_per_s + sum(ahead),
             lacked_bytes=self._lacked_bytes,
             surplus_bytes=self._surplus_bytes,
+            blur_s=max(self._blur_s, self._blur_about_s(ended_s)),
             counting=self._counting,
         )
         self._settle_debts(seen)
@@ -284,7 +287,7 @@ class StepWatch:
         base_s = offset_s - BEGINNING_S
         if self._previous_end_s > base_s:
             base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
-        self._base = self._counts_at(base_s)
+        self._base, self._blur_s = self._counts_at(base_s), self._blur_about_s(base_s)
         if self._base is not None:
             self._excesses.append(_Excess(base_s, sum(self._base_bytes), 0.0, 0.0))
 
@@ -304,6 +307,11 @@ class StepWatch:
             for side in ("read_bytes", "write_bytes", "discard_bytes", "ios", "flushes")
         }
         return Counts(**between, in_flight=a.in_flight, others_bytes=b.others_bytes)
+
+    def _blur_about_s(self, moment_s: float) -> float:
+        """How far apart the looks at the device were about a moment, at most."""
+        times = [each.at_s for each in self._glances if abs(each.at_s - moment_s) <= FOLLOWER_S]
+        return max((later - before for before, later in pairwise(times)), default=0.0)
 
     def _follower_rates(self, ended_s: float) -> tuple[float, float]:
         """Bytes a second, read and written, just after the step's end."""
