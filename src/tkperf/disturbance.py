@@ -144,8 +144,8 @@ class Compared:
     other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
     are the rates before and after it. Where the border between two steps is drawn a little off, one has what the other
     lacks: ``lacked_bytes`` the steps before were short of, ``surplus_bytes`` they had too many.
-    ``blur_s`` is how far apart the looks at the device were about the step's borders: a busy host,
-    which lets tkperf wait for a CPU, lets fio wait as long.
+    About a border at which a busy host let nobody look, ``blurred_in_bytes`` may be its neighbours' and
+    ``blurred_out_bytes`` its own.
 
     ``counting``: the kernel was asked all the time to count this device's I/O.
     """
@@ -165,7 +165,8 @@ class Compared:
     neighbours_bytes_per_s: float = 0.0
     lacked_bytes: float = 0.0
     surplus_bytes: float = 0.0
-    blur_s: float = 0.0
+    blurred_in_bytes: float = 0.0
+    blurred_out_bytes: float = 0.0
     counting: bool = False
 
     @property
@@ -177,8 +178,8 @@ class Compared:
         return (
             self.outstanding_bytes
             + self.shared_bytes
-            + max(BOUNDARY_S, self.blur_s) * self.neighbours_bytes_per_s
-            + max(TIMING_S, self.blur_s) * self.fio_bytes / self.duration_s
+            + BOUNDARY_S * self.neighbours_bytes_per_s
+            + TIMING_S * self.fio_bytes / self.duration_s
         )
 
     @property
@@ -192,7 +193,7 @@ class Compared:
         return (
             max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES)
             + self.outstanding_bytes
-            + max(DOCUMENT_S, self.blur_s) * self.fio_bytes / self.duration_s
+            + DOCUMENT_S * self.fio_bytes / self.duration_s
         )
 
     @property
@@ -219,7 +220,7 @@ def judge_bytes(seen: Compared) -> tuple[Disturbance, ...]:
 
 def _foreign(seen: Compared) -> Disturbance | None:
     read_bytes, written_bytes = max(0, seen.foreign_read_bytes), max(0, seen.foreign_write_bytes)
-    limit_bytes = seen.limit_bytes + seen.lacked_bytes
+    limit_bytes = seen.limit_bytes + seen.lacked_bytes + seen.blurred_in_bytes
     said = [
         f"{format_capacity(amount)} {done}"
         for amount, done in (
@@ -253,7 +254,7 @@ def _burst(seen: Compared) -> tuple[float, str] | None:
         return None
     at_s, fio_bytes, foreign_bytes = seen.busiest
     limit_bytes = max(BURST_SHARE * fio_bytes, LEAST_BURST_BYTES) + seen.tolerance_bytes
-    if foreign_bytes <= limit_bytes + seen.lacked_bytes:
+    if foreign_bytes <= limit_bytes + seen.lacked_bytes + seen.blurred_in_bytes:
         return None
     after_s = at_s - seen.started_s
     return at_s, f", most of it {after_s:.0f} s after the step's start"
@@ -276,7 +277,7 @@ def _other_partitions(seen: Compared) -> Disturbance | None:
 
 def _missing(seen: Compared) -> Disturbance | None:
     missing_bytes = -seen.foreign_bytes
-    if missing_bytes <= seen.limit_bytes + seen.surplus_bytes:
+    if missing_bytes <= seen.limit_bytes + seen.surplus_bytes + seen.blurred_out_bytes:
         return None
     share = missing_bytes / seen.fio_bytes
     counted = f"{share:.1%} less: it did not do all that fio was told it did"

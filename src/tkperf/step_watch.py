@@ -34,6 +34,10 @@ BEGINNING_S = 0.02
 BLIND_S = 0.2
 # fio reports each second: of a report that came this much later it is told how little was done.
 LEAST_PAUSE_S = 1.0
+# As long as tkperf looks this often about a step's border, nothing is blurred; a busy host that lets
+# it wait for a CPU lets fio wait as long.
+USUAL_LOOK_S = 0.03
+BORDER_S = 0.05
 # From how much time after a step's end the rate of its follower is taken.
 FOLLOWER_S = 0.3
 
@@ -235,7 +239,9 @@ class StepWatch:
             neighbours_bytes_per_s=self._before_bytes_per_s + sum(ahead),
             lacked_bytes=self._lacked_bytes,
             surplus_bytes=self._surplus_bytes,
-            blur_s=max(self._blur_s, self._blur_about_s(ended_s)),
+            blurred_in_bytes=self._blur_s * self._before_bytes_per_s
+            + self._blur_about_s(ended_s) * sum(ahead),
+            blurred_out_bytes=(self._blur_s + self._blur_about_s(ended_s)) * self._bytes_per_s,
             counting=self._counting,
         )
         self._settle_debts(seen)
@@ -309,9 +315,14 @@ class StepWatch:
         return Counts(**between, in_flight=a.in_flight, others_bytes=b.others_bytes)
 
     def _blur_about_s(self, moment_s: float) -> float:
-        """How far apart the looks at the device were about a moment, at most."""
+        """For how long nobody looked at the device about a moment, beyond what is usual."""
         times = [each.at_s for each in self._glances if abs(each.at_s - moment_s) <= FOLLOWER_S]
-        return max((later - before for before, later in pairwise(times)), default=0.0)
+        about = [
+            later - before
+            for before, later in pairwise(times)
+            if before <= moment_s + BORDER_S and later >= moment_s - BORDER_S
+        ]
+        return max(0.0, max(about, default=0.0) - USUAL_LOOK_S)
 
     def _follower_rates(self, ended_s: float) -> tuple[float, float]:
         """Bytes a second, read and written, just after the step's end."""
