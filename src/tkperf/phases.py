@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from tkperf.measurement import Measurement
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Cell, Step, Workload
+from tkperf.workload import Step, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Continuous:
 
 
 Phase = Purge | Fill | Round | Continuous
-RoundResult = Mapping[Cell, Measurement]
+RoundResult = Mapping[Workload, Measurement]
 Answer = Measurement | RoundResult | None
 
 

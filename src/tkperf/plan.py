@@ -76,6 +76,12 @@ def forecast(
     return Forecast(duration_s=sum(remaining), phases=len(remaining))
 
 
+def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str, ...]:
+    """The sections of a procedure in their order, as the worst case runs through them."""
+    imagine = _Imagination(Case.WORST, (), active_range_bytes)
+    return tuple(dict.fromkeys(phase.section for phase in phases_of(procedure, imagine)))
+
+
 def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
     """What a fresh procedure asks for after these answers; None if it has ended."""
     given = iter(answers)
@@ -163,9 +169,8 @@ class _Imagination:
             case Round():
                 known = self._last_round or {}
                 return {
-                    step.workload.cell: _scaled(
-                        known.get(step.workload.cell)
-                        or _imagined(step.workload, step.duration_s, 1.0),
+                    step.workload: _scaled(
+                        known.get(step.workload) or _imagined(step.workload, step.duration_s, 1.0),
                         factor,
                     )
                     for step in phase.steps

@@ -6,10 +6,11 @@ Every time ``*_s`` counts from the start of the run on the monotonic clock; ``*_
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tkperf.disturbance import Disturbance
+from tkperf.figures import TestPlan
 from tkperf.measurement import Measurement
 from tkperf.phases import Outcome
 from tkperf.steady_state import SteadyStateVerdict
@@ -119,6 +120,11 @@ class StepRecord:
     disturbances: tuple[Disturbance, ...] | None = None
 
 
+def key_of(kind: StepKind, workload: Workload) -> Workload:
+    """What a step's result is found by: in all areas of a disk the same workload."""
+    return replace(workload, region=None) if kind is StepKind.AREA else workload
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeRecord:
     section: str
@@ -206,7 +212,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestRecord:
-    """One test of a run as far as it got. ``outcome`` is None if it did not end."""
+    """One test of a run as far as it got. ``outcome`` is None if it did not end.
+
+    ``plan`` is how it is shown, None where its file does not say.
+    """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
@@ -219,6 +228,7 @@ class TestRecord:
     steps: tuple[StepRecord, ...]
     verdicts: tuple[VerdictRecord, ...]
     under_way: UnfinishedStep | None = None
+    plan: TestPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

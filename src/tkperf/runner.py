@@ -29,7 +29,7 @@ from tkperf.events import (
 )
 from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
-from tkperf.plan import Case, forecast, next_phase, upcoming_phase
+from tkperf.plan import Case, forecast, next_phase, section_names, upcoming_phase
 from tkperf.plausibility import Plan, require_plausible
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
@@ -45,7 +45,7 @@ from tkperf.record import (
 )
 from tkperf.run_watch import RunWatch, Watched
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Cell, Step, Workload
+from tkperf.workload import Step, Workload
 
 OnProgress = Callable[[float | None], None]
 OnNote = Callable[[str, str], None]
@@ -166,7 +166,10 @@ class _TestRun:
 
     def execute(self) -> None:
         self.watch.test_begins()
-        self.run.emit(TestStarted(test=self.test.name, at_s=self._now_s()))
+        names = section_names(self._procedure(), active_range_bytes=self.run.active_range_bytes)
+        self.run.emit(
+            TestStarted(test=self.test.name, at_s=self._now_s(), plan=self.test.plan(names))
+        )
         outcome: Outcome | None = None
         status = RunStatus.FAILED
         try:
@@ -285,19 +288,19 @@ class _TestRun:
         return self._keep(phase, phase.workload, 0, None, execution, seen)
 
     def _round(self, phase: Round) -> Answer:
-        cells: dict[Cell, Measurement] = {}
+        seen_of: dict[Workload, Measurement] = {}
         for position, step in enumerate(phase.steps):
             if position + 1 < len(phase.steps):
                 then: Next | None = Next(step=phase.steps[position + 1], certain=True)
             else:
                 then = self._following()
             execution, seen = self._measure(phase, position, then)
-            cells[step.workload.cell] = replace(execution.measurement, samples=())
-            if then is not None and not then.certain and self._is_next(then.step, cells):
+            seen_of[step.workload] = replace(execution.measurement, samples=())
+            if then is not None and not then.certain and self._is_next(then.step, seen_of):
                 # Before anything is written down, so that the device does not wait for that.
                 self.run.engine.start_next()
             self._keep(phase, step.workload, position, step.duration_s, execution, seen)
-        return cells
+        return seen_of
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
         """A step of a round; what cannot be believed is measured again, once."""

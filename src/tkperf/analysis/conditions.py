@@ -70,7 +70,7 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
     )
     cells: Level = tuple(
         {
-            (*place, str(cell.cell)): f"{place[1]} {cell.cell}"
+            (*place, cell.workload.mix_and_size): f"{place[1]} {cell.workload.mix_and_size}"
             for place, section in _sections(result).items()
             if _all_have(sections, place)
             for cell in section.cells

@@ -184,7 +184,7 @@ def _write_events(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
     for warning in run.warnings:
         writer(Warned(warning=warning))
     for test in run.tests:
-        writer(TestStarted(test=test.name, at_s=0.0))
+        writer(TestStarted(test=test.name, at_s=0.0, plan=test.plan))
         for step in test.steps:
             writer(StepEnded(test=test.name, record=step))
         for record in test.verdicts:

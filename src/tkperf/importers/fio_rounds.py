@@ -13,7 +13,7 @@ from tkperf.profiles import load_profile
 from tkperf.record import StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import Criteria, SteadyStateVerdict, judge
 from tkperf.units import KIB
-from tkperf.workload import Cell
+from tkperf.workload import Workload
 
 
 def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
@@ -97,8 +97,8 @@ def _judge(
             records.append(
                 VerdictRecord(section=section, number=numbers[last - 1], verdict=verdict)
             )
-            finals[one.workload.cell] = verdict
-    final = finals.pop(tracked.workload.cell)
+            finals[one.workload] = verdict
+    final = finals.pop(tracked.workload)
     because = describe_rounds(len(tracked.rounds), "files", final)
     return records, SectionOutcome(
         section=section,
@@ -115,18 +115,18 @@ def _verdict(
     return judge(
         numbers[window],
         [result.measurement.iops for result in one.rounds[window]],
-        tracking=f"{one.workload.cell} IOPS",
+        tracking=f"{one.workload.mix_and_size} IOPS",
         unit="IOPS",
         criteria=criteria,
     )
 
 
-def _describe_others(finals: dict[Cell, SteadyStateVerdict]) -> str:
+def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
     """What the other cells' own rounds say."""
     judged = {cell: verdict for cell, verdict in finals.items() if verdict.judged}
     if not judged:
         return ""
-    unsteady = [str(cell) for cell, verdict in judged.items() if not verdict.reached]
+    unsteady = [cell.mix_and_size for cell, verdict in judged.items() if not verdict.reached]
     said = f"; by their own rounds {len(judged) - len(unsteady)} of {len(judged)} other cells are steady"
     if unsteady:
         more = len(unsteady) - MOST_SAID

@@ -40,9 +40,10 @@ from tkperf.tkperf_loops import (
     THROUGHPUT_SIZES_KIB,
 )
 from tkperf.units import KIB, format_block_size
-from tkperf.workload import Access, Cell, Workload
+from tkperf.workload import Access, Workload
 
-TRACKED = Cell(0, 4 * KIB)
+# What TKperf tracks: read percent, block size.
+TRACKED = (0, 4 * KIB)
 # Stands for a number of I/Os that nobody knows, so that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
 # No drive is faster, no response slower.
@@ -143,7 +144,7 @@ def _iops(source: Source) -> TestRecord:
             workload = source.workload(Access.RANDOM, mix, size_kib)
             seen = _rate(workload, iops, source.step_s)
             steps.append(_step("IOPS", number, position, workload, source, seen))
-    return _judged(source, "iops", "IOPS", steps, f"RND {TRACKED} IOPS", "IOPS")
+    return _judged(source, "iops", "IOPS", steps, "RND 0/100 4k IOPS", "IOPS")
 
 
 def _latency(source: Source) -> TestRecord:
@@ -156,7 +157,7 @@ def _latency(source: Source) -> TestRecord:
             read, write = (times, NO_IO) if mix else (NO_IO, times)
             seen = Measurement(duration_s=source.step_s, read=read, write=write, rates_known=False)
             steps.append(_step("Latency", number, position, workload, source, seen))
-    return _judged(source, "lat", "Latency", steps, f"RND {TRACKED} mean latency", "us")
+    return _judged(source, "lat", "Latency", steps, "RND 0/100 4k mean latency", "us")
 
 
 def _throughput(source: Source) -> TestRecord:
@@ -178,7 +179,7 @@ def _throughput(source: Source) -> TestRecord:
                 iops = kib_per_s / size_kib
                 seen = _rate(workload, iops, source.step_s)
                 steps.append(_step(section, number, position, workload, source, seen))
-        tracking = f"SEQ {Cell(0, round(size_kib * KIB))} MB/s"
+        tracking = f"SEQ 0/100 {format_block_size(round(size_kib * KIB))} MB/s"
         tests.append(_judged(source, "tp", section, steps, tracking, "MB/s"))
     return _merged(tests)
 
@@ -294,7 +295,10 @@ def _judged(
     tracked = [
         step
         for step in steps
-        if step.workload.read_percent == 0 and (test == "tp" or step.workload.cell == TRACKED)
+        if step.workload.read_percent == 0
+        and (
+            test == "tp" or (step.workload.read_percent, step.workload.block_size_bytes) == TRACKED
+        )
     ]
     if not tracked:
         raise UsageError(f"{source.file}, {test}: no rounds")

@@ -4,15 +4,12 @@ Nothing in here does I/O, reads a clock or knows fio: a procedure only says what
 what was seen.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from tkperf.figures import SectionPlan, TestPlan
 from tkperf.phases import Procedure
-from tkperf.procedures.hard_disk import hard_disk_iops, hard_disk_throughput
-from tkperf.procedures.iops import iops
-from tkperf.procedures.latency import latency
-from tkperf.procedures.throughput import throughput
-from tkperf.procedures.write_saturation import write_saturation
+from tkperf.procedures import hard_disk, iops, latency, throughput, write_saturation
 from tkperf.profiles import Profile
 
 
@@ -20,8 +17,11 @@ from tkperf.profiles import Profile
 class Test:
     """A test by the name that the command line, the run file and reports use.
 
-    ``procedure`` takes the profile, fitted to the device, and the length of the active range in
-    bytes, and returns a fresh generator each time.
+    Attributes:
+        procedure: takes the profile, fitted to the device, and the length of the active range in
+            bytes, and returns a fresh generator each time.
+        section_plan: how a section, given its name, is shown.
+        over_sections: quantities that are drawn over all sections, by their keys.
     """
 
     __test__ = False
@@ -29,20 +29,73 @@ class Test:
     name: str
     title: str
     procedure: Callable[[Profile, int], Procedure]
+    section_plan: Callable[[str], SectionPlan]
+    over_sections: tuple[str, ...] = ()
+
+    def plan(self, sections: Iterable[str]) -> TestPlan:
+        """How the test is shown, with sections of these names."""
+        return TestPlan(
+            title=self.title,
+            sections=tuple(self.section_plan(name) for name in sections),
+            over_sections=self.over_sections,
+        )
 
 
 # In the order TKperf runs them.
 SSD_TESTS: dict[str, Test] = {
-    "iops": Test(name="iops", title="IOPS", procedure=iops),
-    "lat": Test(name="lat", title="Latency", procedure=latency),
-    "tp": Test(name="tp", title="Throughput", procedure=throughput),
-    "writesat": Test(name="writesat", title="Write Saturation", procedure=write_saturation),
+    test.name: test
+    for test in (
+        Test(
+            name="iops",
+            title="IOPS",
+            procedure=iops.iops,
+            section_plan=iops.section_plan,
+        ),
+        Test(
+            name="lat",
+            title="Latency",
+            procedure=latency.latency,
+            section_plan=latency.section_plan,
+        ),
+        Test(
+            name="tp",
+            title="Throughput",
+            procedure=throughput.throughput,
+            section_plan=throughput.section_plan,
+            over_sections=("megabytes_per_s",),
+        ),
+        Test(
+            name="writesat",
+            title="Write Saturation",
+            procedure=write_saturation.write_saturation,
+            section_plan=write_saturation.section_plan,
+        ),
+    )
 }
 
 HDD_TESTS: dict[str, Test] = {
-    "iops": Test(name="iops", title="IOPS", procedure=hard_disk_iops),
-    "tp": Test(name="tp", title="Throughput", procedure=hard_disk_throughput),
+    test.name: test
+    for test in (
+        Test(
+            name="iops",
+            title="IOPS",
+            procedure=hard_disk.hard_disk_iops,
+            section_plan=hard_disk.iops_section_plan,
+        ),
+        Test(
+            name="tp",
+            title="Throughput",
+            procedure=hard_disk.hard_disk_throughput,
+            section_plan=hard_disk.throughput_section_plan,
+        ),
+    )
 }
 
 # A RAID set is tested like one large SSD.
 SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": SSD_TESTS}
+
+
+def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
+    """How a test is shown whose run file does not say; None if this version does not know it."""
+    known = SUITES.get(suite, SSD_TESTS).get(test)
+    return None if known is None else known.plan(sections)

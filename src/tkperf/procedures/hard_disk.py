@@ -8,7 +8,9 @@ that would need it. TKperf 2.2, perfTest/DeviceTests.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 
+from tkperf.figures import FigureKind, SectionPlan, drawn, matrices
 from tkperf.phases import Answer, Outcome, Procedure, Round, SectionOutcome
 from tkperf.procedures.parts import Part
 from tkperf.profiles import HardDiskTable, Profile
@@ -18,6 +20,28 @@ from tkperf.workload import Access, ActiveRange, Step
 IOPS_SECTION = "IOPS by area"
 
 
+def iops_section_plan(name: str) -> SectionPlan:
+    """How IOPS over the areas are shown."""
+    return _section_plan(name, "iops")
+
+
+def throughput_section_plan(name: str) -> SectionPlan:
+    """How throughput over the areas is shown."""
+    return _section_plan(name, "megabytes_per_s")
+
+
+def _section_plan(name: str, quantity: str) -> SectionPlan:
+    return SectionPlan(
+        name=name,
+        quantities=(quantity,),
+        figures=(
+            *matrices(quantity),
+            drawn(FigureKind.OVER_AREAS, quantity),
+            drawn(FigureKind.SPREAD, quantity),
+        ),
+    )
+
+
 def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
     """Random reads and writes of small blocks in each area."""
     table = expect_table(profile)
@@ -25,9 +49,10 @@ def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
     def steps(area: ActiveRange) -> tuple[Step, ...]:
         return tuple(
             Step(
-                workload=profile.workload(Access.RANDOM, read_percent, block_size_kib),
+                workload=replace(
+                    profile.workload(Access.RANDOM, read_percent, block_size_kib), region=area
+                ),
                 duration_s=table.step_s,
-                area=area,
             )
             for read_percent in table.iops_read_percents
             for block_size_kib in table.iops_block_sizes_kib
@@ -46,9 +71,11 @@ def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure
         def steps(area: ActiveRange, block_size_kib: float = block_size_kib) -> tuple[Step, ...]:
             return tuple(
                 Step(
-                    workload=profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
+                    workload=replace(
+                        profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
+                        region=area,
+                    ),
                     duration_s=table.step_s,
-                    area=area,
                 )
                 for read_percent in (100, 0)
             )

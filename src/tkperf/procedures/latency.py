@@ -2,17 +2,57 @@
 
 from dataclasses import replace
 
+from tkperf.figures import (
+    DISTRIBUTION,
+    FigureKind,
+    SectionPlan,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures.parts import (
+    find_tracked,
     mean_latency_us,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
-from tkperf.profiles import Profile, tracked_cell
+from tkperf.profiles import Profile
+from tkperf.units import format_mix
 from tkperf.workload import Access, Step
 
 SECTION = "Latency"
 HISTOGRAM_SECTION = "Response time histogram"
+_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the rounds and the histogram run are shown."""
+    quantities = ("latency_mean_us", "p99.9_us", "latency_max_us")
+    if name == HISTOGRAM_SECTION:
+        return SectionPlan(name=name, quantities=("iops", *quantities), figures=DISTRIBUTION)
+    return SectionPlan(
+        name=name,
+        quantities=quantities,
+        figures=(
+            *matrices("latency_mean_us", "latency_max_us", *_PERCENTILES),
+            *(
+                over_rounds(
+                    "latency_mean_us",
+                    f"Steady state convergence: mean latency, R/W {format_mix(mix)}",
+                    mix,
+                )
+                for mix in (0, 65, 100)
+            ),
+            over_rounds(
+                "latency_max_us", "Maximum latency of RND writes over the rounds", 0, log=True
+            ),
+            drawn(FigureKind.WINDOW),
+            drawn(FigureKind.OVER_AXIS, "latency_mean_us", log=True),
+            drawn(FigureKind.BARS_3D, "latency_mean_us"),
+            drawn(FigureKind.BARS_3D, "latency_max_us"),
+        ),
+    )
 
 
 def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
@@ -33,12 +73,12 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
         for read_percent in table.read_percents
         for block_size_kib in table.block_sizes_kib
     )
-    tracked = tracked_cell(table)
+    tracked = find_tracked(steps, table.tracking_read_percent, table.tracking_block_size_kib)
     outcome = yield from rounds_until_steady(
         SECTION,
         steps,
         profile.steady_state,
-        tracking=f"RND {tracked} mean latency",
+        tracking=f"RND {tracked.mix_and_size} mean latency",
         unit="us",
         tracked_value=lambda round_result: mean_latency_us(round_result[tracked]),
     )
@@ -49,7 +89,7 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield Continuous(
         section=HISTOGRAM_SECTION,
         number=1,
-        workload=next(step.workload for step in steps if step.workload.cell == tracked),
+        workload=tracked,
         duration_s=table.histogram_s,
         longest_s=table.histogram_s,
     )

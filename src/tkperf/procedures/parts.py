@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 
 from tkperf.measurement import Measurement
 from tkperf.phases import (
@@ -15,8 +15,8 @@ from tkperf.phases import (
 )
 from tkperf.profiles import Profile, SteadyStateTable
 from tkperf.steady_state import SteadyStateVerdict, judge
-from tkperf.units import format_count, format_window
-from tkperf.workload import Access, Step
+from tkperf.units import KIB, format_count, format_window
+from tkperf.workload import Access, Step, Workload
 
 Part = Phase | SteadyStateVerdict
 
@@ -71,10 +71,21 @@ def rounds_until_steady(
     )
 
 
+def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float) -> Workload:
+    """The workload whose result decides steady state, among the steps of a round."""
+    block_size_bytes = round(block_size_kib * KIB)
+    return next(
+        step.workload
+        for step in steps
+        if (step.workload.read_percent, step.workload.block_size_bytes)
+        == (read_percent, block_size_bytes)
+    )
+
+
 def expect_round(answer: Answer) -> RoundResult:
     """The answer to a Round phase."""
     if answer is None or isinstance(answer, Measurement):
-        raise TypeError("a Round is answered with its cells")
+        raise TypeError("a Round is answered with a measurement of each workload")
     return answer
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Answer, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures.parts import (
     Part,
@@ -12,7 +13,21 @@ from tkperf.procedures.parts import (
 )
 from tkperf.profiles import Profile
 from tkperf.units import KIB, format_block_size
-from tkperf.workload import Access, Cell, Step
+from tkperf.workload import Access, Step
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the section of a block size is shown."""
+    return SectionPlan(
+        name=name,
+        quantities=("megabytes_per_s",),
+        figures=(
+            *matrices("megabytes_per_s"),
+            over_rounds("megabytes_per_s", "Steady state convergence: SEQ writes", 0),
+            over_rounds("megabytes_per_s", "Steady state convergence: SEQ reads", 100),
+            drawn(FigureKind.WINDOW),
+        ),
+    )
 
 
 def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
@@ -29,8 +44,7 @@ def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
 def _one_block_size(
     profile: Profile, block_size_kib: float, exactly_rounds: int | None
 ) -> Generator[Part, Answer, SectionOutcome]:
-    written = Cell(0, round(block_size_kib * KIB))
-    section = f"Throughput {format_block_size(written.block_size_bytes)}"
+    section = f"Throughput {format_block_size(round(block_size_kib * KIB))}"
     yield Purge(section=section)
     if profile.throughput.precondition:
         yield workload_independent_preconditioning(profile, section)
@@ -42,12 +56,13 @@ def _one_block_size(
         )
         for read_percent in (100, 0)
     )
+    written = steps[1].workload
     return (
         yield from rounds_until_steady(
             section,
             steps,
             profile.steady_state,
-            tracking=f"SEQ {written} MB/s",
+            tracking=f"SEQ {written.mix_and_size} MB/s",
             unit="MB/s",
             tracked_value=lambda round_result: round_result[written].megabytes_per_s,
             exactly_rounds=exactly_rounds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
 from tkperf.measurement import Measurement
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures.parts import expect_measurement
@@ -11,6 +12,31 @@ from tkperf.units import format_capacity, format_count
 from tkperf.workload import Access
 
 SECTION = "Write Saturation"
+_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the stream is shown."""
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us", "p99.9_us"),
+        figures=(
+            drawn(FigureKind.OVER_TIME, "iops"),
+            drawn(FigureKind.OVER_TIME, "iops", log=True),
+            drawn(FigureKind.OVER_WRITTEN, "iops"),
+            drawn(FigureKind.OVER_WRITTEN, "iops", log=True),
+            drawn(FigureKind.OVER_FILLS, "iops"),
+            drawn(
+                FigureKind.OVER_TIME, "latency_mean_us", "p99.9_us", "latency_max_us",
+                title="Latency over time", log=True,
+            ),
+            drawn(
+                FigureKind.OVER_TIME, *_PERCENTILES, title="Latency percentiles over time", log=True
+            ),
+            drawn(FigureKind.WINDOW),
+            *DISTRIBUTION,
+        ),
+    )  # fmt: skip
 
 
 def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:

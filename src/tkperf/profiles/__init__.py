@@ -19,7 +19,7 @@ from tkperf.profiles.faults import find_fault
 from tkperf.steady_state import Criteria
 from tkperf.strict import decode_strictly
 from tkperf.units import KIB, format_block_size_kib, parse_size_bytes
-from tkperf.workload import Access, ActiveRange, Cell, Workload
+from tkperf.workload import Access, ActiveRange, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
 # Beyond these a number is a slip. How long a run may take is found by going through all of it,
@@ -358,8 +358,3 @@ def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, 
         ),
     )
     return fitted, warnings
-
-
-def tracked_cell(table: IopsTable | LatencyTable) -> Cell:
-    """The cell whose value decides steady state."""
-    return Cell(table.tracking_read_percent, round(table.tracking_block_size_kib * KIB))

@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 import msgspec
 
 from tkperf.disturbance import Disturbance, DisturbanceCode
+from tkperf.figures import TestPlan
 from tkperf.histogram import EMPTY
 from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
 from tkperf.phases import Outcome
@@ -34,9 +35,9 @@ from tkperf.record import (
     VerdictRecord,
 )
 from tkperf.runfile.encoding import decode_histogram
+from tkperf.runfile.workload_columns import parse_workload
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.strict import describe_mistake
-from tkperf.workload import Workload
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
@@ -129,6 +130,7 @@ class TestRow(msgspec.Struct, frozen=True):
     started_s: Moment
     ended_s: Moment | None
     outcome: str | None
+    plan: str | None
 
 
 class _PurgeRow(msgspec.Struct):
@@ -266,6 +268,7 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
         "started_s": 0.0,
         "ended_s": None,
         "outcome": None,
+        "plan": None,
     }
     for key, stand_in in stand_ins.items():
         try:
@@ -290,6 +293,10 @@ def parse_outcome(text: str) -> Outcome:
         if section["verdict"] is not None:
             section["verdict"] = _with_nan(section["verdict"])
     return convert("test", data, Outcome)
+
+
+def parse_plan(text: str) -> TestPlan:
+    return convert("test", json.loads(text), TestPlan)
 
 
 def parse_verdict(columns: Columns) -> VerdictRecord:
@@ -347,7 +354,7 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
         **msgspec.structs.asdict(convert("step", known, _StepRow)),
         planned_pause=bool(flags.planned_pause),
         disturbances=() if flags.watched else None,
-        workload=convert("step", known, Workload),
+        workload=parse_workload("step", known),
         measurement=_measurement(known, unread),
     )
     return record, unread
@@ -391,7 +398,7 @@ def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedSt
     last = samples[-1]
     return UnfinishedStep(
         **msgspec.structs.asdict(row),
-        workload=convert("under_way", columns, Workload),
+        workload=parse_workload("under_way", columns),
         seen=Measurement(
             duration_s=last.start_s + last.duration_s,
             read=reduce(add, (sample.read for sample in samples)),
