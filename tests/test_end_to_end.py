@@ -16,6 +16,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tkperf.analysis.results import analyse
@@ -32,7 +33,7 @@ from tkperf.profiles import load_profile
 from tkperf.record import RunStatus, StepKind
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner import Run, execute
-from tkperf.workload import Access, ActiveRange, Cell
+from tkperf.workload import Access, ActiveRange, Workload
 
 from .builders import run_info
 
@@ -126,8 +127,10 @@ def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
 def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
     """Mix is the outer loop, block size the inner, in every one of five rounds."""
     steps = [step for step in read_run(finished).tests[0].steps if step.kind is StepKind.ROUND]
-    one_round = [Cell(mix, kib * 1024) for mix in (100, 65, 0) for kib in (64, 4)]
-    assert [step.workload.cell for step in steps] == one_round * 5
+    one_round = [(mix, kib * 1024) for mix in (100, 65, 0) for kib in (64, 4)]
+    assert [
+        (step.workload.read_percent, step.workload.block_size_bytes) for step in steps
+    ] == one_round * 5
     assert [step.number for step in steps] == [n for n in range(1, 6) for _ in one_round]
     assert {step.workload.access for step in steps} == {Access.RANDOM}
     started = [step.started_s for step in steps]
@@ -192,14 +195,14 @@ def test_results_are_means_of_the_window(finished: Path, results: dict[str, obje
     """Each cell of show --json is the mean of its five rounds in the run file."""
     steps = read_run(finished).tests[0].steps
     for cell in sections(results)["IOPS"]["cells"]:  # type: ignore[attr-defined]
-        key = Cell(cell["read_percent"], cell["block_size_bytes"])
+        key = msgspec.convert(cell["workload"], Workload)
         rounds = [
             step.measurement
             for step in steps
-            if step.kind is StepKind.ROUND and step.workload.cell == key
+            if step.kind is StepKind.ROUND and step.workload == key
         ]
         assert len(rounds) == cell["rounds"] == 5
-        assert cell["iops"] == pytest.approx(sum(seen.iops for seen in rounds) / 5)
+        assert cell["all"]["iops"] == pytest.approx(sum(seen.iops for seen in rounds) / 5)
         maxima = [seen.both.latency_max_ns for seen in rounds]
         assert cell["latency_max_us"] == max(ns for ns in maxima if ns is not None) / 1000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tkperf.plan import Case, forecast, phases_of
 from tkperf.procedures import HDD_TESTS
 from tkperf.procedures.hard_disk import cut_into_areas, expect_table
 from tkperf.profiles import load_profile
+from tkperf.quantity import IOPS
 from tkperf.record import StepKind
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
@@ -81,8 +83,8 @@ def test_a_step_stays_in_its_area() -> None:
     )
     area = ActiveRange(offset_bytes=8 << 20, length_bytes=4 << 20)
     for access in Access:
-        workload = TKPERF.workload(access, 100, 4)
-        job = render_step_job(Step(workload=workload, duration_s=1, area=area), target)
+        workload = replace(TKPERF.workload(access, 100, 4), region=area)
+        job = render_step_job(Step(workload=workload, duration_s=1), target)
         assert f"offset={9 << 20}\n" in job
         assert f"size={4 << 20}\n" in job
 
@@ -133,8 +135,8 @@ def test_areas_are_reported_as_such(tmp_path: Path) -> None:
     assert [area.number for area in section.rounds] == list(range(1, 9))
     assert all(area.complete and len(area.cells) == 9 for area in section.rounds)
     cell = section.cells[0]
-    values = [area.cells[0].iops or 0 for area in section.rounds]
-    assert cell.iops == pytest.approx(sum(values) / 8)
+    values = [area.cells[0].value(IOPS) or 0 for area in section.rounds]
+    assert cell.value(IOPS) == pytest.approx(sum(values) / 8)
     assert cell.rounds == 8
 
 

@@ -12,7 +12,7 @@ from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, P
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import fit_to_sector, load_profile
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Access, Cell
+from tkperf.workload import Access, Workload
 
 GIB = 1 << 30
 
@@ -24,7 +24,7 @@ def measured(iops: float, duration_s: float = 60.0, block: int = 4096) -> Measur
 
 
 def drive(
-    procedure: Procedure, iops: Callable[[Phase, Cell], float]
+    procedure: Procedure, iops: Callable[[Phase, Workload], float]
 ) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
     """Run a procedure against a function that says how fast each cell is."""
     phases: list[Phase] = []
@@ -43,13 +43,13 @@ def drive(
         match asked:
             case Round():
                 answer = {
-                    step.workload.cell: measured(
-                        iops(asked, step.workload.cell), block=step.workload.block_size_bytes
+                    step.workload: measured(
+                        iops(asked, step.workload), block=step.workload.block_size_bytes
                     )
                     for step in asked.steps
                 }
             case Fill() | Continuous():
-                cell = asked.workload.cell
+                cell = asked.workload
                 answer = measured(iops(asked, cell), block=cell.block_size_bytes)
 
 
@@ -57,14 +57,18 @@ def rounds(phases: list[Phase]) -> list[Round]:
     return [phase for phase in phases if isinstance(phase, Round)]
 
 
-def steadily(_phase: Phase, _cell: Cell) -> float:
+def _place(workload: Workload) -> tuple[int, int]:
+    return workload.read_percent, workload.block_size_bytes
+
+
+def steadily(_phase: Phase, _work: Workload) -> float:
     return 1000.0
 
 
 def run(
     test: str,
     profile: str = "pts-e-1.1",
-    iops: Callable[[Phase, Cell], float] = steadily,
+    iops: Callable[[Phase, Workload], float] = steadily,
     range_bytes: int = GIB,
 ) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
     procedure = SSD_TESTS[test].procedure(load_profile(profile), range_bytes)
@@ -80,8 +84,8 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
     assert phases[1].workload.access is Access.SEQUENTIAL
     assert [phase.number for phase in rounds(phases)] == [1, 2, 3, 4, 5]
     steps = rounds(phases)[0].steps
-    assert [step.workload.cell for step in steps] == [
-        Cell(mix, round(kib * 1024))
+    assert [_place(step.workload) for step in steps] == [
+        (mix, round(kib * 1024))
         for mix in (100, 95, 65, 50, 35, 5, 0)
         for kib in (1024, 128, 64, 32, 16, 8, 4, 0.5)
     ]
@@ -93,15 +97,15 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
 def test_iops_tracks_random_4k_writes_by_key() -> None:
     """Only the 0/100 4 KiB cell decides: wild other cells do not matter, a wild one of it does."""
 
-    def others_jump(phase: Phase, cell: Cell) -> float:
+    def others_jump(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
-        return 1000.0 if cell == Cell(0, 4096) else 1000.0 * 2**number
+        return 1000.0 if cell.mix_and_size == "0/100 4k" else 1000.0 * 2**number
 
     assert len(rounds(run("iops", iops=others_jump)[0])) == 5
 
-    def tracked_jumps(phase: Phase, cell: Cell) -> float:
+    def tracked_jumps(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
-        return 1000.0 * (1 + number % 2) if cell == Cell(0, 4096) else 1000.0
+        return 1000.0 * (1 + number % 2) if cell.mix_and_size == "0/100 4k" else 1000.0
 
     phases, _, outcome = run("iops", iops=tracked_jumps)
     assert len(rounds(phases)) == 25
@@ -114,7 +118,7 @@ def test_iops_tracks_random_4k_writes_by_key() -> None:
 def test_steady_exactly_in_the_last_round_counts() -> None:
     """A window that turns steady at round 25 is steady (TKperf deviation 6)."""
 
-    def settles(phase: Phase, cell: Cell) -> float:
+    def settles(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
         return 1000.0 if number > 20 else 1000.0 * 2 ** (1 + number % 2)
 
@@ -129,7 +133,7 @@ def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
     profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096)
     phases, verdicts, _ = drive(
         SSD_TESTS["iops"].procedure(profile, GIB),
-        lambda phase, cell: 777.0 if cell == Cell(0, 4096) else 10.0,
+        lambda phase, cell: 777.0 if cell.mix_and_size == "0/100 4k" else 10.0,
     )
     assert len(rounds(phases)[0].steps) == 49
     assert verdicts[-1].average == 777.0
@@ -154,7 +158,7 @@ def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
 def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
     """Profile tkperf-2.2: five sizes, no WIPC, the others do as many rounds as 1024k."""
 
-    def slow_start(phase: Phase, cell: Cell) -> float:
+    def slow_start(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
         return 500.0 * 2 ** max(0, 4 - number) if cell.block_size_bytes == 1 << 20 else 1000.0
 
@@ -170,13 +174,13 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
     """PTS LAT: 9 cells at 1/1, tracks mean latency, then 20 min RND 4 KiB writes."""
     phases, verdicts, outcome = run("lat")
     steps = rounds(phases)[0].steps
-    assert [step.workload.cell for step in steps] == [
-        Cell(mix, round(kib * 1024)) for mix in (100, 65, 0) for kib in (8, 4, 0.5)
+    assert [_place(step.workload) for step in steps] == [
+        (mix, round(kib * 1024)) for mix in (100, 65, 0) for kib in (8, 4, 0.5)
     ]
     assert {step.workload.total_outstanding_ios for step in steps} == {1}
     last = phases[-1]
     assert isinstance(last, Continuous)
-    assert (last.duration_s, last.workload.cell) == (1200.0, Cell(0, 4096))
+    assert (last.duration_s, last.workload.mix_and_size) == (1200.0, "0/100 4k")
     assert verdicts[-1].average == pytest.approx(100.0)
     assert verdicts[-1].unit == "us"
     assert len(outcome.sections) == 2
@@ -216,7 +220,7 @@ def test_write_saturation_ends_at_four_times_the_range_by_bytes_written() -> Non
 def test_write_saturation_ends_after_24_hours() -> None:
     """A slow, unsteady device ends after 1,440 minutes."""
 
-    def jumps(phase: Phase, cell: Cell) -> float:
+    def jumps(phase: Phase, cell: Workload) -> float:
         return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)
 
     phases, _, outcome = run("writesat", iops=jumps, range_bytes=10**18)

@@ -113,6 +113,13 @@ def matrices(*quantities: str) -> tuple[Figure, ...]:
     return tuple(Figure(kind=FigureKind.MATRIX, quantities=(each,)) for each in quantities)
 
 
+def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
+    """The quantities that a section has tables of."""
+    return tuple(
+        key for each in plan.figures if each.kind is FigureKind.MATRIX for key in each.quantities
+    )
+
+
 def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> SectionPlan:
     """A section of which nothing is known but what was recorded."""
     quantities = ("iops", "latency_mean_us", "p99.9_us")

@@ -16,6 +16,7 @@ from tkperf.engine import Execution, Next, fio_process
 from tkperf.engine.fio import FioEngine
 from tkperf.errors import EngineError, StepFailedError
 from tkperf.events import Event, RunEnded, SampleSeen, StepEnded, StepStarted, Warned
+from tkperf.figures import generic_section
 from tkperf.phases import Continuous, Fill, Outcome, Procedure, Round, SectionOutcome
 from tkperf.procedures import Test as Procedures
 from tkperf.profiles import load_profile
@@ -57,7 +58,11 @@ def run_rounds(
         execute(
             Run(
                 info=run_info(device={"path": "/dev/case"}, active_range_length_bytes=64 << 20),
-                tests=[Procedures(name="t", title="t", procedure=procedure)],
+                tests=[
+                    Procedures(
+                        name="t", title="t", procedure=procedure, section_plan=generic_section
+                    )
+                ],
                 profile=load_profile("quick"),
                 engine=engine,
                 target=FreeTarget(),

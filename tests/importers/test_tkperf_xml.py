@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tkperf
-from tests.builders import run_info, simulate, view_of
+from tests.builders import at, run_info, simulate, view_of
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tkperf import render_tkperf_xml
@@ -28,13 +28,13 @@ from tkperf.errors import RunFileError, UsageError
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
+from tkperf.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.report.disclosure import build_page_header
 from tkperf.report.html import render_view
 from tkperf.report.parts import ReportView
 from tkperf.runfile import backlog
 from tkperf.runfile.reader import read_run
 from tkperf.units import KIB
-from tkperf.workload import Cell
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -65,11 +65,11 @@ def test_a_real_latency_file(tmp_path: Path) -> None:
     assert verdict.fit is not None
     assert math.isclose(verdict.fit.slope, theirs["stdyslope"][0], rel_tol=1e-6)
     for cell in section.cells:
-        assert cell.iops is None
-        assert cell.megabytes_per_s is None
-        assert cell.ios is None
-        assert cell.percentiles_us["p99"] is None
-        assert cell.latency_mean_us is not None
+        assert cell.value(IOPS) is None
+        assert cell.value(THROUGHPUT) is None
+        assert cell.value(IOS) is None
+        assert cell.value(percentile(99)) is None
+        assert cell.value(LATENCY_MEAN) is not None
     assert any("IMPORTED" in notice for notice in run.info.notices)
     assert run.warnings == ()
 
@@ -109,13 +109,13 @@ def test_our_own_xml_comes_back_the_same(tmp_path: Path) -> None:
             cells = cells_of(section)
             assert len(cells) == len(cells_of(again))
             for cell, copy in zip(cells, cells_of(again), strict=True):
-                assert cell.cell == copy.cell
-                if copy.iops is not None:
-                    assert copy.iops == pytest.approx(cell.iops, rel=1e-9)
-                if copy.latency_mean_us is not None:
-                    assert copy.latency_mean_us == pytest.approx(cell.latency_mean_us)
-                    assert copy.latency_max_us == pytest.approx(cell.latency_max_us)
-    iops = back.tests[0].sections[0].cell(Cell(0, 4 * KIB))
+                assert cell.workload.mix_and_size == copy.workload.mix_and_size
+                if copy.value(IOPS) is not None:
+                    assert copy.value(IOPS) == pytest.approx(cell.value(IOPS), rel=1e-9)
+                if copy.value(LATENCY_MEAN) is not None:
+                    assert copy.value(LATENCY_MEAN) == pytest.approx(cell.value(LATENCY_MEAN))
+                    assert copy.value(LATENCY_MAX) == pytest.approx(cell.value(LATENCY_MAX))
+    iops = at(back.tests[0].sections[0], 0, 4 * KIB)
     assert iops is not None
 
 
@@ -129,10 +129,10 @@ def test_a_stream_has_the_mean_of_its_ios(tmp_path: Path) -> None:
     ((whole,), (copy,)) = (
         run.tests[0].sections[0].cells for run in (own, imported(tmp_path, file))
     )
-    assert copy.latency_mean_us == pytest.approx(whole.latency_mean_us, rel=1e-4)
-    assert copy.iops == pytest.approx(whole.iops, rel=1e-4)
-    slices = [each.values.latency_mean_us or 0.0 for each in own.tests[0].sections[0].slices]
-    assert abs(sum(slices) / len(slices) / (whole.latency_mean_us or 1.0) - 1) > 0.1
+    assert copy.value(LATENCY_MEAN) == pytest.approx(whole.value(LATENCY_MEAN), rel=1e-4)
+    assert copy.value(IOPS) == pytest.approx(whole.value(IOPS), rel=1e-4)
+    slices = [each.values.value(LATENCY_MEAN) or 0.0 for each in own.tests[0].sections[0].slices]
+    assert abs(sum(slices) / len(slices) / (whole.value(LATENCY_MEAN) or 1.0) - 1) > 0.1
 
 
 BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x><iops><roundmat>&b;</roundmat></iops></x>'
@@ -421,8 +421,8 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     run = imported(tmp_path, tmp_path / "y.xml")
     (section,) = run.tests[0].sections
     assert [each.total_written_bytes for each in section.slices] == [None, None]
-    assert [each.values.iops for each in section.slices] == [1000, 1000]
-    assert [each.values.megabytes_per_s for each in section.slices] == [4.096, 4.096]
+    assert [each.values.value(IOPS) for each in section.slices] == [1000, 1000]
+    assert [each.values.value(THROUGHPUT) for each in section.slices] == [4.096, 4.096]
     view = view_of(tmp_path / "x.tkperf")
     (test,) = view.tests
     keys = [chart.key for chart in test.sections[0].charts]

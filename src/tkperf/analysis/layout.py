@@ -117,6 +117,12 @@ def find_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
     return tuple(axis for axis in AXES if len({axis.order(work) for work in several}) > 1)
 
 
+def listing_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
+    """What stands beside each workload in a list: block size and mix always, else what differs."""
+    varying = find_axes(workloads)
+    return tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
+
+
 def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[Axis, ...]:
     """The fields that find a workload's counterpart in another run's section.
 

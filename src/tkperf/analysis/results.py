@@ -260,8 +260,12 @@ def _without_guesses(test: TestResult) -> TestResult:
 
 
 def _without_counts(cell: CellResult) -> dict[str, Any]:
+    """Rates were told, of all I/Os together: how many there were, and which, was made of them."""
+    mixed = cell.workload.read_percent not in (0, 100)
     return {
-        direction: figures and {**figures, IOS.key: None}
+        direction: None
+        if figures is None or (mixed and direction is not Direction.ALL)
+        else {**figures, IOS.key: None}
         for direction in Direction
         for figures in (getattr(cell, direction),)
     }

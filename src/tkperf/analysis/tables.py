@@ -6,7 +6,7 @@ they are of, so that a page can link them and a terminal can shorten them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tkperf.analysis.flags import explain_marks, mark
@@ -125,30 +125,21 @@ def build_matrices(section: SectionResult, quantities: Iterable[Quantity]) -> tu
     )
 
 
-def build_directions(section: SectionResult, quantities: Sequence[Quantity]) -> Table | None:
+def build_directions(section: SectionResult, quantity: Quantity) -> Table | None:
     """Reads and writes of mixed workloads apart, and together; None where no workload is a mix."""
     mixed = [cell for cell in section.cells if cell.workload.read_percent not in (0, 100)]
     if not mixed:
         return None
     axes = find_axes(cell.workload for cell in section.cells)
+    directions = (Direction.READ, Direction.WRITE, Direction.ALL)
     return Table(
-        title="Reads and writes of mixed workloads",
-        head=(
-            "Workload",
-            *(
-                f"{quantity.title}, {direction.value}"
-                for quantity in quantities
-                for direction in (Direction.READ, Direction.WRITE, Direction.ALL)
-            ),
-        ),
+        title=f"{quantity.title} of mixed workloads, reads and writes apart",
+        over=describe_over(section, quantity),
+        head=("Workload", *directions),
         rows=tuple(
             (
                 name_within(cell.workload, axes),
-                *(
-                    figure(cell, quantity, direction)
-                    for quantity in quantities
-                    for direction in (Direction.READ, Direction.WRITE, Direction.ALL)
-                ),
+                *(figure(cell, quantity, direction) for direction in directions),
             )
             for cell in mixed
         ),
@@ -183,7 +174,9 @@ def build_areas(section: SectionResult, quantity: Quantity) -> Table:
 def build_stream(section: SectionResult) -> Table:
     """A stream's ends and its whole, or its window."""
     first, last = section.slices[0], section.slices[-1]
-    lines = [(f"slice {first.number} (first)", first.values)]
+    lines = []
+    if last is not first or not section.cells:
+        lines.append((f"slice {first.number} (first)", first.values))
     if last is not first:
         lines.append((f"slice {last.number} (last)", last.values))
     if section.cells:
