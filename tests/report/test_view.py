@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 import tkperf
-from tests.builders import run_info, simulate, view_of
-from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tests.builders import at, run_info, simulate, view_of
+from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.profiles import load_profile
 from tkperf.quantity import (
@@ -105,23 +105,12 @@ def missing_percentiles(result: RunResult) -> int:
     return 9 * (4 - len(shown))
 
 
-def find(section: SectionResult, read_percent: int, block_size_bytes: int) -> CellResult:
-    """The only cell with this mix and block size."""
-    (cell,) = (
-        cell
-        for cell in section.cells
-        if (cell.workload.read_percent, cell.workload.block_size_bytes)
-        == (read_percent, block_size_bytes)
-    )
-    return cell
-
-
 def check_matrix(table: TableView, section: SectionResult) -> int:
     quantity = TABLES[table.title.split(" by ")[0]]
     count = 0
     for row in table.rows:
         for mix, text in zip(table.columns[1:], row[1:], strict=True):
-            cell = find(section, int(mix.split("/")[0]), round(float(row[0]) * KIB))
+            cell = at(section, int(mix.split("/")[0]), round(float(row[0]) * KIB))
             known = cell.value(quantity)
             assert text.rstrip("*") == ("-" if known is None else f"{known:,.1f}")
             count += 1
@@ -134,9 +123,7 @@ def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunRe
         if measured.slices:
             (table,) = shown.tables
             lines = [measured.slices[0].values, measured.slices[-1].values, measured.cells[0]]
-            for row, cell in zip(
-                table.rows, lines if len(table.rows) == 3 else lines[1:], strict=True
-            ):
+            for row, cell in zip(table.rows, lines[-len(table.rows) :], strict=True):
                 quantities = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
                 values = (cell.value(quantity) for quantity in quantities)
                 told = tuple("-" if value is None else f"{value:,.1f}" for value in values)

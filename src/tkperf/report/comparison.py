@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tkperf.analysis.compare import Change, ComparedRow, Comparison, Entry
 from tkperf.analysis.flags import explain_marks, mark
-from tkperf.analysis.layout import AXES, BLOCKS, MIX, find_axes
+from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
 from tkperf.report.comparison_charts import build_bars, build_test_charts
 from tkperf.report.explanation import UNITS
@@ -160,8 +160,7 @@ def _ended(section: SectionResult) -> str:
 
 
 def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
-    varying = find_axes(row.workload for row in rows)
-    axes = tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
+    axes = listing_axes(row.workload for row in rows)
     return TableView(
         title=f"Values, and ratios to {comparison.names[0]}; in parentheses: within noise, with a "
         "question mark: spread not known",

@@ -65,16 +65,12 @@ def _stream(subject: Subject) -> TableView:
 
 
 def _directions(subject: Subject) -> Iterator[TableView]:
-    """Reads and writes apart, where anybody kept them so."""
-    cells = subject.section.cells
-    quantities = [
-        quantity
-        for quantity in subject.quantities
-        if any(cell.value(quantity, Direction.READ) is not None for cell in cells)
-    ]
-    table = build_directions(subject.section, quantities) if quantities else None
-    if table is not None:
-        yield show_table(table, subject.links, folded=True)
+    """Reads and writes of mixed workloads apart, where anybody kept them so."""
+    for quantity in subject.quantities:
+        table = build_directions(subject.section, quantity)
+        cells = subject.section.cells
+        if table and any(cell.value(quantity, Direction.READ) is not None for cell in cells):
+            yield show_table(table, subject.links, folded=True)
 
 
 def _cut_off(subject: Subject) -> Iterator[TableView]:

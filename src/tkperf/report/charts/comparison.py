@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tkperf.analysis.compare import ComparedRow
+from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
 from tkperf.report.charts.parts import (
@@ -19,14 +20,14 @@ from tkperf.report.charts.parts import (
     tooltip,
 )
 from tkperf.report.charts.rounds import Over
-from tkperf.report.naming import find_naming
+from tkperf.report.naming import Naming, find_naming
 
 
 def compared_bars(
     rows: Sequence[ComparedRow], names: Sequence[str], quantity: Quantity, title: str
 ) -> Spec:
     """A bar for each run of each workload, with its range; the axis says what the range is over."""
-    naming = find_naming(row.workload for row in rows)
+    naming = Naming(axes=listing_axes(row.workload for row in rows))
     values: list[Row] = [
         {
             "cell": naming.of(row.workload),
