@@ -15,7 +15,7 @@ _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
 def capitalise(text: str) -> str:
     """With a capital where it begins with a word: ``p99 latency`` stays."""
-    first = text.split(" ", maxsplit=1)[0]
+    first = text.split(" ", maxsplit=1)[0].rstrip(",")
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
