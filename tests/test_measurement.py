@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
-from tkperf.measurement import NO_IO, IoStats, Measurement
+from tkperf.measurement import NO_IO, IoStats, Measurement, explain_rare
 
 
 @given(latency_lists, latency_lists)
@@ -40,6 +40,16 @@ def test_nothing_measured_is_none_never_zero() -> None:
     assert NO_IO.percentile_ns(50) is None
     assert (NO_IO + NO_IO).latency_max_ns is None
     assert Measurement(duration_s=1.0, read=NO_IO, write=NO_IO).latency_mean_us is None
+
+
+def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
+    """Only where a cell has other percentiles: one that has none was not measured."""
+    some: dict[str, float | None] = {"p50": 1.0, "p99": None}
+    nothing: dict[str, float | None] = {"p50": None, "p99": None}
+    everything: dict[str, float | None] = {"p50": 1.0, "p99": 2.0}
+    note = ("- fewer than 10 I/Os expected beyond that percentile",)
+    assert explain_rare([everything, some]) == explain_rare([some], only="p99") == note
+    assert explain_rare([nothing, everything]) == explain_rare([some], only="p50") == ()
 
 
 @given(st.integers(min_value=1, max_value=10**6))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.analysis.flags import describe_counts, describe_window, explain_marks, mark
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
+from tkperf.measurement import explain_rare
 from tkperf.units import (
     drop_controls,
     format_block_size_kib,
@@ -62,6 +63,8 @@ def render_markdown(result: RunResult) -> str:
             lines += _tables(section)
             for line in explain_marks(section.cells):
                 lines += [_text(line), ""]
+            for line in _rare(section):
+                lines += [f"\\{line}", ""]  # escaped, else an item of a list
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -123,6 +126,14 @@ def _tables(section: SectionResult) -> list[str]:
             *_matrix(section, "maximum latency in us", lambda cell: cell.latency_max_us),
         ]
     return _matrix(section, "IOPS", lambda cell: cell.iops)
+
+
+def _rare(section: SectionResult) -> tuple[str, ...]:
+    """What a dash means at a percentile, where one is shown."""
+    percentiles = [cell.percentiles_us for cell in section.cells]
+    if section.slices:
+        return explain_rare(percentiles)
+    return explain_rare(percentiles, only="p99.9") if section.name == "Latency" else ()
 
 
 def _matrix(section: SectionResult, quantity: str, value: Value) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from rich.box import SIMPLE_HEAD
@@ -24,6 +24,7 @@ from tkperf.analysis.results import (
     describe_stream,
 )
 from tkperf.cli.output import plain
+from tkperf.measurement import explain_rare
 from tkperf.units import (
     format_block_size_kib,
     format_capacity,
@@ -121,6 +122,7 @@ def _print_cells(section: SectionResult, console: Console) -> None:
             if all(cell.percentiles_us[name] is None for cell in section.cells):
                 continue  # short steps, or an import
             _print_matrix(console, section, f"{name} latency in us", _percentile(name), 1)
+            _print_notes(console, _rare(section, name))
     else:
         _print_matrix(console, section, "IOPS", lambda cell: cell.iops, 1)
 
@@ -163,6 +165,10 @@ def _iops(cell: CellResult) -> float | None:
 
 def _megabytes_per_s(cell: CellResult) -> float | None:
     return cell.megabytes_per_s
+
+
+def _rare(section: SectionResult, name: str) -> tuple[str, ...]:
+    return explain_rare((cell.percentiles_us for cell in section.cells), only=name)
 
 
 def _percentile(name: str) -> Callable[[CellResult], float | None]:
@@ -215,7 +221,11 @@ def _print_matrix(
             row.append(format_number(seen_here, 0 if short else digits) + mark(cell))
         table.add_row(*row)
     console.print(table)
-    for note in explain_marks(section.cells):
+    _print_notes(console, explain_marks(section.cells))
+
+
+def _print_notes(console: Console, notes: Iterable[str]) -> None:
+    for note in notes:
         console.print(note, style="dim", highlight=False)
 
 
@@ -243,6 +253,6 @@ def _print_stream(section: SectionResult, console: Console) -> None:
             name, *(format_number(value(values), 1) + mark(values) for _, values in columns)
         )
     console.print(table)
-    for note in explain_marks(values for _, values in columns):
-        console.print(note, style="dim", highlight=False)
+    _print_notes(console, explain_marks(values for _, values in columns))
+    _print_notes(console, explain_rare(values.percentiles_us for _, values in columns))
     console.print(describe_stream(section), highlight=False)
