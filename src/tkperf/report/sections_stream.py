@@ -143,13 +143,14 @@ def _of_detail(subject: Subject, detail: CellDetail) -> list[ChartView]:
                     "All I/Os by response time, and the share of them that took no longer "
                     "(confidence level). Marked: average (ART), percentiles, maximum (MRT). Buckets "
                     "are 1/64 of the response time wide or less; counts step where the width "
-                    "doubles."
+                    "doubles. The curve is exact at a bucket's edges, straight within."
                 ),
                 spec=response_time_histogram(rows, marked, title),
             ),
             ChartView(
                 key=f"{subject.key}exceedance",
-                text="The share of all I/Os that took longer than a response time.",
+                text="The share of all I/Os that took longer than a response time: exact at a "
+                "bucket's edges, straight within.",
                 spec=exceedance(rows, marked, f"Exceedance: {subject.section.workload}"),
             ),
         ]
