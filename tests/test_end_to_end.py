@@ -112,7 +112,7 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
-    """WIPC writes 2 x the active range with two jobs, remainder included (deviation 7)."""
+    """WIPC writes 2 x the active range with two jobs, remainder included."""
     record = read_run(finished)
     length = record.info.active_range_length_bytes
     assert length == SIZE_BYTES

@@ -11,7 +11,7 @@ from tkperf.measurement import NO_IO, IoStats, Measurement, explain_rare
 def test_together_means_are_weighted_by_ios_and_extremes_are_true(
     a: list[int], b: list[int]
 ) -> None:
-    """A mixed cell's mean is over all I/Os; its maximum is a true maximum (TKperf deviation 12)."""
+    """A mixed cell's mean is over all I/Os; its maximum is a true maximum."""
     both = io_stats(a) + io_stats(b)
     values = a + b
     assert both.latency_mean_ns == sum(values) / len(values)
@@ -54,6 +54,6 @@ def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
 
 @given(st.integers(min_value=1, max_value=10**6))
 def test_megabytes_are_decimal(ios: int) -> None:
-    """MB/s counts 10^6 bytes (TKperf deviation 24)."""
+    """MB/s counts 10^6 bytes (docs/tkperf-2.2.md)."""
     seen = Measurement(duration_s=2.0, read=IoStats(ios=ios, bytes=ios * 4096), write=NO_IO)
     assert seen.megabytes_per_s == ios * 4096 / 1e6 / 2

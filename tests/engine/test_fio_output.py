@@ -183,7 +183,7 @@ def test_a_number_that_cannot_be_is_refused_in_words(key: str, to: object) -> No
 
 
 def test_what_fio_reports_is_plausible_and_its_changes_are_not() -> None:
-    """The recorded step passes; with the I/Os of a vanished drive it does not (LAB.md)."""
+    """The recorded step passes; with those of a vanished drive it does not (docs/adr/0014)."""
     workload = Workload(
         access=Access.RANDOM, read_percent=65, block_size_bytes=4096, jobs=2, io_depth=16
     )

@@ -1,6 +1,6 @@
 """What a run found, as plain data: the one source of every table, chart and export.
 
-Rules (PTS section 2.2 and 3.3): a reported number is the mean over the rounds of the steady-state
+Rules (docs/method.md): a reported number is the mean over the rounds of the steady-state
 window; a mean latency is the mean of the rounds' means; a maximum is the greatest of the window;
 percentiles come from the merged histograms of the window. A stream without a window is one single
 measurement. None is "not measured".
