@@ -45,6 +45,38 @@ def test_verdicts_have_the_figures_of_the_other_reports(result: RunResult) -> No
     assert figures in render_markdown(result)
 
 
+FOOTNOTE = "fewer than 10 I/Os expected beyond that percentile"
+
+
+def test_a_percentile_left_out_is_explained_where_its_dash_is(result: RunResult) -> None:
+    """Terminal, Markdown, report: a footnote for each table with such a dash, and for no other."""
+    latency = result.tests[1].sections[0]
+    cells = latency.cells
+    shown_of = [each for each in ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "p99.999")
+                if any(cell.percentiles_us[each] is not None for cell in cells)]  # fmt: skip
+    partly = [each for each in shown_of if any(cell.percentiles_us[each] is None for cell in cells)]
+    streams = [test.sections[-1] for test in (result.tests[1], result.tests[3])]
+    dashed = [
+        each
+        for each in streams
+        if any(None in one.values.percentiles_us.values() for one in each.slices)
+        or any(None in one.percentiles_us.values() for one in each.cells)
+    ]
+    assert dashed
+    lines = shown(result).splitlines()
+    assert lines.count(f"- {FOOTNOTE}") == len(partly) + len(dashed)
+    assert f"\n\\- {FOOTNOTE}\n" in render_markdown(result)
+    tables = [t for test in build_view(result).tests for each in test.sections for t in each.tables]
+    noted = [table for table in tables if f"- {FOOTNOTE}" in table.notes]
+    assert [t for t in noted if not any("-" in row for row in t.rows)] == []
+    assert len(noted) >= len(dashed)
+    whole = replace(latency, cells=tuple(
+        replace(cell, percentiles_us=dict.fromkeys(cell.percentiles_us, 1.0)) for cell in cells
+    ))  # fmt: skip
+    given = replace(result, tests=(replace(result.tests[1], sections=(whole,)),))
+    assert FOOTNOTE not in shown(given) + render_markdown(given)
+
+
 def test_one_of_anything_is_singular(result: RunResult) -> None:
     """A run that was stopped early has one round, one slice."""
     test, stream = result.tests[0], result.tests[3]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.measurement import explain_rare
 from tkperf.report.charts import rounds
 from tkperf.report.charts.bars_3d import bars_3d
 from tkperf.report.parts import ChartView, TableView
@@ -55,6 +56,13 @@ def latency_max(cell: CellResult) -> float | None:
 
 def percentile(name: str) -> Value:
     return lambda cell: cell.percentiles_us[name]
+
+
+def percentile_matrix(subject: Subject, name: str) -> TableView:
+    """A percentile, which cells with few I/Os may lack."""
+    table = matrix(subject, f"{name} latency in us", percentile(name), over="all I/Os")
+    rare = explain_rare((cell.percentiles_us for cell in subject.section.cells), only=name)
+    return replace(table, notes=(*table.notes, *rare))
 
 
 def matrix(subject: Subject, title: str, value: Value, *, over: str = "mean") -> TableView:

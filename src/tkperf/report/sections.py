@@ -21,7 +21,7 @@ from tkperf.report.section_parts import (
     latency_mean,
     matrix,
     measurement_chart,
-    percentile,
+    percentile_matrix,
     throughput,
     window_chart,
 )
@@ -152,7 +152,7 @@ def _latency(subject: Subject) -> Parts:
         matrix(subject, "Average latency in us", latency_mean),
         matrix(subject, "Maximum latency in us", latency_max, over="greatest"),
         *(
-            matrix(subject, f"{name} latency in us", percentile(name), over="all I/Os")
+            percentile_matrix(subject, name)
             for name in PERCENTILES
             if any(cell.percentiles_us[name] is not None for cell in section.cells)
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.results import CellResult, describe_stream
+from tkperf.measurement import TOO_FEW_IOS, explain_rare
 from tkperf.report.charts import rounds
 from tkperf.report.charts.latency import (
     exceedance,
@@ -85,7 +86,7 @@ def _over_slices(subject: Subject, capacity_bytes: float | None) -> list[ChartVi
             subject,
             "percentiles",
             "Latency percentiles over time",
-            "Latency percentiles of each slice over time; none where a slice had too few I/Os.",
+            f"Latency percentiles of each slice over time; none where a slice had {TOO_FEW_IOS}.",
             tuple((f"{name[1:]} %", percentile(name)) for name in PERCENTILES),
         ),
     ]
@@ -142,13 +143,14 @@ def _of_detail(subject: Subject, detail: CellDetail) -> list[ChartView]:
                     "All I/Os by response time, and the share of them that took no longer "
                     "(confidence level). Marked: average (ART), percentiles, maximum (MRT). Buckets "
                     "are 1/64 of the response time wide or less; counts step where the width "
-                    "doubles."
+                    "doubles. The curve is exact at a bucket's edges, straight within."
                 ),
                 spec=response_time_histogram(rows, marked, title),
             ),
             ChartView(
                 key=f"{subject.key}exceedance",
-                text="The share of all I/Os that took longer than a response time.",
+                text="The share of all I/Os that took longer than a response time: exact at a "
+                "bucket's edges, straight within.",
                 spec=exceedance(rows, marked, f"Exceedance: {subject.section.workload}"),
             ),
         ]
@@ -204,6 +206,9 @@ def _table(subject: Subject) -> TableView:
         title=(f"{section.workload}: {describe_stream(section)}; latencies in us"),
         columns=("", "IOPS", "MB/s", "mean", *names, "max"),
         rows=rows,
-        notes=explain_marks(cell for _, cell in lines),
+        notes=(
+            *explain_marks(cell for _, cell in lines),
+            *explain_rare(cell.percentiles_us for _, cell in lines),
+        ),
         links=tuple((link,) * (len(row) - 1) for row in rows),
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tkperf.analysis.compare import ComparedRow
 from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.report.charts.latency import exceedance_points
 from tkperf.report.charts.parts import (
     PALETTE,
     Row,
@@ -127,13 +128,11 @@ def compared_streams(
 
 def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) -> Spec:
     """The share of a stream's I/Os that took longer than a response time, a curve for each run."""
-    rows: list[Row] = []
-    for name, section in sections.items():
-        total = beyond = sum(count for _, _, count in section.histogram_us)
-        for _, upper_us, count in section.histogram_us:
-            beyond -= count
-            if beyond:  # none is slower than the slowest
-                rows.append({"x": upper_us, "value": 100 * beyond / total, "series": name})
+    rows: list[Row] = [
+        {"x": us, "value": beyond_percent, "series": name}
+        for name, section in sections.items()
+        for us, beyond_percent in exceedance_points(section.histogram_us)
+    ]
     return build_chart(
         title,
         rows,
@@ -150,7 +149,7 @@ def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) ->
                 ("series", "Run"), ("x", "us"), ("value", "I/Os that took longer (%)")
             ),
         },
-        mark={"type": "line", "interpolate": "step-after"},
+        mark={"type": "line"},
     )
 
 
