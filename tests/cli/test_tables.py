@@ -22,6 +22,8 @@ from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.check import print_checked
 from tkperf.cli.tables import print_results
 from tkperf.disturbance import Disturbance, DisturbanceCode
+from tkperf.figures import matrix_keys
+from tkperf.quantity import PERCENTILES, QUANTITIES
 from tkperf.report.view import build_view
 from tkperf.runfile.reader import read_run
 
@@ -51,16 +53,14 @@ FOOTNOTE = "fewer than 10 I/Os expected beyond that percentile"
 def test_a_percentile_left_out_is_explained_where_its_dash_is(result: RunResult) -> None:
     """Terminal, Markdown, report: a footnote for each table with such a dash, and for no other."""
     latency = result.tests[1].sections[0]
-    cells = latency.cells
-    shown_of = [each for each in ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "p99.999")
-                if any(cell.percentiles_us[each] is not None for cell in cells)]  # fmt: skip
-    partly = [each for each in shown_of if any(cell.percentiles_us[each] is None for cell in cells)]
+    shown_of = [QUANTITIES[key] for key in matrix_keys(latency.plan) if key.startswith("p")]
+    known = [[cell.value(each) is not None for cell in latency.cells] for each in shown_of]
+    partly = [each for each in known if any(each) and not all(each)]
     streams = [test.sections[-1] for test in (result.tests[1], result.tests[3])]
     dashed = [
         each
         for each in streams
-        if any(None in one.values.percentiles_us.values() for one in each.slices)
-        or any(None in one.percentiles_us.values() for one in each.cells)
+        if any(cell.value(one) is None for cell in each.cells for one in PERCENTILES)
     ]
     assert dashed
     lines = shown(result).splitlines()
@@ -71,7 +71,7 @@ def test_a_percentile_left_out_is_explained_where_its_dash_is(result: RunResult)
     assert [t for t in noted if not any("-" in row for row in t.rows)] == []
     assert len(noted) >= len(dashed)
     whole = replace(latency, cells=tuple(
-        replace(cell, percentiles_us=dict.fromkeys(cell.percentiles_us, 1.0)) for cell in cells
+        replace(cell, all=dict.fromkeys(cell.all, 1.0)) for cell in latency.cells
     ))  # fmt: skip
     given = replace(result, tests=(replace(result.tests[1], sections=(whole,)),))
     assert FOOTNOTE not in shown(given) + render_markdown(given)
@@ -86,7 +86,7 @@ def test_one_of_anything_is_singular(result: RunResult) -> None:
         result,
         tests=(replace(test, sections=(section,)), replace(stream, sections=(slices,))),
     )
-    assert "IOPS, round 1; KiB down" in shown(short)
+    assert "IOPS, mean of round 1; R/W % across" in shown(short)
     for text in (shown(short), render_markdown(short)):
         assert "1 slice, " in text
         assert "1 slices" not in text

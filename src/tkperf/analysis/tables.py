@@ -6,7 +6,7 @@ they are of, so that a page can link them and a terminal can shorten them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tkperf.analysis.flags import explain_marks, mark

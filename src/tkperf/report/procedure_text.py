@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from tkperf.profiles import Profile, tracked_cell
+from tkperf.profiles import IopsTable, LatencyTable, Profile
 from tkperf.record import RunInfo
-from tkperf.units import format_duration
+from tkperf.units import KIB, format_block_size, format_duration, format_mix
 
 
 def describe_procedure(info: RunInfo, test: str) -> str:
@@ -37,14 +37,14 @@ def _iops(profile: Profile) -> tuple[str, ...]:
         f"        For block size {_sizes(table.block_sizes_kib)} KiB:",
         f"            RND, TC {profile.demand.jobs} / QD {profile.demand.io_depth}, "
         f"{table.step_s:g} s",
-        f"Tracking variable: IOPS of RND {tracked_cell(table)}",
+        f"Tracking variable: IOPS of RND {_tracked(table)}",
         _steady_state(profile),
     )
 
 
 def _latency(profile: Profile) -> tuple[str, ...]:
     table = profile.latency
-    tracked = tracked_cell(table)
+    tracked = _tracked(table)
     lines = (
         "Purge",
         _preconditioning(profile),
@@ -142,3 +142,8 @@ def _mixes(read_percents: tuple[int, ...]) -> str:
 
 def _sizes(sizes_kib: tuple[float, ...]) -> str:
     return ", ".join(f"{size:g}" for size in sizes_kib)
+
+
+def _tracked(table: IopsTable | LatencyTable) -> str:
+    size = format_block_size(round(table.tracking_block_size_kib * KIB))
+    return f"{format_mix(table.tracking_read_percent)} {size}"
