@@ -131,8 +131,13 @@ def _table(table: Table) -> list[str]:
             for row in table.rows
         ),
         "",
-        *(line for note in table.notes for line in (_text(note), "")),
+        *(line for note in table.notes for line in (_note(note), "")),
     ]
+
+
+def _note(note: str) -> str:
+    """A line of its own; one that begins with a dash would be an item of a list."""
+    return f"\\{_text(note)}" if note.startswith("-") else _text(note)
 
 
 def _text(value: object) -> str:

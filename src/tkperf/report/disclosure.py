@@ -1,4 +1,4 @@
-"""The disclosure header: what was tested, with what, on what (PTS.md 4)."""
+"""The disclosure header: what was tested, with what, on what (PTS User Guide, section 10)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
 
 
 def build_page_header(result: RunResult) -> Facts:
-    """What the PTS wants on every page, in the order of its sample reports (PTS.md, section 4).
+    """What the PTS wants on every page, in the order of the PTS User Guide's sample (section 10).
 
     ``build_test_header`` has what differs from test to test.
     """

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import PERCENTILES
 
 UNITS = (
     "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
-    "rates decimal (1 MB = 10^6 bytes). A dash means not measured, or too few I/Os for that percentile."
+    f"rates decimal (1 MB = 10^6 bytes). A dash means not measured, or {TOO_FEW_IOS}."
 )
 
 

@@ -10,6 +10,7 @@ from tkperf.analysis.layout import Axis, arrange
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.tables import build_areas, build_matrices
 from tkperf.figures import Figure, FigureKind
+from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import LATENCY_MEAN, PERCENTILES, Quantity
 from tkperf.report.charts import rounds
 from tkperf.report.charts.bars_3d import bars_3d
@@ -205,7 +206,7 @@ def _stream(
     if log:
         said += ", the axis logarithmic"
     if set(quantities) & set(PERCENTILES):
-        said += "; no percentile where a slice had too few I/Os"
+        said += f"; none where a slice had {TOO_FEW_IOS}"
     return ChartView(
         key=key,
         text=f"{said}. Workload: {subject.section.workload}.",
@@ -247,7 +248,8 @@ def _histogram(subject: Subject, figure: Figure, key: str) -> Parts:
     text = (
         "All I/Os by response time, and the share of them that took no longer (confidence level). "
         "Marked: average (ART), percentiles, maximum (MRT). Buckets are 1/64 of the response time "
-        "wide or less; counts step where the width doubles."
+        "wide or less; counts step where the width doubles. The curve is exact at a bucket's edges, "
+        "straight within."
     )
     title = figure.title or "Response time histogram"
     yield from _distribution(subject, key, title, text, response_time_histogram)

@@ -8,6 +8,7 @@ from tkperf.analysis.compare import ComparedRow
 from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
+from tkperf.report.charts.latency import exceedance_points
 from tkperf.report.charts.parts import (
     PALETTE,
     Row,
@@ -129,13 +130,11 @@ def compared_streams(
 
 def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) -> Spec:
     """The share of a stream's I/Os that took longer than a response time, a curve for each run."""
-    rows: list[Row] = []
-    for name, section in sections.items():
-        total = beyond = sum(count for _, _, count in section.histogram_us)
-        for _, upper_us, count in section.histogram_us:
-            beyond -= count
-            if beyond:  # none is slower than the slowest
-                rows.append({"x": upper_us, "value": 100 * beyond / total, "series": name})
+    rows: list[Row] = [
+        {"x": us, "value": beyond_percent, "series": name}
+        for name, section in sections.items()
+        for us, beyond_percent in exceedance_points(section.histogram_us)
+    ]
     return build_chart(
         title,
         rows,
@@ -152,7 +151,7 @@ def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) ->
                 ("series", "Run"), ("x", "us"), ("value", "I/Os that took longer (%)")
             ),
         },
-        mark={"type": "line", "interpolate": "step-after"},
+        mark={"type": "line"},
     )
 
 

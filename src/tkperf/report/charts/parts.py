@@ -29,7 +29,7 @@ PALETTE = [
 MOST_LOG_TICKS = 10
 
 # Fields that hold measured numbers, in every chart.
-MEASURED = {"value", "low", "high", "x", "us", "lower", "upper", "count", "share", "beyond"}
+MEASURED = {"value", "low", "high", "x", "us", "lower", "upper", "count", "share"}
 
 
 def build_chart(
