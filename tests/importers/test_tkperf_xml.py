@@ -432,7 +432,7 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     assert ("Written", "-") in [fact for card in view.cards for fact in card.figures]
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout
     assert "2 slices, 2 min 00 s; latencies" in shown
-    assert " written" not in shown + render_markdown(run)
+    assert "written;" not in shown + render_markdown(run)
 
 
 def test_what_the_file_says_is_known(tmp_path: Path) -> None:
