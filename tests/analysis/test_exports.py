@@ -22,7 +22,7 @@ from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import RunResult
 from tkperf.cli.parquet import render_parquet
 from tkperf.errors import UsageError
-from tkperf.profiles import load_profile
+from tkperf.procedures import load_profile
 from tkperf.quantity import IOPS, LATENCY_MAX, THROUGHPUT, percentile
 from tkperf.record import IMPORTED
 from tkperf.runfile.reader import RunFile

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
-from tkperf.procedures import HDD_TESTS, SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
 from tkperf.report.charts.parts import log_axis
 from tkperf.report.parts import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.report.view import build_view
