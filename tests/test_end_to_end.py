@@ -112,7 +112,7 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
-    """WIPC writes 2 x the active range with two jobs, remainder included (deviation 7)."""
+    """WIPC writes 2 x the active range with two jobs, remainder included."""
     record = read_run(finished)
     length = record.info.active_range_length_bytes
     assert length == SIZE_BYTES
@@ -324,6 +324,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(
         ended += json.loads(line)["event"] == "StepEnded"
         if ended == 4:
             break
+    assert "fio" in what_goes_on()  # else its end would prove nothing
     os.kill(process.pid, how)
     _, err = process.communicate(timeout=60)
     if how is not signal.SIGKILL:
@@ -339,6 +340,24 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(
     while what_goes_on():
         assert time.monotonic() < until, "fio goes on after tkperf ended"
         time.sleep(0.2)
+
+
+def test_what_others_run_is_none_of_ours() -> None:
+    """A tkperf and a fio that were not started here, whatever their command lines say."""
+    words = ["sh", "-c", "read line", "exec_prerun", "job.fio"]
+    started = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, MARK: by})
+        for by in ("another test run", MARK_VALUE)
+    ]
+    try:
+        until = time.monotonic() + 10
+        while (found := what_goes_on()) != ["sh"]:
+            assert time.monotonic() < until, found
+            time.sleep(0.05)
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
 
 
 def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:

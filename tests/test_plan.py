@@ -24,7 +24,7 @@ FILL_S = 2 * GIB / 500e6
 def test_the_time_budget_is_that_of_the_specification(
     test: str, shortest_s: float, longest_s: float
 ) -> None:
-    """PTS.md 5: IOPS 280-1,400 min, TP 10-50 min a size, LAT 45-225 + 20 min, WSAT 121 min-24 h."""
+    """What its rounds add up to: IOPS 280-1,400 min, TP 10-50 min a size, LAT 45-225 + 20 min, WSAT 121 min-24 h."""
     profile = load_profile("pts-e-1.1")
     for case, expected_s in ((Case.BEST, shortest_s), (Case.WORST, longest_s)):
         procedure = SSD_TESTS[test].procedure(profile, GIB)

@@ -1,4 +1,4 @@
-"""Procedures: what each test asks for, in which order, and when it ends (PTS.md 3.1-3.4, 9)."""
+"""Procedures: what each test asks for, in which order, and when it ends (docs/method.md)."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_iops_tracks_random_4k_writes_by_key() -> None:
 
 
 def test_steady_exactly_in_the_last_round_counts() -> None:
-    """A window that turns steady at round 25 is steady (TKperf deviation 6)."""
+    """A window that turns steady at round 25 is steady (in TKperf 2.2 it was not)."""
 
     def settles(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)

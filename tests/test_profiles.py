@@ -45,7 +45,7 @@ def test_shipped_profiles_are_valid_and_name_their_sources(name: str) -> None:
 
 
 def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
-    """PTS.md 3.1-3.4: the numbers that results are compared by."""
+    """The numbers that results are compared by (docs/method.md has their sources)."""
     profile = load_profile("pts-e-1.1")
     assert profile.steady_state.max_rounds == 25
     assert profile.table(ThroughputTable).block_sizes_kib == (1024, 128)
@@ -252,5 +252,35 @@ def test_each_test_has_a_descriptor_of_its_own() -> None:
     }
     for test in TESTS:
         assert test.source
-        assert set(test.not_used) < set(test.table.__struct_fields__)
+        (table,) = test.tables
+        assert set(test.not_used) < set(table.__struct_fields__)
         assert set(test.tracked) <= set(QUANTITIES)
+
+
+def test_the_page_on_method_has_every_number_of_every_profile() -> None:
+    """Key for key, as the profiles have them: a number changed without its source does not pass."""
+    page = Path(__file__).parents[1] / "docs/method.md"
+    lines = [
+        line.strip("| ").split(" | ")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+    ]
+    names = ("pts-e-1.1", "tkperf-2.2", "quick")
+    assert ["key", *(f"`{name}`" for name in names)] in [line[:4] for line in lines]
+    written = {line[0].strip("`"): line[1:4] for line in lines if line[0].startswith("`")}
+    found: dict[str, list[str]] = {}
+    for place, name in enumerate(names):
+        for table, keys in load_profile(name).as_plain_data().items():
+            for key, value in keys.items() if isinstance(keys, dict) else ():
+                if key != "source":
+                    found.setdefault(f"{table}.{key}", ["-"] * 3)[place] = shown(value)
+    assert set(names) == set(built_in_profiles())
+    assert written == found
+
+
+def shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value))
+    return f"{value:g}" if isinstance(value, int | float) else str(value)

@@ -462,12 +462,10 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     view = build_comparison_view(both)
     charts = {chart.key: chart for test in view.tests for chart in test.charts}
     cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
-    writes = [
-        bar["value"] for bar in data_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4 KiB"
-    ]
+    writes = [bar["value"] for bar in data_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4k"]
     assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
     assert {bar["cell"] for bar in data_of(charts["compLATPlt"])} == {
-        f"{mix} 4 KiB" for mix in ("100/0", "65/35", "0/100")
+        f"{mix} 4k" for mix in ("100/0", "65/35", "0/100")
     }
     assert len(data_of(charts["compTPPlt"])) == 8  # two sizes, two directions, two runs
     slices = [result.tests[3].sections[0].slices for result in (slow, fast)]

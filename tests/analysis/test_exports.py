@@ -23,7 +23,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.cli.parquet import render_parquet
 from tkperf.errors import UsageError
 from tkperf.procedures import load_profile
-from tkperf.quantity import IOPS, LATENCY_MAX, THROUGHPUT, percentile
+from tkperf.quantity import IOPS, LATENCY_MAX, THROUGHPUT, Direction, percentile
 from tkperf.record import IMPORTED
 from tkperf.runfile.reader import RunFile
 from tkperf.units import KIB
@@ -68,7 +68,8 @@ def test_csv_has_every_cell(result: RunResult) -> None:
     tables = tables_of(result)
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
-    found = rows(tables["cells"])
+    every = rows(tables["cells"])
+    found = [row for row in every if row["direction"] == "all"]
     assert len(found) == len(cells)
     for row, cell in zip(found, cells, strict=True):
         assert float(row["iops"]) == cell.value(IOPS)
@@ -76,8 +77,12 @@ def test_csv_has_every_cell(result: RunResult) -> None:
         rare = cell.value(percentile(99.999))
         assert row["p99.999_us"] == ("" if rare is None else str(rare))
     in_rounds = [cell for each in sections for one in each.rounds for cell in one.cells]
-    assert [float(row["iops"]) for row in rows(tables["rounds"])] == [
-        cell.value(IOPS) for cell in in_rounds
+    whole = [row for row in rows(tables["rounds"]) if row["direction"] == "all"]
+    assert [float(row["iops"]) for row in whole] == [cell.value(IOPS) for cell in in_rounds]
+    apart = [row for row in every if row["direction"] != "all"]
+    mixed = [cell for cell in cells if cell.workload.read_percent not in (0, 100)]
+    assert [float(row["iops"]) for row in apart] == [
+        cell.value(IOPS, side) for cell in mixed for side in (Direction.READ, Direction.WRITE)
     ]
     assert len(rows(tables["slices"])) == sum(len(section.slices) for section in sections)
     assert len(rows(tables["verdicts"])) == sum(len(section.verdicts) for section in sections)
@@ -244,7 +249,10 @@ def test_markdown_has_the_tables(result: RunResult) -> None:
 def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResult) -> None:
     """Demand, purge and preconditioning, of each section where they differ."""
     text = render_markdown(result)
-    assert "| Threads / queue depth | TC2/QD16; latency test TC1/QD1 |" in text
+    assert (
+        "| Threads / queue depth | IOPS, Throughput, Write Saturation: TC2/QD16; Latency: TC1/QD1 |"
+        in text
+    )
     assert "| Purge | test |" in text
     (told,) = re.findall(r"\| Preconditioning \| (.*) \|", text)
     assert "IOPS, Latency" in told

@@ -82,7 +82,7 @@ def test_a_real_throughput_file(tmp_path: Path) -> None:
     first = sections[0].verdict
     assert first is not None
     assert first.average == pytest.approx(theirs["stdyavg"] * KIB / 1e6)
-    reads = sections[1].rounds[0].cells[0].megabytes_per_s
+    reads = sections[1].rounds[0].cells[0].value(THROUGHPUT)
     assert reads == pytest.approx(theirs["roundmat"][1][0][0] * KIB / 1e6)
     assert run.info.profile["demand"]["jobs"] == theirs["numjobs"]
 

@@ -206,8 +206,9 @@ def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
     numbers = {f"{key}.{name}": value for key in shared for name, value in _table(result, key)}
     for test in known:
         numbers |= {
-            f"{test.table.key}.{name}": value
-            for name, value in _table(result, test.table.key)
+            f"{table.key}.{name}": value
+            for table in test.tables
+            for name, value in _table(result, table.key)
             if name not in test.not_used
         }
     return numbers

@@ -1,7 +1,7 @@
 """Results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts around it go on working.
 
 The root element is named after the run; every text is JSON; rounds count from 0; throughput is in
-KiB/s, latencies in us (PTS.md, section 9, and files written by TKperf 2.2). What TKperf has no
+KiB/s, latencies in us (TKperf 2.2's source, and files it wrote). What TKperf has no
 place for (percentiles, samples, more than one verdict, other block sizes) is left out.
 """
 

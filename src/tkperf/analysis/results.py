@@ -181,7 +181,7 @@ class RunResult:
     tests: tuple[TestResult, ...]
 
 
-SCHEMA = "tkperf-results/1"
+SCHEMA = "tkperf-results/2"
 
 
 def analyse(record: RunRecord) -> RunResult:

@@ -6,12 +6,13 @@ they are of, so that a page can link them and a terminal can shorten them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import arrange, find_axes, name_within
 from tkperf.analysis.results import CellResult, SectionResult, describe_stream
+from tkperf.measurement import explain_rare
 from tkperf.quantity import (
     IOPS,
     LATENCY_MAX,
@@ -112,7 +113,7 @@ def build_matrix(
             )
             for row, works in zip(layout.rows, layout.at, strict=True)
         ),
-        notes=explain_marks(section.cells),
+        notes=_notes(section.cells, (quantity,)),
     )
 
 
@@ -143,7 +144,7 @@ def build_directions(section: SectionResult, quantity: Quantity) -> Table | None
             )
             for cell in mixed
         ),
-        notes=explain_marks(mixed),
+        notes=_notes(mixed, (quantity,)),
     )
 
 
@@ -189,8 +190,25 @@ def build_stream(section: SectionResult) -> Table:
             (name, *(figure(cell, quantity, Direction.ALL) for quantity in STREAM_QUANTITIES))
             for name, cell in lines
         ),
-        notes=explain_marks(cell for _, cell in lines),
+        notes=_notes([cell for _, cell in lines], STREAM_QUANTITIES),
     )
+
+
+def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str, ...]:
+    """What marks mean, and what a dash means where a percentile is shown."""
+    rare = next(
+        (
+            note
+            for quantity in shown
+            if quantity in PERCENTILES
+            for note in explain_rare(
+                ({each.key: cell.value(each) for each in PERCENTILES} for cell in cells),
+                only=quantity.key,
+            )
+        ),
+        None,
+    )
+    return (*explain_marks(cells), *(() if rare is None else (rare,)))
 
 
 def transpose(table: Table) -> Table:

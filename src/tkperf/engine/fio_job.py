@@ -2,11 +2,11 @@
 
 Choices that hold for every job, with their reasons:
 
-- ``direct=1``, no file system or page cache between fio and the device (PTS section 2).
-- ``randrepeat=0`` with a 64-bit generator: a fresh uniform sequence for each step (PTS: at least
-  48 bits of state, the sequence of addresses not repeated). ``norandommap``: addresses are drawn
-  independently, also when more than the whole range is written.
-- ``refill_buffers``: every write carries new random data (PTS: random data pattern).
+- ``direct=1``, no file system or page cache between fio and the device (PTS User Guide, section 4).
+- ``randrepeat=0`` with a 64-bit generator: a fresh uniform sequence for each step
+  (docs/method.md). ``norandommap``: addresses are drawn independently, also when more than the
+  whole range is written.
+- ``refill_buffers``: every write carries new random data (PTS User Guide, section 7).
 - ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
 - sequential jobs own disjoint regions of the active range and go on where they stopped.
 - ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.

@@ -1,4 +1,4 @@
-"""Result XML of TKperf 1.x to 2.2: the four SSD tests (PTS.md, section 9).
+"""Result XML of TKperf 1.x to 2.2: the four SSD tests (TKperf 2.2's source, and files it wrote).
 
 Every text is JSON. Rounds count from 0 there, from 1 here. Throughput is in KiB/s. A latency
 result has [min, max, mean] in us and no count of I/Os, so its rates stay unknown. Steady state is

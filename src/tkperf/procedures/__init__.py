@@ -32,7 +32,7 @@ TESTS: tuple[Test, ...] = (
     hard_disk_iops.TEST,
     hard_disk_throughput.TEST,
 )
-_TABLES = tuple(test.table for test in TESTS)
+_TABLES = tuple(table for test in TESTS for table in test.tables)
 
 
 def _suite(name: str) -> dict[str, Test]:
@@ -99,7 +99,7 @@ def choose_tests(profile: Profile, suite: str, names: Sequence[str] = ()) -> tup
     )
     missing = [test for test in chosen or tests if not test.is_in(profile)]
     if missing:
-        keys = ", ".join(dict.fromkeys(test.table.key for test in missing))
+        keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
         which = f"test {missing[0].name}" if names else "any test"
         raise UsageError(
             f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "

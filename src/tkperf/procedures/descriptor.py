@@ -28,11 +28,14 @@ class Circumstances:
 class Test:
     """A test by the name that the command line, the run file and reports use.
 
+    One made in Python needs a name, a title, a procedure and a plan of its sections alone.
+
     Attributes:
         source: the chapter of the specification, or the tool, that defines it.
         suites: the commands that offer it.
         by_default: run when the user names no tests.
-        table: its table in profiles; a profile without it does not offer the test.
+        table: its table in profiles; a profile without it does not offer the test. None: its
+            numbers are its own.
         not_used: keys of that table that belong to another test.
         shared: the shared tables that its course depends on, demand apart.
         tracked: keys of the quantities that decide when it is steady; empty: no such rule.
@@ -48,12 +51,12 @@ class Test:
 
     name: str
     title: str
-    source: str
-    suites: tuple[str, ...]
-    table: type[TestTable]
     procedure: Callable[[Profile, int], Procedure]
-    describe: Callable[[Profile, Circumstances], tuple[str, ...]]
     section_plan: Callable[[str], SectionPlan]
+    source: str = ""
+    suites: tuple[str, ...] = ()
+    table: type[TestTable] | None = None
+    describe: Callable[[Profile, Circumstances], tuple[str, ...]] = lambda *_: ()
     by_default: bool = True
     not_used: tuple[str, ...] = ()
     shared: tuple[type[Table], ...] = (SteadyStateTable, PreconditioningTable)
@@ -68,5 +71,11 @@ class Test:
             over_sections=self.over_sections,
         )
 
+    @property
+    def tables(self) -> tuple[type[TestTable], ...]:
+        """Its table, if it has one."""
+        return () if self.table is None else (self.table,)
+
     def is_in(self, profile: Profile) -> bool:
-        return profile.has(self.table)
+        """Whether a profile defines the test."""
+        return all(profile.has(table) for table in self.tables)

@@ -64,7 +64,7 @@ def find_excess(tests: Iterable[Test], profile: Profile) -> str | None:
             except ValueError as error:
                 fault = str(error)
             if fault:
-                return f"{test.table.key}: {fault}"
+                return f"{test.table.key if test.table else test.name}: {fault}"
     return None
 
 
@@ -110,7 +110,7 @@ def fit_to_sector(
     Raises:
         UsageError: a test to run cannot do without a block that is no multiple of the sector.
     """
-    tables = {test.table for test in tests}
+    tables = {table for test in tests for table in test.tables}
     fitted = profile.with_tables(
         *(profile.table(each).fitted(logical_block_bytes) for each in tables)
     )

@@ -1,4 +1,4 @@
-"""The disclosure header: what was tested, with what, on what (PTS.md 4)."""
+"""The disclosure header: what was tested, with what, on what (PTS User Guide, section 10)."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
 
 
 def build_page_header(result: RunResult) -> Facts:
-    """What the PTS wants on every page, in the order of its sample reports (PTS.md, section 4).
+    """What the PTS wants on every page, in the order of the PTS User Guide's sample (section 10).
 
     ``build_test_header`` has what differs from test to test.
     """
@@ -152,10 +152,9 @@ def _no_purge(info: RunInfo) -> str:
     return "none: hard disks are not purged" if info.suite == "hdd" else "not purged"
 
 
-def describe_demand(info: RunInfo, test: TestResult) -> str:
-    """Threads and queue depth of a test, as far as the run says."""
-    table = info.demand(test.name)
-    return f"TC {table.get('jobs')} / QD {table.get('io_depth')}" if table else NOT_KNOWN
+def describe_demand(_info: RunInfo, test: TestResult) -> str:
+    """Threads and queue depth of what a test measured, as far as that is known."""
+    return ", ".join(f"TC {jobs} / QD {depth}" for jobs, depth in test.demands) or NOT_KNOWN
 
 
 def _preconditioning(info: RunInfo, test: TestResult) -> str | None:

@@ -2,7 +2,7 @@
 measured.
 
 The members are purged and preconditioned in parallel, as drives of their own; then the set is made
-of them, and measured only when its resync is done (PTS.md, section 9).
+of them, and measured only when its resync is done (docs/adr/0010).
 """
 
 from __future__ import annotations
