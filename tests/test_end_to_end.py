@@ -28,8 +28,7 @@ from tkperf.device.write_cache import WriteCache
 from tkperf.engine.fio import FioEngine
 from tkperf.events import Event, PurgeEnded, StepEnded
 from tkperf.phases import Fill
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.record import RunStatus, StepKind
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner import Run, execute
