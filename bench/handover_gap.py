@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from multiprocessing.synchronize import Event as StopEvent
 from pathlib import Path
@@ -46,9 +47,9 @@ from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.events import Event, Observer, StepEnded
 from tkperf.phases import Outcome, Procedure, SectionOutcome
-from tkperf.procedures import Test
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.procedures.parts import rounds_until_steady
-from tkperf.profiles import Profile, load_profile
+from tkperf.profiles import Profile
 from tkperf.record import RunInfo, StepRecord
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
@@ -193,7 +194,7 @@ def run_tkperf(
     execute(
         Run(
             info=info,
-            tests=(Test(name="bench", title="bench", procedure=procedure),),
+            tests=(replace(SSD_TESTS["iops"], name="bench", title="bench", procedure=procedure),),
             profile=load_profile("quick"),
             engine=engine,
             target=DriveTarget(permit, None, WriteCache(permit, "keep")),

@@ -15,8 +15,7 @@ from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionR
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.record import PurgeResult, RunInfo
 from tkperf.report.parts import ReportView
 from tkperf.runfile.reader import RunFile, read_run

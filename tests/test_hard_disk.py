@@ -17,9 +17,8 @@ from tkperf.engine.simulated import DriveModel, SimulatedEngine
 from tkperf.errors import EngineError
 from tkperf.phases import Round
 from tkperf.plan import Case, forecast, phases_of
-from tkperf.procedures import HDD_TESTS
-from tkperf.procedures.hard_disk import cut_into_areas, expect_table
-from tkperf.profiles import load_profile
+from tkperf.procedures import HDD_TESTS, load_profile
+from tkperf.procedures.hard_disk import HardDiskTable, cut_into_areas
 from tkperf.quantity import IOPS
 from tkperf.record import StepKind
 from tkperf.runfile.reader import read_run
@@ -34,7 +33,7 @@ TKPERF = load_profile("tkperf-2.2")
 @given(st.integers(min_value=128 * 4096, max_value=1 << 45))
 def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) -> None:
     """128 areas from the start; less than 128 units of 4 KiB are left over at the end."""
-    areas = cut_into_areas(expect_table(TKPERF), active_range_bytes)
+    areas = cut_into_areas(TKPERF.table(HardDiskTable), active_range_bytes)
     assert len(areas) == 128
     assert {area.length_bytes for area in areas} == {areas[0].length_bytes}
     for before, after in itertools.pairwise(areas):
@@ -47,7 +46,7 @@ def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) 
 def test_a_range_too_small_to_be_cut() -> None:
     """An error of our own, not a division by zero."""
     with pytest.raises(ValueError, match="cannot be cut"):
-        cut_into_areas(expect_table(TKPERF), 4096)
+        cut_into_areas(TKPERF.table(HardDiskTable), 4096)
 
 
 @pytest.mark.parametrize(

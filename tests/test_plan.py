@@ -6,8 +6,7 @@ import pytest
 
 from tkperf.phases import Answer, Phase, Purge, Round
 from tkperf.plan import Case, _Imagination, forecast, next_phase, phases_of
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 
 GIB = 1 << 30
 FILL_S = 2 * GIB / 500e6

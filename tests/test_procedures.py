@@ -9,8 +9,8 @@ import pytest
 
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import fit_to_sector, load_profile
+from tkperf.procedures import SSD_TESTS, fit_to_sector, load_profile
+from tkperf.procedures.iops import IopsTable
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Access, Workload
 
@@ -130,7 +130,7 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
     """Block sizes below the sector are left out with a warning; tracking goes by key."""
-    profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096)
+    profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096, tuple(SSD_TESTS.values()))
     phases, verdicts, _ = drive(
         SSD_TESTS["iops"].procedure(profile, GIB),
         lambda phase, cell: 777.0 if cell.mix_and_size == "0/100 4k" else 10.0,
@@ -167,6 +167,11 @@ def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
     by_section = {section.section: section.window for section in outcome.sections}
     assert len(by_section) == 5
     assert set(by_section.values()) == {(4, 5, 6, 7, 8)}
+    first, *others = outcome.sections
+    assert first.verdict is not None
+    assert first.verdict.reached
+    assert all(section.verdict is None for section in others), "judged by the first alone"
+    assert "as many as the first section" in others[0].ended_because
     assert len(rounds(phases)) == 5 * 8
 
 
@@ -239,11 +244,10 @@ def test_the_profile_decides_every_number() -> None:
     """Other numbers in the profile give another course: nothing is fixed in the code."""
     profile = load_profile("pts-e-1.1")
     replace = msgspec.structs.replace
-    profile = replace(
-        profile,
-        iops=replace(profile.iops, read_percents=(0,), block_sizes_kib=(4,), step_s=7),
-        preconditioning=replace(profile.preconditioning, passes=3, block_size_kib=64),
-        steady_state=replace(profile.steady_state, window_rounds=3, max_rounds=3),
+    profile = profile.with_tables(
+        replace(profile.table(IopsTable), read_percents=(0,), block_sizes_kib=(4,), step_s=7),
+        replace(profile.preconditioning, passes=3, block_size_kib=64),
+        replace(profile.steady_state, window_rounds=3, max_rounds=3),
     )
     phases, _, _ = drive(SSD_TESTS["iops"].procedure(profile, GIB), lambda phase, cell: 1.0)
     assert isinstance(phases[1], Fill)

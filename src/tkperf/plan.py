@@ -78,8 +78,13 @@ def forecast(
 
 def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str, ...]:
     """The sections of a procedure in their order, as the worst case runs through them."""
-    imagine = _Imagination(Case.WORST, (), active_range_bytes)
-    return tuple(dict.fromkeys(phase.section for phase in phases_of(procedure, imagine)))
+    phases = longest_course(procedure, active_range_bytes=active_range_bytes)
+    return tuple(dict.fromkeys(phase.section for phase in phases))
+
+
+def longest_course(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
+    """All phases of a procedure in the worst case: nothing is ever steady, no amount reached."""
+    return phases_of(procedure, _Imagination(Case.WORST, (), active_range_bytes))
 
 
 def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:

@@ -80,10 +80,6 @@ class RunInfo:
         table = self.profile.get(name)
         return table if isinstance(table, dict) else {}
 
-    def demand(self, test: str) -> dict[str, object]:
-        """The table that has a test's ``jobs`` (thread count) and ``io_depth``."""
-        return self.table("latency" if test == "lat" else "demand")
-
     @property
     def imported(self) -> bool:
         """Whether another tool measured it: what nobody recorded is then not known."""

@@ -22,7 +22,7 @@ from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import RunResult
 from tkperf.cli.parquet import render_parquet
 from tkperf.errors import UsageError
-from tkperf.profiles import load_profile
+from tkperf.procedures import load_profile
 from tkperf.quantity import IOPS, LATENCY_MAX, THROUGHPUT, Direction, percentile
 from tkperf.record import IMPORTED
 from tkperf.runfile.reader import RunFile
@@ -249,7 +249,10 @@ def test_markdown_has_the_tables(result: RunResult) -> None:
 def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResult) -> None:
     """Demand, purge and preconditioning, of each section where they differ."""
     text = render_markdown(result)
-    assert "| Threads / queue depth | TC2/QD16; latency test TC1/QD1 |" in text
+    assert (
+        "| Threads / queue depth | IOPS, Throughput, Write Saturation: TC2/QD16; Latency: TC1/QD1 |"
+        in text
+    )
     assert "| Purge | test |" in text
     (told,) = re.findall(r"\| Preconditioning \| (.*) \|", text)
     assert "IOPS, Latency" in told

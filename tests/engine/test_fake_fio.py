@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ from tkperf.errors import EngineError, StepFailedError
 from tkperf.events import Event, RunEnded, SampleSeen, StepEnded, StepStarted, Warned
 from tkperf.figures import generic_section
 from tkperf.phases import Continuous, Fill, Outcome, Procedure, Round, SectionOutcome
-from tkperf.procedures import Test as Procedures
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.record import RunStatus
 from tkperf.runner import Run, execute
 from tkperf.workload import Access, Step
@@ -59,8 +59,12 @@ def run_rounds(
             Run(
                 info=run_info(device={"path": "/dev/case"}, active_range_length_bytes=64 << 20),
                 tests=[
-                    Procedures(
-                        name="t", title="t", procedure=procedure, section_plan=generic_section
+                    replace(
+                        SSD_TESTS["iops"],
+                        name="t",
+                        title="t",
+                        procedure=procedure,
+                        section_plan=generic_section,
                     )
                 ],
                 profile=load_profile("quick"),

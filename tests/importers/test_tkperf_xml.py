@@ -26,8 +26,7 @@ from tkperf.cli.main import cli
 from tkperf.cli.run_info import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
 from tkperf.errors import RunFileError, UsageError
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.report.disclosure import build_page_header
 from tkperf.report.html import render_view

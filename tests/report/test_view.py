@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 import tkperf
 from tests.builders import at, run_info, simulate, view_of
 from tkperf.analysis.results import RunResult, SectionResult
-from tkperf.procedures import HDD_TESTS, SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
 from tkperf.quantity import (
     IOPS,
     IOS,

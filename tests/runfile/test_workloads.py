@@ -14,8 +14,8 @@ from tkperf.analysis.tables import Figure, build_matrix
 from tkperf.engine.simulated import DriveModel, SimulatedEngine
 from tkperf.figures import generic_section
 from tkperf.phases import Outcome, Procedure, Round, SectionOutcome
-from tkperf.procedures import Test
-from tkperf.profiles import Profile, load_profile
+from tkperf.procedures import Test, load_profile
+from tkperf.profiles import Profile
 from tkperf.quantity import IOPS
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter

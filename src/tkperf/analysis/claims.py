@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 import msgspec
 
@@ -26,6 +26,8 @@ from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
 from tkperf.analysis.layout import DEPTH, JOBS, find_axes
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
+from tkperf.importers import FIO_TEST
+from tkperf.procedures import TESTS
 from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction, Quantity
 from tkperf.strict import decode_strictly
 from tkperf.units import format_block_size, format_count, format_mix, parse_size_bytes
@@ -38,7 +40,6 @@ METRICS = tuple(
 )
 # Each is looked for in all of a run.
 MOST_CLAIMS = 10_000
-TESTS = Literal["iops", "lat", "tp", "writesat", "fio"]
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -48,7 +49,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     several; ``direction`` asks of a mix for its reads or writes alone.
     """
 
-    test: TESTS
+    test: Annotated[str, msgspec.Meta(min_length=1)]
     metric: str
     read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
     block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
@@ -144,9 +145,10 @@ def check_claims(
         folder: what the baseline's path is relative to.
 
     Raises:
-        UsageError, RunFileError: the baseline cannot be read, or has nothing to check or to check
-            with.
+        UsageError, RunFileError: a test that nobody knows, or the baseline cannot be read, or has
+            nothing to check or to check with.
     """
+    _require_tests(claims, result)
     cells = _by_place(result)
     findings = [_check(claim, cells) for claim in claims.claim]
     warnings = [*find_cut_short("run", result)]
@@ -173,25 +175,33 @@ def check_claims(
     return Checked(findings=tuple(findings), warnings=tuple(warnings))
 
 
+def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
+    """A test that the run has not may be one of another run; a name that nobody knows is a typo."""
+    known = dict.fromkeys((*(t.name for t in TESTS), *(t.name for t in result.tests), FIO_TEST))
+    for number, claim in enumerate(claims.claim, start=1):
+        if claim.test not in known:
+            names = ", ".join(known)
+            raise UsageError(f"claim {number}, key test: '{claim.test}' is not one of {names}")
+
+
 def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None]]:
     """A claim for each cell of an earlier run, in the measure that its test is about, and a note."""
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
-    metrics = {"lat": "latency_mean_us", "tp": "megabytes_per_s"}
     for test in earlier.tests:
-        metric = metrics.get(test.name, "iops")
         for section in test.sections:
+            metric = next(key for key in (*section.plan.quantities, "iops") if key in METRICS)
             demand = _demand_of(section)
             for cell in section.cells:
                 unsteady = section.steady_of(cell.workload) is False
                 note = "the baseline was not steady" if unsteady else None
                 quantity = QUANTITIES[metric]
                 value = _value(cell, quantity)
-                if value is None or test.name not in get_args(TESTS):
+                if value is None:
                     continue
                 is_latency = quantity.better is Better.LOWER
                 claim = Claim(
-                    test=test.name,  # type: ignore[arg-type]
+                    test=test.name,
                     section=section.name,
                     metric=metric,
                     read_percent=cell.workload.read_percent,

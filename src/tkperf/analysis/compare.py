@@ -23,10 +23,8 @@ from tkperf.analysis.layout import comparable_axes, place_of
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.disturbance import DisturbanceCode
 from tkperf.errors import UsageError
-from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Better, Quantity, percentile
+from tkperf.quantity import QUANTITIES, Better, Quantity
 from tkperf.workload import Workload
-
-TAIL = percentile(99.9)
 
 
 class Span(StrEnum):
@@ -162,7 +160,7 @@ def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
                 if not all(place in each for each in places):
                     continue
                 workloads = [each[place] for each in places]
-                for quantity in _quantities(test, section):
+                for quantity in _quantities(section):
                     yield ComparedRow(
                         test=test.name,
                         section=section.name,
@@ -180,14 +178,9 @@ def _find(result: RunResult, test: TestResult, section: SectionResult) -> Sectio
     return None
 
 
-def _quantities(test: TestResult, section: SectionResult) -> tuple[Quantity, ...]:
-    if section.slices:
-        return (IOPS, LATENCY_MEAN, TAIL)
-    if test.name == "lat":
-        return (LATENCY_MEAN, TAIL)
-    if test.name == "fio":
-        return (IOPS, LATENCY_MEAN, TAIL)
-    return (THROUGHPUT,) if test.name == "tp" else (IOPS,)
+def _quantities(section: SectionResult) -> list[Quantity]:
+    """What the section is about, by its plan; a plan of another version may have others."""
+    return [QUANTITIES[key] for key in section.plan.quantities if key in QUANTITIES]
 
 
 def _entries(

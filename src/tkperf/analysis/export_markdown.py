@@ -64,11 +64,13 @@ def render_markdown(result: RunResult) -> str:
 
 
 def _demand(result: RunResult) -> str | None:
-    demand = describe_demand(result)
-    latency = describe_demand(result, "lat")
-    if latency is None or all(test.name != "lat" for test in result.tests):
-        return demand
-    return f"{demand or 'not known'}; latency test {latency}"
+    """Of all tests; with their titles where it is not the same for all."""
+    titles: dict[str | None, list[str]] = {}
+    for test in result.tests:
+        titles.setdefault(describe_demand(test), []).append(test.title)
+    if len(titles) < 2:
+        return next(iter(titles), None)
+    return "; ".join(f"{', '.join(of)}: {demand or 'not known'}" for demand, of in titles.items())
 
 
 def _by_section(

@@ -16,7 +16,6 @@ from xml.etree import ElementTree as ET
 from tkperf.analysis.export_json import finite
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.errors import UsageError
-from tkperf.profiles import TABLES
 from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, THROUGHPUT
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.tkperf_loops import (
@@ -24,6 +23,7 @@ from tkperf.tkperf_loops import (
     IOPS_SIZES_KIB,
     LATENCY_MIXES,
     LATENCY_SIZES_KIB,
+    TABLES,
     THROUGHPUT_SIZES_KIB,
 )
 from tkperf.units import KIB
@@ -90,21 +90,23 @@ def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
             rounds = _by_round(first, LATENCY_MIXES, LATENCY_SIZES_KIB, _latencies)
         case "tp":
             return _throughput_rounds(test.sections)
-        case _:
+        case "writesat":
             return [
                 [each.values.value(IOPS) for each in first.slices],
                 [_latencies(each.values) for each in first.slices],
             ], more
+        case unknown:
+            raise NotImplementedError(f"TKperf's format of test {unknown}")
     if rounds is None:
         return None, ("its cells are not those that TKperf measures",)
     return rounds, more
 
 
 def _add_test(element: ET.Element, test: TestResult, rounds: object, result: RunResult) -> None:
-    demand = result.info.demand(test.name)
+    jobs, io_depth = test.demands[0] if len(test.demands) == 1 else (None, None)
     _add(element, "fioversion", result.info.fio_version)
-    _add(element, "numjobs", demand.get("jobs"))
-    _add(element, "iodepth", demand.get("io_depth"))
+    _add(element, "numjobs", jobs)
+    _add(element, "iodepth", io_depth)
     _add(element, "runtime", _step_s(test.name, result))
     _add(element, "xargs", ["refill_buffers"])
     first = test.sections[0]

@@ -21,10 +21,12 @@ from tkperf.analysis.incomplete import (
     without_holes,
 )
 from tkperf.disturbance import DisturbanceCode, find_codes
+from tkperf.errors import ProfileError
 from tkperf.figures import SectionPlan, TestPlan, generic_section
 from tkperf.measurement import Measurement
-from tkperf.phases import SectionOutcome
-from tkperf.procedures import known_plan
+from tkperf.phases import Round, SectionOutcome
+from tkperf.procedures import find_test, known_plan, read_stored_profile
+from tkperf.procedures.walk import first_rounds
 from tkperf.quantity import IOS, Direction, Figures, Quantity, combine
 from tkperf.record import (
     LeftOut,
@@ -39,6 +41,7 @@ from tkperf.record import (
     key_of,
 )
 from tkperf.steady_state import SteadyStateVerdict
+from tkperf.tkperf_loops import PROFILE_NAME
 from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Workload
 
@@ -161,6 +164,8 @@ class TestResult:
     """The step that did not end, in words: it is no result."""
     over_sections: tuple[str, ...] = ()
     """Quantities that are drawn over all sections, by their keys."""
+    demands: tuple[tuple[int, int], ...] = ()
+    """(Threads, queue depth) of what was measured, in order; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +190,7 @@ def analyse(record: RunRecord) -> RunResult:
         _test(
             test,
             _plan(record.info.suite, test),
-            record.info.table("hard_disk"),
+            _planned_areas(record.info, test),
             [each for each in record.left_out if each.step and each.test == test.name],
             record.status,
         )
@@ -199,7 +204,7 @@ def analyse(record: RunRecord) -> RunResult:
         ended_because=record.ended_because,
         warnings=(*record.warnings, *_cut_off(tests, record.status)),
         tests=(
-            tuple(_without_guesses(test) for test in tests)
+            tuple(_without_guesses(test, record.info) for test in tests)
             # A run whose device is not known may be an imported one.
             if record.info.imported or not record.info.device
             else tests
@@ -225,10 +230,13 @@ def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
     return replace(result, info=info, warnings=(*before, *name_left_out(left_out)))
 
 
-def _without_guesses(test: TestResult) -> TestResult:
+def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
     """An imported test: what its tool did not record is not known, whatever the steps add up to."""
     # TKperf's XML has rates; counts were made of them so that rates are what they were.
-    counted = test.name == "fio"
+    counted = info.profile_name != PROFILE_NAME
+    demand_known = any(
+        "jobs" in table for table in info.profile.values() if isinstance(table, dict)
+    )
 
     def cells(of: Iterable[CellResult]) -> tuple[CellResult, ...]:
         return tuple(
@@ -244,6 +252,7 @@ def _without_guesses(test: TestResult) -> TestResult:
         test,
         duration_s=None,
         written_bytes=None,
+        demands=test.demands if demand_known else (),
         sections=tuple(
             replace(
                 section,
@@ -286,10 +295,22 @@ def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
     return generic_section(name, areas=StepKind.AREA in kinds, stream=StepKind.CONTINUOUS in kinds)
 
 
+def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
+    """The first area of each section, as the run's own profile has them; empty if it does not say."""
+    known = find_test(info.suite, test.name)
+    if known is None or not any(step.kind is StepKind.AREA for step in test.steps):
+        return {}
+    try:
+        profile = read_stored_profile(info.profile)
+        return first_rounds(known, profile, info.active_range_length_bytes or 0)
+    except (ProfileError, ValueError):
+        return {}
+
+
 def _test(
     test: TestRecord,
     plan: TestPlan,
-    disk: dict[str, Any],
+    planned: dict[str, Round],
     lost: Sequence[LeftOut],
     status: RunStatus,
 ) -> TestResult:
@@ -310,9 +331,17 @@ def _test(
         written_bytes=None if lost else sum(step.measurement.write.bytes for step in test.steps),
         longest_gap_s=None if lost else max(gaps, default=None),
         sections=tuple(
-            _section(test, section, sections[section.name], disk, lost) for section in plan.sections
+            _section(test, section, sections[section.name], planned.get(section.name), lost)
+            for section in plan.sections
         ),
         over_sections=plan.over_sections,
+        demands=tuple(
+            dict.fromkeys(
+                (step.workload.jobs, step.workload.io_depth)
+                for step in test.steps
+                if step.kind is not StepKind.FILL
+            )
+        ),
         disturbed_steps=None
         if nobody_watched
         else {code: disturbed[code] for code in find_codes(disturbed)},
@@ -327,7 +356,7 @@ def _section(
     test: TestRecord,
     plan: SectionPlan,
     steps: Sequence[StepRecord],
-    disk: dict[str, Any],
+    planned: Round | None,
     lost_steps: Sequence[LeftOut],
 ) -> SectionResult:
     name = plan.name
@@ -337,12 +366,14 @@ def _section(
         ended = next((each for each in test.outcome.sections if each.section == name), None)
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
-    areas = _complete_areas(in_areas, _steps_an_area(test.name, disk))
+    areas = _complete_areas(in_areas, planned)
     lost = [each for each in lost_steps if each.section in (name, None)]
     # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.
     verdicts = () if stream else tuple(each.verdict for each in given)
     window, because = _window(ended, verdicts, areas, test)
     judged = {each.number for each in given} | set(areas)
+    if ended is not None:  # also rounds that nobody judged
+        judged |= {step.number for step in steps if step.kind is StepKind.ROUND}
     if lost:
         judged = without_holes(steps, judged, lost)
     rounds = _rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
@@ -359,7 +390,7 @@ def _section(
         verdicts=tuple(each.verdict for each in given),
         cells=_window_cells(steps, window, bool(lost)),
         rounds=rounds,
-        areas=disk.get("areas", len(areas)) if in_areas else None,
+        areas=((planned and planned.areas) or len(areas)) if in_areas else None,
         slices=slices,
         workload=str(stream[0].workload) if stream else None,
         purge=next((purge for purge in test.purges if purge.section == name), None),
@@ -399,20 +430,10 @@ def _window(
     return window, f"the test did not end: {test.status.value}"
 
 
-def _steps_an_area(test: str, disk: dict[str, object]) -> int | None:
-    """How many steps each area of a hard disk gets; None is not known."""
-    if test == "tp":
-        return 2
-    mixes, sizes = disk.get("iops_read_percents"), disk.get("iops_block_sizes_kib")
-    if not (isinstance(mixes, Sequence) and isinstance(sizes, Sequence)):
-        return None
-    return len(mixes) * len(sizes)
-
-
-def _complete_areas(steps: Sequence[StepRecord], expected: int | None) -> tuple[int, ...]:
+def _complete_areas(steps: Sequence[StepRecord], planned: Round | None) -> tuple[int, ...]:
     """Numbers of the areas in which every step was run."""
     ran = Counter(step.number for step in steps)
-    whole = expected or max(ran.values(), default=0)
+    whole = max(ran.values(), default=0) if planned is None else len(planned.steps)
     return tuple(number for number, count in ran.items() if count == whole)
 
 

@@ -21,17 +21,12 @@ from tkperf.device.purge.ata import clear_left_password
 from tkperf.engine.fio_job import split_regions
 from tkperf.engine.simulated import find_preset
 from tkperf.errors import DeviceError, TkperfError, UsageError
-from tkperf.procedures import SUITES, Test
-from tkperf.procedures.hard_disk import cut_into_areas
-from tkperf.profiles import (
-    Profile,
-    apply_options,
-    fit_to_sector,
-    load_profile,
-    resolve_active_range,
-)
+from tkperf.procedures import choose_tests, fit_to_sector, load_profile
+from tkperf.procedures.descriptor import Test
+from tkperf.procedures.walk import find_workloads
+from tkperf.profiles import Profile, apply_options, resolve_active_range
 from tkperf.record import RunWarning
-from tkperf.units import KIB, parse_size_bytes
+from tkperf.units import parse_size_bytes
 from tkperf.workload import ActiveRange
 
 # Code of the warnings that are said before consent even where nothing else is.
@@ -79,7 +74,7 @@ def prepare_profile(options: RunOptions) -> Profile:
     """The profile with the user's options in place.
 
     Raises:
-        UsageError: there is none, or it does not know the suite.
+        UsageError: there is none, or it does not define a test to run.
     """
     profile = apply_options(
         load_profile(options.profile),
@@ -88,11 +83,7 @@ def prepare_profile(options: RunOptions) -> Profile:
         step_s=options.step_s,
         write_cache=options.write_cache,
     )
-    if options.suite == "hdd" and profile.hard_disk is None:
-        raise UsageError(
-            f"profile {profile.name} has no table hard_disk: hard disks are measured with "
-            "--profile tkperf-2.2 or quick, or an own profile"
-        )
+    choose_tests(profile, options.suite, options.tests)
     return profile
 
 
@@ -113,8 +104,7 @@ def fit(
     Raises:
         UsageError, DeviceError, RefusedError: as ``prepare``.
     """
-    wanted = options.tests or tuple(SUITES[options.suite])
-    tests = tuple(test for name, test in SUITES[options.suite].items() if name in wanted)
+    tests = choose_tests(profile, options.suite, options.tests)
     if identity.kind is TargetKind.BLOCK and not is_ours:
         # What uses it comes first; a drive left locked by a purge that was cut off cannot be read.
         refuse_objections(identity, use_only=True)
@@ -122,17 +112,17 @@ def fit(
         clear_left_password(identity)
     if identity.kind is not TargetKind.SIMULATED and not is_ours:
         refuse_objections(identity)
-    profile, warnings = fit_to_sector(profile, identity.logical_block_bytes)
+    profile, warnings = fit_to_sector(profile, identity.logical_block_bytes, tests)
     active_range = resolve_active_range(
         options.active_range or profile.active_range.length,
         identity.capacity_bytes,
         identity.logical_block_bytes,
     )
-    _require_room(options.suite, profile, active_range, identity)
+    _require_room(tests, profile, active_range, identity)
     facts = inspect_device(identity)
     # Nobody can have used what tkperf made itself.
     said = () if is_ours or created else find_unseen([identity])
-    texts = [text for test, text in warnings.items() if test in wanted]
+    texts = [*warnings.values()]
     if facts.values["link_downgraded"]:
         texts.append(
             f"the device's link runs at {facts.values['link']}, it could do "
@@ -203,21 +193,14 @@ def _identify(options: RunOptions) -> tuple[DeviceIdentity, bool]:
 
 
 def _require_room(
-    suite: str, profile: Profile, active_range: ActiveRange, identity: DeviceIdentity
+    tests: Sequence[Test], profile: Profile, active_range: ActiveRange, identity: DeviceIdentity
 ) -> None:
-    """Refuse a range too small for the largest step, before anything is started."""
-    sizes_kib = (
-        profile.preconditioning.block_size_kib,
-        *profile.iops.block_sizes_kib,
-        *profile.throughput.block_sizes_kib,
-        *profile.latency.block_sizes_kib,
-    )
-    smallest = active_range
+    """Refuse a range too small for a step of the tests to run, before anything is started."""
     try:
-        if suite == "hdd" and profile.hard_disk is not None:
-            table = profile.hard_disk
-            sizes_kib = (*table.iops_block_sizes_kib, *table.throughput_block_sizes_kib)
-            smallest = cut_into_areas(table, active_range.length_bytes)[0]
-        split_regions(smallest, profile.demand.jobs, round(max(sizes_kib) * KIB))
+        for test in tests:
+            for workload in find_workloads(test, profile, active_range.length_bytes):
+                region = workload.region
+                room = active_range if region is None else region.within(active_range)
+                split_regions(room, workload.jobs, workload.block_size_bytes)
     except (UsageError, ValueError) as error:
         raise UsageError(f"{identity.path}: {error}") from None

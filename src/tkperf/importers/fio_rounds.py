@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from tkperf.figures import FigureKind, SectionPlan, TestPlan, drawn, matrices, over_rounds
 from tkperf.importers.fio_series import Series
 from tkperf.importers.imported import describe_rounds, imported_test, readable
 from tkperf.importers.left_out import MOST_SAID
 from tkperf.phases import SectionOutcome
-from tkperf.profiles import load_profile
+from tkperf.procedures import load_profile
 from tkperf.record import StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import Criteria, SteadyStateVerdict, judge
-from tkperf.units import KIB
-from tkperf.workload import Workload
+from tkperf.units import KIB, format_mix
+from tkperf.workload import Access, Workload
 
 
 def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
@@ -26,13 +27,41 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
     steps: list[StepRecord] = []
     verdicts: list[VerdictRecord] = []
     sections: list[SectionOutcome] = []
+    plans: list[SectionPlan] = []
     for section in dict.fromkeys(one.section for one in series):
         cells = [one for one in series if one.section == section]
         steps += _steps(cells, files)
         found, ended = _judge(section, cells, criteria)
         verdicts += found
         sections.append(ended)
-    return imported_test(name, steps, verdicts, sections)
+        plans.append(_plan(section, [one.workload for one in cells]))
+    plan = TestPlan(title="Results of fio", sections=tuple(plans))
+    return imported_test(name, steps, verdicts, sections, plan)
+
+
+def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
+    """Rates and latencies, whatever workloads they were."""
+    access = "SEQ" if workloads[0].access is Access.SEQUENTIAL else "RND"
+    return SectionPlan(
+        name=section,
+        quantities=("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us"),
+        figures=(
+            *matrices("iops", "megabytes_per_s", "latency_mean_us"),
+            *(
+                over_rounds(
+                    "iops", f"Steady state convergence: {access} {_words(mix)}", mix, log=True
+                )
+                for mix in sorted({each.read_percent for each in workloads})
+            ),
+            drawn(FigureKind.WINDOW),
+            drawn(FigureKind.OVER_AXIS, "iops", log=True),
+            drawn(FigureKind.BARS_3D, "iops"),
+        ),
+    )
+
+
+def _words(read_percent: int) -> str:
+    return {0: "writes", 100: "reads"}.get(read_percent, f"R/W {format_mix(read_percent)}")
 
 
 def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:

@@ -28,8 +28,8 @@ from tkperf.importers.imported import (
 from tkperf.importers.tkperf_elements import DEFAULT_STEP_S, Source
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import SectionOutcome
+from tkperf.procedures import load_profile
 from tkperf.procedures.parts import mean_latency_us
-from tkperf.profiles import TABLES, load_profile
 from tkperf.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.tkperf_loops import (
@@ -37,6 +37,8 @@ from tkperf.tkperf_loops import (
     IOPS_SIZES_KIB,
     LATENCY_MIXES,
     LATENCY_SIZES_KIB,
+    PROFILE_NAME,
+    TABLES,
     THROUGHPUT_SIZES_KIB,
 )
 from tkperf.units import KIB, format_block_size
@@ -87,7 +89,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         date=_line(header.text("testdate")),
         written_s=None,
         tool=tool,
-        profile_name="TKperf XML",
+        profile_name=PROFILE_NAME,
         profile=_profile(tool, found),
         fio_version=next((version for version in versions if version), None),
         command_line=header.text("cmdline"),

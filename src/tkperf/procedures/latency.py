@@ -1,6 +1,11 @@
 """Latency test (PTS section 9): response time with one outstanding I/O."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import Annotated, ClassVar
+
+import msgspec
 
 from tkperf.figures import (
     DISTRIBUTION,
@@ -11,6 +16,9 @@ from tkperf.figures import (
     over_rounds,
 )
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.procedures import wording
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.mixes_and_sizes import MixesAndSizes
 from tkperf.procedures.parts import (
     find_tracked,
     mean_latency_us,
@@ -18,12 +26,23 @@ from tkperf.procedures.parts import (
     workload_independent_preconditioning,
 )
 from tkperf.profiles import Profile
+from tkperf.profiles.tables import LONGEST_S, Depth, Jobs
 from tkperf.units import format_mix
 from tkperf.workload import Access, Step
 
 SECTION = "Latency"
 HISTOGRAM_SECTION = "Response time histogram"
 _PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+
+
+class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
+    """The loops of the test with its own demand; ``histogram_s`` 0: no histogram run afterwards."""
+
+    key: ClassVar[str] = "latency"
+
+    jobs: Jobs
+    io_depth: Depth
+    histogram_s: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)]
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -57,7 +76,7 @@ def section_plan(name: str) -> SectionPlan:
 
 def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge, precondition, loop until the mean of random 4 KiB writes is steady, histogram run."""
-    table = profile.latency
+    table = profile.table(LatencyTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
 
@@ -97,3 +116,36 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
         section=HISTOGRAM_SECTION, window=(1,), verdict=None, ended_because="ran its full time"
     )
     return Outcome(sections=(outcome, histogram_outcome))
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(LatencyTable)
+    lines = (
+        *wording.purge(circumstances),
+        wording.preconditioning(profile, circumstances),
+        wording.at_most_rounds(profile),
+        f"    For R/W mix {wording.mixes(table.read_percents)}:",
+        f"        For block size {wording.sizes(table.block_sizes_kib)} KiB:",
+        f"            RND, TC {table.jobs} / QD {table.io_depth}, {table.step_s:g} s",
+        f"Tracking variable: mean latency of RND {table.tracked}",
+        wording.steady_state(profile),
+    )
+    if not table.histogram_s:
+        return lines
+    return (
+        *lines,
+        f"Then RND {table.tracked} for {table.histogram_s:g} s: response time histogram",
+    )
+
+
+TEST = Test(
+    name="lat",
+    title="Latency",
+    source="PTS-E 1.1, latency test",
+    suites=("ssd", "raid"),
+    table=LatencyTable,
+    procedure=latency,
+    describe=describe,
+    section_plan=section_plan,
+    tracked=("latency_mean_us",),
+)

@@ -13,7 +13,8 @@ from tkperf.phases import (
     RoundResult,
     SectionOutcome,
 )
-from tkperf.profiles import Profile, SteadyStateTable
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import SteadyStateTable
 from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.units import KIB, format_count, format_window
 from tkperf.workload import Access, Step, Workload
@@ -45,9 +46,18 @@ def rounds_until_steady(
 
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Without
     steady state the window is the last rounds, and the outcome says so. ``exactly_rounds`` fixes
-    the number of rounds; the verdict then only informs.
+    the number of rounds, which another section was judged by: these are not judged on their own.
     """
-    last_round = exactly_rounds or rules.max_rounds
+    if exactly_rounds is not None:
+        for number in range(1, exactly_rounds + 1):
+            yield Round(section=section, number=number, steps=steps)
+        window = range(max(1, exactly_rounds - rules.window_rounds + 1), exactly_rounds + 1)
+        return SectionOutcome(
+            section=section,
+            window=tuple(window),
+            verdict=None,
+            ended_because=f"{format_count(exactly_rounds, 'round')}, as many as the first section",
+        )
     rounds: list[int] = []
     values: list[float] = []
     while True:
@@ -56,8 +66,7 @@ def rounds_until_steady(
         values.append(tracked_value(expect_round(result)))
         verdict = judge(rounds, values, tracking=tracking, unit=unit, criteria=rules.criteria)
         yield verdict
-        steady = verdict.reached and exactly_rounds is None
-        if steady or rounds[-1] >= last_round:
+        if verdict.reached or rounds[-1] >= rules.max_rounds:
             break
     return SectionOutcome(
         section=section,

@@ -2,17 +2,60 @@
 
 from __future__ import annotations
 
+from math import ceil
+from typing import Annotated, ClassVar, Self
+
+import msgspec
+
 from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
 from tkperf.measurement import Measurement
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.procedures import wording
+from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.parts import expect_measurement
 from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    MOST_SLICES,
+    BlockSizeKib,
+    Percent,
+    Seconds,
+    SteadyStateTable,
+    TestTable,
+)
 from tkperf.steady_state import SteadyStateVerdict, judge
-from tkperf.units import format_capacity, format_count
+from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Access
 
 SECTION = "Write Saturation"
 _PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+
+
+class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
+    """``round_every_slices`` 0: no steady-state rule, runs to amount or time."""
+
+    key: ClassVar[str] = "write_saturation"
+
+    block_size_kib: BlockSizeKib
+    read_percent: Percent
+    slice_s: Seconds
+    max_slices: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
+    capacity_multiple: Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
+    round_every_slices: Annotated[int, msgspec.Meta(ge=0, le=MOST_SLICES)]
+
+    def scaled(self, step_s: float) -> Self:
+        """Slices of another length: the longest time and the time between judged slices stay.
+
+        They are not made shorter than the longest time can be cut into.
+        """
+        longest_s = self.slice_s * self.max_slices
+        slice_s = step_s if longest_s / step_s <= MOST_SLICES else ceil(longest_s / MOST_SLICES)
+        every = self.round_every_slices
+        return msgspec.structs.replace(
+            self,
+            slice_s=slice_s,
+            max_slices=max(1, round(longest_s / slice_s)),
+            round_every_slices=every and max(1, round(every * self.slice_s / slice_s)),
+        )
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -45,7 +88,7 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
     Ends with the first of: the capacity multiple written, the longest time, steady state of the
     slices sampled every ``round_every_slices`` (PTS-E 1.1: minutes 1, 31, 61 ...).
     """
-    table = profile.write_saturation
+    table = profile.table(WriteSaturationTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     enough_bytes = table.capacity_multiple * active_range_bytes
     written_bytes = 0
@@ -92,3 +135,43 @@ def _end(verdict: SteadyStateVerdict | None, because: str) -> Outcome:
 
 def _list(numbers: tuple[int, ...]) -> str:
     return ", ".join(str(number) for number in numbers)
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(WriteSaturationTable)
+    longest = format_duration(table.max_slices * table.slice_s)
+    written = f"{table.capacity_multiple:g} x the active range is written"
+    stream = (
+        f"    RND {table.block_size_kib:g} KiB, {table.read_percent} % reads, "
+        f"{wording.demand(profile)}, one unbroken stream, recorded in slices of {table.slice_s:g} s"
+    )
+    if not table.round_every_slices:
+        ends = f"Until {written} or {longest} have passed:"
+        return (*wording.purge(circumstances), ends, stream)
+    return (
+        *wording.purge(circumstances),
+        f"Until {written}, {longest} have passed, or steady state of {_judged(table)}:",
+        stream,
+        f"Tracking variable: IOPS of {_judged(table)}",
+        wording.steady_state(profile),
+    )
+
+
+def _judged(table: WriteSaturationTable) -> str:
+    """``minutes 1, 31, 61 ...``."""
+    numbers = ", ".join(str(1 + index * table.round_every_slices) for index in range(3))
+    return f"{'minutes' if table.slice_s == 60 else 'slices'} {numbers} ..."
+
+
+TEST = Test(
+    name="writesat",
+    title="Write Saturation",
+    source="PTS-E 1.1, write saturation test",
+    suites=("ssd", "raid"),
+    table=WriteSaturationTable,
+    procedure=write_saturation,
+    describe=describe,
+    section_plan=section_plan,
+    shared=(SteadyStateTable,),
+    tracked=("iops",),
+)

@@ -152,10 +152,9 @@ def _no_purge(info: RunInfo) -> str:
     return "none: hard disks are not purged" if info.suite == "hdd" else "not purged"
 
 
-def describe_demand(info: RunInfo, test: TestResult) -> str:
-    """Threads and queue depth of a test, as far as the run says."""
-    table = info.demand(test.name)
-    return f"TC {table.get('jobs')} / QD {table.get('io_depth')}" if table else NOT_KNOWN
+def describe_demand(_info: RunInfo, test: TestResult) -> str:
+    """Threads and queue depth of what a test measured, as far as that is known."""
+    return ", ".join(f"TC {jobs} / QD {depth}" for jobs, depth in test.demands) or NOT_KNOWN
 
 
 def _preconditioning(info: RunInfo, test: TestResult) -> str | None:

@@ -67,19 +67,10 @@ class _Device(_Drive):
     members: tuple[_Drive, ...] | None = None
 
 
-class _HardDisk(msgspec.Struct):
-    areas: Number | None = None
-
-
-class _Profile(msgspec.Struct):
-    hard_disk: _HardDisk | None = None
-
-
 class _Facts(msgspec.Struct):
     """The facts that something is computed from."""
 
     device: _Device
-    profile: _Profile
     active_range_offset_bytes: Count | None
     active_range_length_bytes: Number | None
 
