@@ -125,16 +125,14 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
-    """Block sizes below the sector are left out with a warning; tracking goes by key."""
-    profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096)
+    """Block sizes below the sector are left out; tracking goes by key."""
+    profile = fit_to_sector(load_profile("pts-e-1.1"), 4096)
     phases, verdicts, _ = drive(
         SSD_TESTS["iops"].procedure(profile, GIB),
         lambda phase, cell: 777.0 if cell == Cell(0, 4096) else 10.0,
     )
     assert len(rounds(phases)[0].steps) == 49
     assert verdicts[-1].average == 777.0
-    assert warnings.keys() == {"iops", "lat"}
-    assert "block size 0.5 KiB left out" in warnings["iops"]
 
 
 def test_throughput_purges_and_preconditions_before_each_block_size() -> None:

@@ -155,7 +155,27 @@ def test_an_impossible_active_range_is_refused(text: str) -> None:
         resolve_active_range(text, 10**9, 512)
 
 
-def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
-    """A sector of 64 KiB leaves no tracked cell."""
-    with pytest.raises(UsageError, match="logical sector is 65536"):
-        fit_to_sector(load_profile("pts-e-1.1"), 65536)
+def test_tracked_sizes_and_the_last_of_a_list_are_not_left_out() -> None:
+    """Whether a test can run without them shows in its phases."""
+    profile = fit_to_sector(load_profile("pts-e-1.1"), 1 << 21)
+    assert profile.iops.block_sizes_kib == (4,)
+    assert profile.throughput.block_sizes_kib == (1024, 128)
+
+
+@pytest.mark.parametrize("step_s", [10.0, 30.0, 120.0])
+def test_write_saturation_keeps_its_times_in_slices_of_another_length(step_s: float) -> None:
+    """-rt cuts the same 24 hours, and the same half hours between judged slices, differently."""
+    table = apply_options(load_profile("pts-e-1.1"), step_s=step_s).write_saturation
+    assert table.slice_s == step_s
+    assert table.max_slices * table.slice_s == 24 * 3600
+    assert table.round_every_slices * table.slice_s == 30 * 60
+
+
+def test_slices_too_short_to_be_counted_end_sooner() -> None:
+    """A day of seconds is more slices than a profile may have."""
+    table = apply_options(load_profile("pts-e-1.1"), step_s=1.0).write_saturation
+    assert (table.max_slices, table.round_every_slices) == (20_000, 1800)
+    assert (
+        apply_options(load_profile("tkperf-2.2"), step_s=1.0).write_saturation.round_every_slices
+        == 0
+    )

@@ -18,7 +18,7 @@ from tkperf.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.profiles.faults import find_fault
 from tkperf.steady_state import Criteria
 from tkperf.strict import decode_strictly
-from tkperf.units import KIB, format_block_size_kib, parse_size_bytes
+from tkperf.units import KIB, parse_size_bytes
 from tkperf.workload import Access, ActiveRange, Cell, Workload
 
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
@@ -274,7 +274,11 @@ def apply_options(
     step_s: float | None = None,
     write_cache: str | None = None,
 ) -> Profile:
-    """The profile with what the user set on the command line (-nj, -iod, -rt ...) in place."""
+    """The profile with what the user set (-nj, -iod, -rt ...) in place.
+
+    ``step_s`` is the length of each step and of each slice of write saturation, whose times stay
+    as they are: see ``_resliced``.
+    """
     demand = msgspec.structs.replace(
         profile.demand,
         jobs=jobs or profile.demand.jobs,
@@ -294,70 +298,65 @@ def apply_options(
         iops=replace(profile.iops, step_s=step_s),
         throughput=replace(profile.throughput, step_s=step_s),
         latency=replace(profile.latency, step_s=step_s),
-        write_saturation=replace(profile.write_saturation, slice_s=step_s),
+        write_saturation=_resliced(profile.write_saturation, step_s),
     )
 
 
-def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, dict[str, str]]:
-    """Drop block sizes that the device cannot address, with a warning for each test.
+def _resliced(table: WriteSaturationTable, slice_s: float) -> WriteSaturationTable:
+    """The same longest time, and the same time between two judged slices, in slices of another length.
 
-    A 4Kn device drops 0.5 KiB and goes on tracking 4 KiB, which is found by key.
-
-    Returns:
-        The profile that fits, and for each test that lost a block size the warning to show.
-
-    Raises:
-        UsageError: a tracked or sole block size is below the sector size.
+    More than ``MOST_SLICES`` are not made, so that very short slices also end sooner.
     """
-    warnings: dict[str, str] = {}
+
+    def count(slices: int) -> int:
+        return min(MOST_SLICES, max(1, round(slices * table.slice_s / slice_s))) if slices else 0
+
+    return msgspec.structs.replace(
+        table,
+        slice_s=slice_s,
+        max_slices=count(table.max_slices),
+        round_every_slices=count(table.round_every_slices),
+    )
+
+
+def fit_to_sector(profile: Profile, logical_block_bytes: int) -> Profile:
+    """Leave out the block sizes of each list that the device cannot address.
+
+    A 4Kn device goes on tracking 4 KiB, which is found by key. A tracked size, and a list of which
+    nothing would be left, stay as they are: whether a test can run then shows in its phases.
+    """
 
     def fitting(
-        test: str, sizes_kib: tuple[float, ...], tracked_kib: float | None
+        sizes_kib: tuple[float, ...], tracked_kib: float | None = None
     ) -> tuple[float, ...]:
-        kept = tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0)
-        if not kept or (tracked_kib is not None and tracked_kib not in kept):
-            raise UsageError(
-                f"the device's logical sector is {logical_block_bytes} bytes: test {test} of "
-                f"profile {profile.name} cannot run, its tracked block size is no multiple of that"
-            )
-        dropped = [
-            format_block_size_kib(round(size * KIB)) for size in sizes_kib if size not in kept
-        ]
-        if dropped:
-            warnings[test] = (
-                f"{test}: block size {', '.join(dropped)} KiB left out, the device's logical "
-                f"sector is {logical_block_bytes} bytes"
-            )
-        return kept
+        kept = tuple(
+            size
+            for size in sizes_kib
+            if size * KIB % logical_block_bytes == 0 or size == tracked_kib
+        )
+        return kept or sizes_kib
 
     replace = msgspec.structs.replace
     iops, throughput, latency = profile.iops, profile.throughput, profile.latency
-    fitting("writesat", (profile.write_saturation.block_size_kib,), None)
     hard_disk = profile.hard_disk
     if hard_disk is not None:
         hard_disk = replace(
             hard_disk,
-            iops_block_sizes_kib=fitting("iops", hard_disk.iops_block_sizes_kib, None),
-            throughput_block_sizes_kib=fitting("tp", hard_disk.throughput_block_sizes_kib, None),
+            iops_block_sizes_kib=fitting(hard_disk.iops_block_sizes_kib),
+            throughput_block_sizes_kib=fitting(hard_disk.throughput_block_sizes_kib),
         )
-    fitted = replace(
+    return replace(
         profile,
         hard_disk=hard_disk,
         iops=replace(
-            iops,
-            block_sizes_kib=fitting("iops", iops.block_sizes_kib, iops.tracking_block_size_kib),
+            iops, block_sizes_kib=fitting(iops.block_sizes_kib, iops.tracking_block_size_kib)
         ),
         latency=replace(
             latency,
-            block_sizes_kib=fitting(
-                "lat", latency.block_sizes_kib, latency.tracking_block_size_kib
-            ),
+            block_sizes_kib=fitting(latency.block_sizes_kib, latency.tracking_block_size_kib),
         ),
-        throughput=replace(
-            throughput, block_sizes_kib=fitting("tp", throughput.block_sizes_kib, None)
-        ),
+        throughput=replace(throughput, block_sizes_kib=fitting(throughput.block_sizes_kib)),
     )
-    return fitted, warnings
 
 
 def tracked_cell(table: IopsTable | LatencyTable) -> Cell:

@@ -11,13 +11,18 @@ from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import number, text
 from tkperf.errors import DeviceError, EngineError
-from tkperf.process import Completed, run_command
+from tkperf.process import Completed, find_program, run_command
+from tkperf.units import KIB, MIB, format_capacity
 
 COMMAND_LIMIT_S = 120.0
 NODE_LIMIT_S = 30.0
 POLL_S = 1.0
 # A resync that does not move for so long will not end.
 STALLED_S = 1800.0
+# What mdadm keeps of each member for itself, at most: its data begins up to a thousandth of the
+# member behind the start, rounded up to whole MiB, and ends with a whole chunk.
+LEAST_KEPT_BYTES = 8 * MIB
+KEPT_SHARE = 512
 # KiB/s: nobody else is to be spared while a set is made for a measurement.
 SYNC_SPEED = "2000000"
 IDLE = ("idle", None)
@@ -34,6 +39,32 @@ class MdadmSet:
     def title(self) -> str:
         strip = f", chunk {self._config.strip_kib} KiB" if self._config.strip_kib else ""
         return f"MD RAID {self._config.level} over {len(self._config.devices)} devices{strip}"
+
+    def require_program(self) -> None:
+        """Raises DeviceError unless there is an mdadm to make it with."""
+        if find_program("mdadm") is None:
+            raise DeviceError(
+                f"{self.path}: mdadm is not installed, and software RAID needs it: install the "
+                "package mdadm. Nothing was touched"
+            )
+
+    def least_capacity_bytes(self, members_bytes: Sequence[int]) -> int:
+        """What a set of members of these sizes holds at least; mdadm alone knows it exactly.
+
+        Raises:
+            DeviceError: a member is too small to be one.
+        """
+        chunk_bytes = (self._config.strip_kib or 512) * KIB
+        usable = [each - max(LEAST_KEPT_BYTES, each // KEPT_SHARE) for each in members_bytes]
+        usable = [each - each % chunk_bytes for each in usable]
+        if min(usable) <= 0:
+            raise DeviceError(
+                f"{self.path}: a member of {format_capacity(min(members_bytes))} is too small for a "
+                "RAID set. Nothing was touched"
+            )
+        level, count = self._config.level, len(usable)
+        shares = {1: 1.0, 5: count - 1.0, 6: count - 2.0, 10: count / 2}
+        return sum(usable) if level == 0 else int(min(usable) * shares[level])
 
     def exists(self) -> bool:
         return (self._sysfs / "md").exists()
