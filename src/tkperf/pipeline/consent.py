@@ -88,10 +88,10 @@ NO_CONSENT = Consent()
 
 
 def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
-    """The answer to a question, a word for each device. Whether it is right is for the permits.
+    """The answer to a question, a word for each device, if it is the right one.
 
     Raises:
-        RefusedError: nobody is there to ask, or the answer is not one for each device.
+        RefusedError: nobody is there to ask, or the answer does not confirm every device.
     """
     given = consent.confirm
     if given is None and (question.empty or (consent.force and not question.data)):
@@ -102,10 +102,8 @@ def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
         given = consent.ask(question)
     if question.given_as and given == question.given_as and question.ids == question.devices:
         return question.ids
-    answers = (
-        tuple(word.strip() for word in given.split(",")) if len(question.ids) > 1 else (given,)
-    )
-    if len(answers) != len(question.ids):
+    answers = (given,) if len(question.ids) == 1 else tuple(map(str.strip, given.split(",")))
+    if answers != question.ids:
         raise RefusedError(
             f"'{given}' does not confirm {question.where}: expected '{question.expected}'. "
             "Nothing was touched"
