@@ -6,6 +6,7 @@ import msgspec
 
 from tkperf.profiles import Profile, tracked_cell
 from tkperf.record import RunInfo
+from tkperf.report.preconditioning import describe_fill
 from tkperf.units import format_duration
 
 
@@ -24,14 +25,14 @@ def describe_procedure(info: RunInfo, test: str) -> str:
         "tp": _throughput,
         "writesat": _write_saturation,
     }.get(test)
-    return "\n".join(describe(profile)) if describe else ""
+    return "\n".join(describe(profile, _preconditioning(info))) if describe else ""
 
 
-def _iops(profile: Profile) -> tuple[str, ...]:
+def _iops(profile: Profile, fill: str) -> tuple[str, ...]:
     table = profile.iops
     return (
         "Purge",
-        _preconditioning(profile),
+        fill,
         f"Until steady state, at most {profile.steady_state.max_rounds} rounds:",
         f"    For R/W mix {_mixes(table.read_percents)}:",
         f"        For block size {_sizes(table.block_sizes_kib)} KiB:",
@@ -42,12 +43,12 @@ def _iops(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def _latency(profile: Profile) -> tuple[str, ...]:
+def _latency(profile: Profile, fill: str) -> tuple[str, ...]:
     table = profile.latency
     tracked = tracked_cell(table)
     lines = (
         "Purge",
-        _preconditioning(profile),
+        fill,
         f"Until steady state, at most {profile.steady_state.max_rounds} rounds:",
         f"    For R/W mix {_mixes(table.read_percents)}:",
         f"        For block size {_sizes(table.block_sizes_kib)} KiB:",
@@ -60,13 +61,13 @@ def _latency(profile: Profile) -> tuple[str, ...]:
     return (*lines, f"Then RND {tracked} for {table.histogram_s:g} s: response time histogram")
 
 
-def _throughput(profile: Profile) -> tuple[str, ...]:
+def _throughput(profile: Profile, fill: str) -> tuple[str, ...]:
     table = profile.throughput
     which = "each block size" if table.steady_state == "each" else "the first block size"
     return (
         f"For block size {_sizes(table.block_sizes_kib)} KiB:",
         "    Purge",
-        *((f"    {_preconditioning(profile)}",) if table.precondition else ()),
+        *((f"    {fill}",) if table.precondition else ()),
         f"    Until steady state, at most {profile.steady_state.max_rounds} rounds:",
         f"        SEQ read, then SEQ write, TC {profile.demand.jobs} / QD "
         f"{profile.demand.io_depth}, {table.step_s:g} s each",
@@ -75,7 +76,7 @@ def _throughput(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def _write_saturation(profile: Profile) -> tuple[str, ...]:
+def _write_saturation(profile: Profile, _fill: str) -> tuple[str, ...]:
     table = profile.write_saturation
     ends = (
         f"Until {table.capacity_multiple:g} x the active range is written, "
@@ -96,7 +97,7 @@ def _write_saturation(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def _hard_disk_iops(profile: Profile) -> tuple[str, ...]:
+def _hard_disk_iops(profile: Profile, _fill: str) -> tuple[str, ...]:
     table = profile.hard_disk
     assert table is not None
     return (
@@ -108,7 +109,7 @@ def _hard_disk_iops(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def _hard_disk_throughput(profile: Profile) -> tuple[str, ...]:
+def _hard_disk_throughput(profile: Profile, _fill: str) -> tuple[str, ...]:
     table = profile.hard_disk
     assert table is not None
     return (
@@ -119,12 +120,8 @@ def _hard_disk_throughput(profile: Profile) -> tuple[str, ...]:
     )
 
 
-def _preconditioning(profile: Profile) -> str:
-    table = profile.preconditioning
-    return (
-        f"Workload-independent preconditioning: {table.passes} x the active range, "
-        f"SEQ {table.block_size_kib:g} KiB writes"
-    )
+def _preconditioning(info: RunInfo) -> str:
+    return f"Workload-independent preconditioning: {describe_fill(info)}"
 
 
 def _steady_state(profile: Profile) -> str:
