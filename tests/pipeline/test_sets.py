@@ -20,7 +20,7 @@ from tkperf.device.raid import storcli
 from tkperf.device.raid.config import RaidConfig, load_raid_config
 from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import StorcliSet
-from tkperf.errors import DeviceError, TkperfError
+from tkperf.errors import DeviceError, RefusedError, TkperfError
 from tkperf.pipeline import raid
 from tkperf.pipeline.consent import Consent, permit_controller_drives
 from tkperf.pipeline.run_plan import RunPlan
@@ -285,3 +285,36 @@ def test_a_controllers_set_from_plan_to_results(
     assert section.purge is not None
     assert "written, not in as-new state" in (section.purge.note or "")
     assert "not-as-new" in [warning.code for warning in result.warnings]
+
+
+@pytest.mark.parametrize("taken_when", ["before", "while asked"])
+def test_somebody_elses_set_is_neither_made_nor_stopped(
+    tools: FakeTools, monkeypatch: pytest.MonkeyPatch, taken_when: str
+) -> None:
+    """Also one that came to be while the question was on the screen."""
+    config = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
+    made = MdadmSet(Path("/dev/md_tkperf_test"), config)
+    if taken_when == "while asked":
+        made.refuse_taken_node()
+    monkeypatch.setattr(MdadmSet, "exists", lambda _: True)
+    with pytest.raises(RefusedError, match="is a RAID set already and is not touched"):
+        made.create([])
+    made.remove([])
+    assert tools.calls == []
+
+
+@pytest.mark.root
+def test_a_controllers_keys_mean_nothing_to_mdadm(
+    loop_device: Callable[..., Path], tools: FakeTools
+) -> None:
+    """TKperf's example has them for either type; that they change nothing is said."""
+    members = (str(loop_device()), str(loop_device()))
+    config = RaidConfig(
+        devices=members, raidlevel=1, type="sw_mdadm", readpolicy="nora", writepolicy="wb"
+    )
+    plan = tkperf.make_plan("raid", "/dev/md_tkperf_test", raid=config, no_purge=True)
+    assert any("readpolicy and writepolicy" in warning.text for warning in plan.warnings)
+    assert plan.filled_bytes == 4 * 2 * 2 * 64 * MIB
+    assert 50 * MIB < plan.active_range.length_bytes < 64 * MIB
+    assert plan.confirm_id == ",".join(members)
+    assert tools.calls == []

@@ -30,7 +30,7 @@ from tkperf.device.raid.storcli import ERASE, StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.errors import DeviceError, RefusedError, TkperfError, UsageError
+from tkperf.errors import DeviceError, TkperfError, UsageError
 from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
 from tkperf.pipeline.drive import choose_purge
 from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
@@ -67,14 +67,10 @@ class SoftwareRaidSubject:
         self._request = request
         self._raid = MdadmSet(path, config)
         self._drives = tuple(_look_at(request, device) for device in config.devices)
-        if self._raid.exists():
-            raise RefusedError(
-                f"{path} is a RAID set already and is not touched: choose another node, or stop it "
-                f"first with 'mdadm --stop {path}' if nobody needs it"
-            )
+        self._raid.refuse_taken_node()
         self._raid.require_program()
         members = [drive.identity for drive in self._drives]
-        self.warnings: tuple[RunWarning, ...] = find_unseen(members)
+        self.warnings: tuple[RunWarning, ...] = (*find_unseen(members), *_unused_policies(config))
         self.identity = _stand_in(
             path,
             self._raid.least_capacity_bytes([each.capacity_bytes for each in members]),
@@ -214,6 +210,8 @@ class MegaRaidSubject:
         version = find_fio_version()
         opened: list[Equipment] = []
         drives = permit_controller_drives(self._raid.title, self._serials, consent)
+        # The question may have been open for long.
+        self._raid.refuse_taken_node()
         with ExitStack() as undo:
             undo.enter_context(_cleared_away(self._request, opened, self._raid.remove))
             self._raid.create(drives)
@@ -252,6 +250,14 @@ def _look_at(request: RunRequest, device: str) -> _Drive:
     refuse_purge_under_way(identity)
     refuse_objections(identity)
     return _Drive(identity, choose_purge(request, identity))
+
+
+def _unused_policies(config: RaidConfig) -> Iterator[RunWarning]:
+    """Keys of raid.json that only controllers have."""
+    given = [key for key in ("readpolicy", "writepolicy") if getattr(config, key) is not None]
+    if given:
+        text = f"{' and '.join(given)} in raid.json: mdadm has no such thing, they change nothing"
+        yield RunWarning(code="preparation", text=text)
 
 
 def _stand_in(path: Path, capacity_bytes: int, sector_bytes: int) -> DeviceIdentity:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import number, text
-from tkperf.errors import DeviceError, EngineError
+from tkperf.errors import DeviceError, EngineError, RefusedError
 from tkperf.process import Completed, find_program, run_command
 from tkperf.units import KIB, MIB, format_capacity
 
@@ -29,11 +29,15 @@ IDLE = ("idle", None)
 
 
 class MdadmSet:
-    """One set by its device node. Knows how to make it, nothing of permits."""
+    """One set by its device node. Knows how to make it, nothing of permits.
+
+    It stops no set but one that it made.
+    """
 
     def __init__(self, path: Path, config: RaidConfig) -> None:
         self.path = path
         self._config = config
+        self._made = False
 
     @property
     def title(self) -> str:
@@ -69,12 +73,23 @@ class MdadmSet:
     def exists(self) -> bool:
         return (self._sysfs / "md").exists()
 
+    def refuse_taken_node(self) -> None:
+        """Raises RefusedError if a set has that node already, which is then somebody else's."""
+        if self.exists():
+            raise RefusedError(
+                f"{self.path} is a RAID set already and is not touched: choose another node, or "
+                f"stop it first with 'mdadm --stop {self.path}' if nobody needs it"
+            )
+
     def create(self, members: Sequence[Handle]) -> None:
         """Make the set of its members, in their order; its resync begins.
 
         Raises:
             DeviceError: mdadm refused, or the node does not come.
+            RefusedError: somebody else has made a set of that name.
         """
+        self.refuse_taken_node()
+        self._made = True
         config = self._config
         # RAID 1 has no chunks, RAID 0 nothing that a bitmap could speed up.
         chunk = [f"--chunk={config.strip_kib}"] if config.strip_kib and config.level != 1 else []
@@ -117,11 +132,13 @@ class MdadmSet:
             )
 
     def remove(self, members: Sequence[Handle]) -> None:
-        """Stop the set and make its members forget it.
+        """Stop the set and make its members forget it; nothing where none was made here.
 
         Raises:
             DeviceError: it is in use, or mdadm failed.
         """
+        if not self._made:
+            return
         tries = 10
         while self.exists():
             tries -= 1
@@ -130,6 +147,7 @@ class MdadmSet:
             time.sleep(0.3)
         for member in members:
             self._mdadm("--zero-superblock", member.path, members=[member], tolerated=(0, 1, 2))
+        self._made = False
 
     @property
     def name(self) -> str:
