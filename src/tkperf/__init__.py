@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tkperf.errors import TkperfError
+
 if TYPE_CHECKING:
     from tkperf.analysis.results import RunResult
     from tkperf.events import Observer
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from tkperf.runfile.reader import RunFile
 
 __version__ = "3.0.0.dev0"
-__all__ = ["__version__", "load", "make_plan", "open_run", "run"]
+__all__ = ["TkperfError", "__version__", "load", "make_plan", "open_run", "run"]
 
 
 def load(path: str | Path) -> RunResult:
