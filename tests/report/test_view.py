@@ -393,7 +393,7 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
     assert facts["Preconditioning (WIPC)"] == f"{filled} (Latency); none (Write Saturation)"
     assert facts["Threads / queue depth"] == (
-        "TC 3 / QD 7 (Latency); TC 2 / QD 16 (Write Saturation)"
+        "TC 1 / QD 1 (Latency); TC 2 / QD 16 (Write Saturation)"
     )
     assert [dict(test.header)["Preconditioning"] for test in view.tests] == [filled, "none"]
 
