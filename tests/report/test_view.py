@@ -378,7 +378,7 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
 
 
 def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
-    """Not what the profile would have done in other tests."""
+    """Not what the profile says, nor what it would have done in other tests."""
     profile = load_profile("quick").as_plain_data()
     profile["latency"] |= {"jobs": 3, "io_depth": 7}  # type: ignore[operator]
     info = run_info(profile=profile)
