@@ -25,7 +25,12 @@ from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.cli.main import cli
 from tkperf.errors import RunFileError, UsageError
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.pipeline.run_info import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
+from tkperf.pipeline.run_info import (
+    FILE_NOTICE,
+    NO_PURGE_NOTICE,
+    SIMULATED_NOTICE,
+    describe_alterations,
+)
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
 from tkperf.report.disclosure import build_page_header
@@ -485,7 +490,10 @@ def test_every_command_takes_a_run_of_which_little_is_known(tmp_path: Path) -> N
 def test_notices_of_an_export_come_back(tmp_path: Path, described: str | None) -> None:
     """A simulated run, exported and imported, says SIMULATED again, besides IMPORTED."""
     (tmp_path / "own").mkdir()
-    notices = (SIMULATED_NOTICE, FILE_NOTICE, load_profile("quick").notice, NO_PURGE_NOTICE)
+    altered = describe_alterations("SNIA PTS-E 1.1 (2013)", ("threads 4 -> 1",))
+    notices = (
+        SIMULATED_NOTICE, FILE_NOTICE, load_profile("quick").notice, altered, NO_PURGE_NOTICE
+    )  # fmt: skip
     info = run_info(notices=notices, device_description=described)
     own = simulate(tmp_path / "own", info, suite={"writesat": SSD_TESTS["writesat"]})
     file = tmp_path / "own.xml"
