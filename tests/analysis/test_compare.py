@@ -232,7 +232,7 @@ def test_the_overview_counts_each_change() -> None:
     assert view.overview.rows == (
         ("IOPS", "second", "3", "2", "1", "0", "1"),
         ("Throughput 4k", "second", "0", "0", "0", "1", "0"),
-        ("Latency", "second", "0", "0", "0", "2", "0"),
+        ("Latency", "second", "0", "0", "0", "3", "0"),
     )
     (section,) = view.tests[0].sections
     assert [row[4] for row in section.tables[0].rows] == [

@@ -379,9 +379,7 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
 
 def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     """Not what the profile would have done in other tests."""
-    profile = load_profile("quick").as_plain_data()
-    profile["latency"] |= {"jobs": 3, "io_depth": 7}  # type: ignore[operator]
-    info = run_info(profile=profile)
+    info = run_info(profile=load_profile("quick").as_plain_data())
     simulate(tmp_path, info, suite={"writesat": SSD_TESTS["writesat"]})
     facts = dict(pair for _, block in view_of(tmp_path / "run.tkperf").disclosure for pair in block)
     assert facts["Preconditioning (WIPC)"] == "none"
@@ -393,7 +391,7 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     filled = "2 x the active range, SEQ 128 KiB writes"
     assert facts["Preconditioning (WIPC)"] == f"{filled} (Latency); none (Write Saturation)"
     assert facts["Threads / queue depth"] == (
-        "TC 3 / QD 7 (Latency); TC 2 / QD 16 (Write Saturation)"
+        "TC 1 / QD 1 (Latency); TC 2 / QD 16 (Write Saturation)"
     )
     assert [dict(test.header)["Preconditioning"] for test in view.tests] == [filled, "none"]
 
