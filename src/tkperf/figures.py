@@ -37,7 +37,7 @@ class Figure:
     Attributes:
         quantities: keys of ``quantity.QUANTITIES``; one, or for curves of several in one chart more.
         title: of the figure; empty: made of its quantities.
-        read_percents: the mixes shown; None: all.
+        read_percents: the mixes shown; None: all, over rounds a chart for each.
         log: a logarithmic axis for the quantity.
     """
 
@@ -138,7 +138,7 @@ def generic_section(name: str, *, areas: bool = False, stream: bool = False) -> 
     else:
         figures = (
             *tables,
-            over_rounds("iops", "Convergence", log=True),
+            over_rounds("iops", "Steady state convergence", log=True),
             drawn(FigureKind.WINDOW),
             drawn(FigureKind.OVER_AXIS, "iops", log=True),
         )

@@ -82,9 +82,10 @@ def describe_over(section: SectionResult, quantity: Quantity) -> str:
     """``mean of rounds 1-5``: what a value of a section's tables is of; empty without a window."""
     if not section.window:
         return ""
-    what = "areas" if section.areas else "rounds"
-    window = format_window(section.window).removeprefix("rounds ")
-    return f"{quantity.over} of {what} {window}"
+    window = format_window(section.window)
+    if section.areas:
+        window = window.replace("round", "area")
+    return f"{quantity.over} of {window}"
 
 
 def build_matrix(

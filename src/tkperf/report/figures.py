@@ -29,7 +29,13 @@ from tkperf.report.charts.seconds import (
     seconds_rows,
     window_rows,
 )
-from tkperf.report.naming import capitalise, describe_axes, describe_together, list_words
+from tkperf.report.naming import (
+    capitalise,
+    describe_axes,
+    describe_direction,
+    describe_together,
+    list_words,
+)
 from tkperf.report.parts import ChartView, TableView
 from tkperf.report.subject import Subject, find_quantities, show_table
 from tkperf.units import format_capacity
@@ -73,17 +79,24 @@ def _matrix(subject: Subject, figure: Figure, _key: str) -> Parts:
 
 
 def _over_rounds(subject: Subject, figure: Figure, key: str) -> Parts:
+    """One chart for the mixes that the figure names; one for each mix if it names none."""
     section = subject.section
-    for quantity in find_quantities(figure.quantities):
-        title = figure.title or f"{capitalise(quantity.label)} over the rounds"
-        naming = rounds.naming_over_rounds(section, figure.read_percents)
-        yield ChartView(
-            key=key,
-            text=f"{title}: {quantity.title} of every round, one curve for each {naming.text}.",
-            spec=rounds.convergence(
-                section, quantity, title, read_percents=figure.read_percents, log=figure.log
-            ),
-        )
+    measured = {cell.workload for each in section.rounds for cell in each.cells}
+    mixes = sorted({each.read_percent for each in measured})
+    for mix in (None,) if figure.read_percents else mixes:
+        shown = figure.read_percents if mix is None else (mix,)
+        name = f"{key}-{mix}" if mix is not None and len(mixes) > 1 else key
+        of = "" if mix is None else f": {describe_direction(measured, mix)}"
+        naming = rounds.naming_over_rounds(section, shown)
+        for quantity in find_quantities(figure.quantities):
+            title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
+            yield ChartView(
+                key=name,
+                text=f"{title}: {quantity.title} of every round, one curve for each {naming.text}.",
+                spec=rounds.convergence(
+                    section, quantity, title, read_percents=shown, log=figure.log
+                ),
+            )
 
 
 def _window(subject: Subject, figure: Figure, key: str) -> Parts:

@@ -6,16 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tkperf.analysis.layout import BLOCKS, MIX, Axis, find_axes, name_within
+from tkperf.analysis.layout import ACCESS, BLOCKS, MIX, Axis, find_axes, name_within
 from tkperf.quantity import Quantity
-from tkperf.workload import Access, Workload
+from tkperf.workload import Workload
 
 _NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
 
 
 def capitalise(text: str) -> str:
     """With a capital where it begins with a word: ``p99 latency`` stays."""
-    first = text.split(" ", maxsplit=1)[0]
+    first = text.split(" ", maxsplit=1)[0].rstrip(",")
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
@@ -75,13 +75,18 @@ def find_naming(workloads: Iterable[Workload]) -> Naming:
 
 def describe_load(workload: Workload, axes: Iterable[Axis]) -> str:
     """``RND 4k read``, and what tells it from others with the same blocks and mix."""
-    order = "RND" if workload.access is Access.RANDOM else "SEQ"
-    direction = {100: "read", 0: "write"}.get(workload.read_percent, MIX.words(workload))
-    others = (axis.words(workload) for axis in axes if axis.key not in _SAID)
-    return " ".join((order, workload.blocks_text, direction, *others))
+    mix = workload.read_percent
+    direction = {100: "read", 0: "write"}.get(mix, MIX.words(workload))
+    others = (axis.words(workload) for axis in axes if axis not in (ACCESS, MIX, BLOCKS))
+    return " ".join((ACCESS.text(workload), workload.blocks_text, direction, *others))
 
 
-_SAID = ("access", MIX.key, BLOCKS.key)
+def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
+    """``SEQ reads``: those of one mix; without their order of addresses if it differs."""
+    of_mix = [each for each in workloads if each.read_percent == read_percent]
+    orders = {ACCESS.text(each) for each in of_mix}
+    direction = {100: "reads", 0: "writes"}.get(read_percent, MIX.words(of_mix[0]))
+    return f"{orders.pop()} {direction}" if len(orders) == 1 else direction
 
 
 def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:

@@ -78,7 +78,7 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
         return "" if workload is None else links.get(workload, "")
 
     by = describe_axes((*table.head[: table.labels], table.across)) if table.across else ""
-    title = f"{capitalise(table.title)} by {by}" if by else table.title
+    title = capitalise(table.title) + (f" by {by}" if by else "")
     return TableView(
         title=", ".join(each for each in (title, table.over) if each),
         columns=table.head,
