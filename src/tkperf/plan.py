@@ -87,6 +87,14 @@ def longest_course(procedure: Procedure, *, active_range_bytes: int) -> Iterator
     return phases_of(procedure, _Imagination(Case.WORST, (), active_range_bytes))
 
 
+def phases_ahead(
+    procedure: Procedure, case: Case, *, active_range_bytes: int
+) -> Iterator[tuple[Phase, float]]:
+    """Every phase that a fresh procedure asks for in a case, and how long it takes in seconds."""
+    imagine = _Imagination(case, (), active_range_bytes)
+    return ((phase, imagine.duration_s(phase)) for phase in phases_of(procedure, imagine))
+
+
 def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
     """What a fresh procedure asks for after these answers; None if it has ended."""
     given = iter(answers)

@@ -42,7 +42,8 @@ class RunInfo:
 
     ``device`` and ``host`` are facts as plain data (name -> value, None = not known);
     ``profile`` is the whole profile as plain data, user options applied, or of an imported run
-    what is known of it; ``options`` what the user set. ``notices`` are shown on every page of a result (quick profile, file target,
+    what is known of it; ``options`` what the user set. ``alterations`` are the numbers of the
+    specification that the user's options changed, each as ``runtime 60 s -> 1 s``. ``notices`` are shown on every page of a result (quick profile, file target,
     SIMULATED).
     """
 
@@ -63,6 +64,15 @@ class RunInfo:
     device_description: str | None = None
     feature_matrix: str | None = None
     notices: tuple[str, ...] = ()
+    alterations: tuple[str, ...] = ()
+
+    @property
+    def specification(self) -> str | None:
+        """What was measured by, for every header: altered is what does not keep to its numbers."""
+        title = self.profile.get("title")
+        if title is None:
+            return None
+        return f"{title}, altered" if self.alterations else str(title)
 
     @property
     def software(self) -> str:

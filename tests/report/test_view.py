@@ -388,7 +388,7 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     simulate(tmp_path / "both", info, suite={name: SSD_TESTS[name] for name in ("lat", "writesat")})
     view = view_of(tmp_path / "both/run.tkperf")
     facts = dict(pair for _, block in view.disclosure for pair in block)
-    filled = "2 x the active range, SEQ 128 KiB writes"
+    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
     assert facts["Preconditioning (WIPC)"] == f"{filled} (Latency); none (Write Saturation)"
     assert facts["Threads / queue depth"] == (
         "TC 1 / QD 1 (Latency); TC 2 / QD 16 (Write Saturation)"

@@ -17,11 +17,11 @@ class Circumstances:
 
     Attributes:
         purge: the line of a purge; None: nothing is purged.
-        filled: what preconditioning writes so many times.
+        filled: how much preconditioning writes, where and how; None: as the profile says.
     """
 
     purge: str | None = "Purge"
-    filled: str = "the active range"
+    filled: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,11 @@ def purge(circumstances: Circumstances) -> tuple[str, ...]:
 
 def preconditioning(profile: Profile, circumstances: Circumstances) -> str:
     table = profile.preconditioning
-    return (
-        f"Workload-independent preconditioning: {table.passes} x {circumstances.filled}, "
-        f"SEQ {table.block_size_kib:g} KiB writes"
+    filled = circumstances.filled or (
+        f"{table.passes} x the active range, SEQ {table.block_size_kib:g} KiB writes, "
+        f"{demand(profile)}"
     )
+    return f"Workload-independent preconditioning: {filled}"
 
 
 def at_most_rounds(profile: Profile) -> str:

@@ -244,7 +244,11 @@ def apply_options(
     step_s: float | None = None,
     write_cache: str | None = None,
 ) -> Profile:
-    """The profile with what the user set on the command line (-nj, -iod, -rt ...) in place."""
+    """The profile with what the user set (-nj, -iod, -rt ...) in place.
+
+    ``step_s`` is the length of each step and of each slice of write saturation, whose times stay
+    as they are: see ``_resliced``.
+    """
     demand = msgspec.structs.replace(
         profile.demand,
         jobs=jobs or profile.demand.jobs,

@@ -6,6 +6,7 @@ from tkperf.errors import ProfileError
 from tkperf.procedures import find_test, read_stored_profile
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.record import RunInfo
+from tkperf.report.preconditioning import describe_fill
 
 
 def describe_procedure(info: RunInfo, test: str) -> str:
@@ -13,7 +14,9 @@ def describe_procedure(info: RunInfo, test: str) -> str:
     known = find_test(info.suite, test)
     if known is None:
         return ""
-    circumstances = Circumstances(purge=None if info.options.get("no_purge") else "Purge")
+    circumstances = Circumstances(
+        purge=None if info.options.get("no_purge") else "Purge", filled=describe_fill(info)
+    )
     try:
         return "\n".join(known.describe(read_stored_profile(info.profile), circumstances))
     except ProfileError:  # an imported run: only some of its numbers are known
