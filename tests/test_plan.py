@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tkperf.phases import Answer, Phase, Purge, Round
-from tkperf.plan import Case, _Imagination, forecast, next_phase, phases_of
+from tkperf.plan import Case, _Imagination, following_phases, forecast, phases_of
 from tkperf.procedures import SSD_TESTS
 from tkperf.profiles import load_profile
 
@@ -36,18 +36,19 @@ def test_the_time_budget_is_that_of_the_specification(
 def test_what_follows_is_certain_until_steady_state_is_possible() -> None:
     """Rounds 1-4 are always followed by another; from the fifth on the verdict decides."""
     profile, test = load_profile("quick"), SSD_TESTS["iops"]
-    imagine = _Imagination(Case.BEST, (), GIB)
+    imagine = _Imagination(Case.BEST, GIB)
     answers: list[Answer] = []
     certain: dict[int, bool] = {}
 
     def answer(phase: Phase) -> Answer:
         if isinstance(phase, Round):
-            following, sure = next_phase(
+            following, *others = following_phases(
                 lambda: test.procedure(profile, GIB), answers, active_range_bytes=GIB
             )
             assert isinstance(following, Round)
             assert following.number == phase.number + 1
-            certain[phase.number] = sure
+            assert others in ([], [None])
+            certain[phase.number] = not others
         answers.append(imagine(phase))
         return answers[-1]
 
@@ -59,9 +60,11 @@ def test_after_the_last_phase_nothing_follows() -> None:
     """The end of a test is seen ahead, too."""
     profile, test = load_profile("tkperf-2.2"), SSD_TESTS["writesat"]
     answers: list[Answer] = [None]
-    imagine = _Imagination(Case.WORST, (), GIB)
+    imagine = _Imagination(Case.WORST, GIB)
     phases = list(phases_of(test.procedure(profile, GIB), imagine))
     assert isinstance(phases[0], Purge)
     answers += [imagine(phase) for phase in phases[1:-1]]
-    following, _ = next_phase(lambda: test.procedure(profile, GIB), answers, active_range_bytes=GIB)
-    assert following is None
+    following = following_phases(
+        lambda: test.procedure(profile, GIB), answers, active_range_bytes=GIB
+    )
+    assert following == (None,)
