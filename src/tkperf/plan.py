@@ -22,7 +22,6 @@ from tkperf.phases import (
     Procedure,
     Purge,
     Round,
-    RoundResult,
 )
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Workload

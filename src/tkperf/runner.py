@@ -45,7 +45,7 @@ from tkperf.record import (
 )
 from tkperf.run_watch import RunWatch, Watched
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Cell, Step, Workload
+from tkperf.workload import Cell, Workload
 
 Measured = Fill | Round | Continuous
 OnProgress = Callable[[float | None], None]

@@ -75,7 +75,7 @@ def _details(
 ) -> Iterator[CellDetail]:
     found: dict[tuple[str, Cell], list[tuple[StepRecord, Seconds]]] = {}
     for step, samples in zip(steps, seconds, strict=True):
-        if step.kind is not StepKind.FILL:
+        if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
             key = (step.section, step.workload.cell)
             found.setdefault(key, []).append((step, samples))
     for (name, _), members in found.items():

@@ -30,7 +30,7 @@ from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import PREPARE_AHEAD_S, Prepared, Waiting, step_of
 from tkperf.engine.witness import StreamWatch, witness_fill, witness_step
 from tkperf.engine.work_folder import WorkFolder
-from tkperf.errors import EngineError, LostAtGateError
+from tkperf.errors import LostAtGateError
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import Witness
 from tkperf.workload import Access, ActiveRange, Step, Workload

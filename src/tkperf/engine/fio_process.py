@@ -178,7 +178,7 @@ class FioProcess:
 
     def _count_tasks(self) -> int:
         try:
-            return len(os.listdir(f"/proc/{self._process.pid}/task"))
+            return sum(1 for _ in Path(f"/proc/{self._process.pid}/task").iterdir())
         except OSError:
             return 0
 
