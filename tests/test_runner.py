@@ -18,6 +18,7 @@ from tkperf.events import (
     Judged,
     PurgeEnded,
     RunEnded,
+    RunStarted,
     StepEnded,
     StepStarted,
     TestEnded,
@@ -174,6 +175,15 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
     # The fifth round could have been steady, so that its end alone had to be awaited.
     assert order[-3:] == ["end 5", *(f"start {n}" for n in range(61, 72)), "end 6"][-3:]
     assert order[order.index("end 5") - 1] == "start 60"
+
+
+def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
+    """Whatever was said beside it: the numbers of a result and those that made it are the same."""
+    events = run(SpyEngine(STEADY), ["iops"])
+    assert run_info().profile == {"title": "t"}
+    (started,) = [event for event in events if isinstance(event, RunStarted)]
+    assert started.info.profile == load_profile("quick").as_plain_data()
+    assert started.info.profile_name == "quick"
 
 
 def test_events_follow_the_procedure() -> None:

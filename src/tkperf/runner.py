@@ -81,7 +81,8 @@ class Target(Protocol):
 class Run:
     """Everything that a run is made of.
 
-    ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
+    The ``profile`` is what the tests follow, and what ``info`` then says they followed, whatever it was
+    made with. ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
     that is another.
     """
 
@@ -95,6 +96,12 @@ class Run:
     warnings: Sequence[RunWarning] = ()
     counters: Counters | None = None
     fill_counters: Counters | None = None
+
+    def __post_init__(self) -> None:
+        followed = replace(
+            self.info, profile_name=self.profile.name, profile=self.profile.as_plain_data()
+        )
+        object.__setattr__(self, "info", followed)
 
     @property
     def active_range_bytes(self) -> int:
