@@ -11,7 +11,8 @@ fio of that block size, and so on; the last is played again and again. A play is
     ["jobs end"]                its job threads are gone, as fio's are some time before its last document
 
 Without an entry it is honest. An honest job does 2,000 I/Os a second, exactly at its depth. When told
-to report at once it does, of what was done by then; when interrupted it ends.
+to report at once it does, of what was done by then, unless $FAKE_FIO_DEAF is set; when interrupted it
+ends.
 """
 
 from __future__ import annotations
@@ -118,6 +119,8 @@ def show(job: dict[str, object], elapsed_s: float, changes: dict[str, object]) -
 JOBS_END = threading.Event()
 # From the end of fio's jobs to its last document.
 LAST_WORDS_S = 0.02
+# How long an honest fill takes.
+FILL_S = 0.5
 
 
 def report_when_told(job: dict[str, object]) -> None:
@@ -129,11 +132,12 @@ def report_when_told(job: dict[str, object]) -> None:
         length_s = float(job["runtime_s"])  # type: ignore[arg-type]
         show(job, min(elapsed_s, length_s) if length_s else elapsed_s, {})
 
-    signal.signal(signal.SIGUSR1, report)
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN if "FAKE_FIO_DEAF" in os.environ else report)
 
 
 def run(job: dict[str, object], changes: dict[str, object]) -> None:
     began_s, length_s = time.monotonic(), float(job["runtime_s"])  # type: ignore[arg-type]
+    length_s = length_s or FILL_S
     while (elapsed_s := time.monotonic() - began_s) < length_s - 0.1:
         time.sleep(max(0.0, min(1.0, length_s - elapsed_s)))
         if time.monotonic() - began_s < length_s - 0.1:

@@ -11,25 +11,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
 from tkperf.engine import Execution, Load, Next, OnSample, fio_process
 from tkperf.engine.fio_job import (
     FioTarget,
-    count_threads,
     planned_bytes,
     render_fill_job,
     render_step_job,
 )
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
 from tkperf.engine.fio_process import FioProcess, ignore
-from tkperf.engine.gate import Gate
+from tkperf.engine.local_fio import LocalFio
 from tkperf.engine.recorder import Recorder
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import PREPARE_AHEAD_S, Prepared, Waiting, step_of
 from tkperf.engine.witness import StreamWatch, witness_fill, witness_step
-from tkperf.engine.work_folder import WorkFolder
 from tkperf.errors import LostAtGateError
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import Witness
@@ -48,15 +45,6 @@ LONGEST_DRAIN_S = 2.0
 STATUS_INTERVAL_S = 1.0
 # What a fast drive writes in the time that its follower needs: such fills are not waited with.
 SHORT_FILL_BYTES = 8 << 30
-
-
-def _held(target: FioTarget, permit: ErasePermit) -> FioTarget:
-    """The very device that a permit holds, whatever its name may come to stand for.
-
-    Raises:
-        RefusedError: the permit is not in use.
-    """
-    return replace(target, path=permit.path)
 
 
 @dataclass(slots=True)
@@ -90,19 +78,17 @@ class FioEngine:
     ) -> None:
         """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
         self.version: str | None = version
-        self._permit = permit
-        self._device = permit.identity.path
+        self._fio = LocalFio(permit, fill_permits)
         # As anyone can run it again; fio itself is given the device that the permit holds.
-        self._target = FioTarget(path=self._device, ioengine=ioengine, active_range=active_range)
+        self._target = FioTarget(
+            path=permit.identity.path, ioengine=ioengine, active_range=active_range
+        )
         self._cpus = cpus
-        self._folder = WorkFolder()
-        self._started = 0
         self._waiting = Waiting(self._prepare)
         self._last_io_s: float | None = None
         self._current: FioProcess | None = None
         self._stream: _Stream | None = None
         self._cursors = SequentialCursors(active_range)
-        self._fill_permits = tuple(fill_permits) or (permit,)
         self._fill_targets = tuple(
             FioTarget(
                 path=each.identity.path,
@@ -211,7 +197,7 @@ class FioEngine:
 
     def close(self) -> None:
         self.rest()
-        self._folder.close()
+        self._fio.close()
 
     # The end of what is under way, and the beginning of what follows.
 
@@ -298,43 +284,22 @@ class FioEngine:
 
     # What runs: at most one process measuring, one waiting at its gate, or one stream.
 
-    def _start(self, render: Callable[[str], str]) -> FioProcess:
-        """Start fio, on its way to its gate. ``render`` makes the job from the gate's command."""
-        self._started += 1
-        name = f"{self._started:05d}"
-        permits = {id(each): each for each in (self._permit, *self._fill_permits)}
-        inherit = [lock for each in permits.values() for lock in each.locks]
-
-        def start_in(work: Path) -> FioProcess:
-            folder = work / name
-            folder.mkdir(exist_ok=True)
-            gate = Gate(folder, "gate")
-            try:
-                job_text = render(gate.command)
-                threads = count_threads(job_text)
-                return FioProcess(
-                    job_text, folder, gate, self._device, threads=threads, inherit=inherit
-                )
-            except BaseException:
-                gate.close()
-                raise
-
-        return self._folder.write(start_in)
-
     def _start_fill(self, phase: Fill) -> FioProcess:
-        targets = [
-            _held(target, permit)
-            for target, permit in zip(self._fill_targets, self._fill_permits, strict=True)
-        ]
-        return self._start(
-            lambda prerun: render_fill_job(phase.workload, phase.passes, targets, prerun=prerun)
-        )
+        def render(paths: Sequence[str], prerun: str) -> str:
+            targets = [
+                replace(target, path=path)
+                for target, path in zip(self._fill_targets, paths, strict=True)
+            ]
+            return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun)
+
+        return self._fio.start_fill(render)
 
     def _start_step(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
-        held = _held(self._target, self._permit)
-        return self._start(
-            lambda prerun: render_step_job(step, held, starts_bytes=starts_bytes, prerun=prerun)
-        )
+        def render(paths: Sequence[str], prerun: str) -> str:
+            target = replace(self._target, path=paths[0])
+            return render_step_job(step, target, starts_bytes=starts_bytes, prerun=prerun)
+
+        return self._fio.start(render)
 
     def _begin(
         self, start: Callable[[], FioProcess], started: FioProcess | None = None
@@ -356,7 +321,7 @@ class FioEngine:
 
     def _prepare(self, load: Load) -> Prepared:
         """Its fio, on its way to its gate; tried once, as there is another time."""
-        with self._folder.impatient():
+        with self._fio.impatient():
             return self._start_load(load)
 
     def _start_load(self, load: Load) -> Prepared:

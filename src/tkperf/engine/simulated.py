@@ -89,7 +89,8 @@ class SimulatedEngine:
         self._written_bytes = 0
         self._steps = 0
         self._ready: tuple[Load, ...] = ()
-        self._let_go: Load | None = None
+        self._let_go: tuple[Load, float] | None = None
+        self._begins_s = 0.0
         self._stream: Continuous | None = None
 
     def clock(self) -> float:
@@ -101,7 +102,7 @@ class SimulatedEngine:
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
-        self._clock_s += self._model.cold_start_s
+        self._begins_s = self._clock_s + self._model.cold_start_s
         amount = phase.passes * self._active_range_bytes
         duration_s = amount / self._model.bytes_per_s
         ios = -(-amount // phase.workload.block_size_bytes)
@@ -134,7 +135,7 @@ class SimulatedEngine:
 
     def start_next(self, load: Load) -> None:
         if load in self._ready:
-            self._let_go, self._stream = load, None
+            self._let_go, self._stream = (load, self._clock_s), None
 
     def rest(self) -> None:
         self._ready, self._let_go, self._stream = (), None, None
@@ -143,8 +144,10 @@ class SimulatedEngine:
         self.rest()
 
     def _begin(self, load: Load) -> None:
-        if load != self._let_go:
-            self._clock_s += self._model.cold_start_s
+        if self._let_go is not None and self._let_go[0] == load:
+            self._begins_s = self._let_go[1]
+        else:
+            self._begins_s = self._clock_s + self._model.cold_start_s
         self._ready, self._let_go = (), None
 
     def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
@@ -154,7 +157,7 @@ class SimulatedEngine:
         if load is None:
             return execution
         self.start_next(load)
-        return replace(execution, handed_over_s=self._clock_s)
+        return replace(execution, handed_over_s=self._let_go and self._let_go[1])
 
     def _run(self, workload: Workload, duration_s: float, on_sample: OnSample) -> Execution:
         self._steps += 1
@@ -186,12 +189,13 @@ class SimulatedEngine:
         samples: tuple[Sample, ...],
         kind: str,
     ) -> Execution:
-        started_s = self._clock_s
-        self._clock_s += duration_s
+        started_s, self._begins_s = self._begins_s, self._begins_s + duration_s
+        # Something may have been waited for while it went on.
+        self._clock_s = max(self._clock_s, self._begins_s)
         return Execution(
             measurement=Measurement(duration_s=duration_s, read=read, write=write, samples=samples),
             started_s=started_s,
-            ended_s=self._clock_s,
+            ended_s=self._begins_s,
             job_file=f"; SIMULATED {kind}: {workload}, no fio job was run\n",
         )
 
