@@ -153,8 +153,8 @@ class _Imagination:
         self._case = case
         self._active_range_bytes = active_range_bytes
         self._calls = 0
-        # By the load itself, kept so that its id stays its own.
-        self._known: dict[int, tuple[object, Answer]] = {}
+        # By kind of phase and load; the load is kept so that its id stays its own.
+        self._known: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
         self._like: tuple[type[Phase], object] = (Idle, None)
         self._answers: dict[float, Answer] = {}
         self._timed: tuple[object, float] = (None, 0.0)
@@ -162,7 +162,7 @@ class _Imagination:
     def learn(self, phase: Phase, answer: Answer) -> None:
         """What a phase was really answered with."""
         load = _load_of(phase)
-        self._known[id(load)] = load, answer
+        self._known[type(phase), id(load)] = load, answer
 
     def __call__(self, phase: Phase) -> Answer:
         # The worst case jumps by powers of two in a cycle of seven, prime so that values sampled
@@ -185,7 +185,7 @@ class _Imagination:
             case Fill():
                 return _imagined(phase.workload, self.duration_s(phase), factor)
             case Continuous():
-                measured = self._known.get(id(phase.workload), (None, None))[1]
+                measured = self._known.get((Continuous, id(phase.workload)), (None, None))[1]
                 if not isinstance(measured, Measurement):
                     guess = _imagined(phase.workload, phase.duration_s, factor)
                     return _without_writes(_scaled(guess, factor))
@@ -193,7 +193,7 @@ class _Imagination:
                     return measured
                 return _without_writes(_scaled(measured, factor))
             case Round():
-                last = self._known.get(id(phase.steps), (None, None))[1]
+                last = self._known.get((Round, id(phase.steps)), (None, None))[1]
                 known = last if last is not None and not isinstance(last, Measurement) else {}
                 return {
                     step.workload.cell: _scaled(
