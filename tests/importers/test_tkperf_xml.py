@@ -29,7 +29,6 @@ from tkperf.pipeline.run_info import (
     FILE_NOTICE,
     NO_PURGE_NOTICE,
     SIMULATED_NOTICE,
-    describe_alterations,
 )
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
