@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -43,16 +42,18 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     def scaled(self, step_s: float) -> Self:
         """Slices of another length: the longest time and the time between judged slices stay.
 
-        They are not made shorter than the longest time can be cut into.
+        A stream of more slices than can be looked ahead of ends earlier.
         """
-        longest_s = self.slice_s * self.max_slices
-        slice_s = step_s if longest_s / step_s <= MOST_SLICES else ceil(longest_s / MOST_SLICES)
+
+        def as_many(slices: int) -> int:
+            return min(MOST_SLICES, max(1, round(slices * self.slice_s / step_s)))
+
         every = self.round_every_slices
         return msgspec.structs.replace(
             self,
-            slice_s=slice_s,
-            max_slices=max(1, round(longest_s / slice_s)),
-            round_every_slices=every and max(1, round(every * self.slice_s / slice_s)),
+            slice_s=step_s,
+            max_slices=as_many(self.max_slices),
+            round_every_slices=every and as_many(every),
         )
 
 
