@@ -106,7 +106,7 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
         ({"tests": ["writesat"], "step_s": 30}, ("slices of the stream 60 s -> 30 s",)),
         (
             {"tests": ["writesat"], "step_s": 1},
-            ("slices of the stream 60 s -> 5 s",),
+            ("slices of the stream 60 s -> 1 s", "longest stream 24 h 00 min -> 5 h 33 min"),
         ),
     ],
 )
