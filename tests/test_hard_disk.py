@@ -92,22 +92,23 @@ class Stopping(SimulatedEngine):
     """Fails in a given step."""
 
     steps = 0
+    fails_at = 14
 
     def measure(self, step, *, then, on_sample):  # type: ignore[no-untyped-def]
         self.steps += 1
-        if self.steps == 14:
+        if self.steps == self.fails_at:
             raise EngineError("stopped here")
         return super().measure(step, then=then, on_sample=on_sample)
 
 
-def run(folder: Path, engine: SimulatedEngine) -> RunResult:
+def run(folder: Path, engine: SimulatedEngine, **facts: object) -> RunResult:
     """The quick profile: 8 areas of 9 cells."""
     path = folder / "run.tkperf"
     writer = RunFileWriter(path)
     try:
         execute(
             Run(
-                info=run_info(active_range_length_bytes=1 << 30, suite="hdd"),
+                info=run_info(active_range_length_bytes=1 << 30, suite="hdd", **facts),
                 tests=[HDD_TESTS["iops"]],
                 profile=load_profile("quick"),
                 engine=engine,
@@ -143,6 +144,16 @@ def test_a_run_cut_short_reports_its_whole_areas(tmp_path: Path) -> None:
     """Stopped in the second area: the first counts, the second is shown as not complete."""
     result = run(tmp_path, Stopping(DriveModel(capacity_bytes=1 << 30), 1 << 30))
     (section,) = result.tests[0].sections
-    assert section.areas == 1
+    assert section.areas == 8
     assert section.window == (1,)
     assert [area.complete for area in section.rounds] == [True, False]
+
+
+def test_the_runs_own_profile_says_what_a_whole_area_is(tmp_path: Path) -> None:
+    """Stopped within the first: no area is whole, and there would have been eight."""
+    engine = Stopping(DriveModel(capacity_bytes=1 << 30), 1 << 30)
+    engine.fails_at = 5
+    stored = load_profile("quick").as_plain_data()
+    (section,) = run(tmp_path, engine, profile=stored).tests[0].sections
+    assert (section.areas, section.window) == (8, ())
+    assert [area.complete for area in section.rounds] == [False]

@@ -9,8 +9,11 @@ import pytest
 
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
-from tkperf.procedures import SSD_TESTS, fit_to_sector, load_profile
+from tkperf.procedures import SSD_TESTS, TESTS, fit_to_sector, load_profile
+from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
+from tkperf.procedures.walk import find_workloads
+from tkperf.profiles import Profile, built_in_profiles
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Access, Workload
 
@@ -252,3 +255,43 @@ def test_the_profile_decides_every_number() -> None:
     assert isinstance(phases[1], Fill)
     assert (phases[1].passes, phases[1].workload.block_size_bytes) == (3, 65536)
     assert [[step.duration_s for step in phase.steps] for phase in rounds(phases)] == [[7.0]] * 3
+
+
+def text_of(test: str, profile: Profile, *, purge: str | None = "Purge") -> str:
+    return "\n".join(SSD_TESTS[test].describe(profile, Circumstances(purge=purge)))
+
+
+@pytest.mark.parametrize("test", SSD_TESTS)
+def test_the_text_says_purge_only_where_one_is_done(test: str) -> None:
+    """With --no-purge there is none."""
+    profile = load_profile("pts-e-1.1")
+    assert "Purge" in text_of(test, profile)
+    assert "Purge" not in text_of(test, profile, purge=None)
+
+
+def test_the_text_names_the_judged_minutes() -> None:
+    """Minutes 1, 31, 61, which is not every 30th; with other slices they are no minutes."""
+    assert "steady state of minutes 1, 31, 61 ...:" in text_of(
+        "writesat", load_profile("pts-e-1.1")
+    )
+    assert "steady state of slices 1, 6, 11 ...:" in text_of("writesat", load_profile("quick"))
+    assert "steady" not in text_of("writesat", load_profile("tkperf-2.2"))
+
+
+def test_the_text_says_which_block_sizes_are_judged() -> None:
+    """Of TKperf's five the first alone."""
+    said = "of 1024 KiB; the other block sizes run as many rounds and are not judged"
+    assert said in text_of("tp", load_profile("tkperf-2.2"))
+    assert "of each block size" in text_of("tp", load_profile("pts-e-1.1"))
+
+
+@pytest.mark.parametrize("profile", built_in_profiles())
+def test_walking_a_test_finds_every_workload(profile: str) -> None:
+    """All that its rounds, fills and streams issue, each once; room is asked for these alone."""
+    loaded = load_profile(profile)
+    for test in TESTS:
+        if test.is_in(loaded):
+            found = find_workloads(test, loaded, GIB)
+            assert len(set(found)) == len(found) > 0
+    sizes = {each.block_size_bytes for each in find_workloads(SSD_TESTS["lat"], loaded, GIB)}
+    assert sizes == {512, 4096, 8192, 128 * 1024}, "no 1 MiB block, which only other tests issue"

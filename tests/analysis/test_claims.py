@@ -367,3 +367,21 @@ def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path)
     suite = ET.fromstring(render_junit(read_and_check(claims, result), result))
     assert (suite.get("errors"), suite.get("skipped")) == ("1", "0")
     assert suite.find("testcase/error") is not None
+
+
+def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> None:
+    """One of this run, of tkperf, or imported; another name is a typo, and said so."""
+    text = claim("at_least = 1")
+    newer = replace(result, tests=(replace(result.tests[0], name="xyz"),))
+    for test, run, state in (
+        ("iops", result, State.MET),
+        ("xyz", newer, State.MET),
+        ("iops", newer, State.NOT_MEASURED),
+        ("fio", result, State.NOT_MEASURED),
+    ):
+        claims = parse_claims(text.replace('"iops"', f'"{test}"', 1), file="c.toml")
+        (finding,) = check_claims(claims, run, load=never, folder=Path()).findings
+        assert finding.state is state
+    claims = parse_claims(text.replace('"iops"', '"iosp"', 1), file="c.toml")
+    with pytest.raises(UsageError, match="claim 1, key test: 'iosp' is not one of iops, lat"):
+        check_claims(claims, result, load=never, folder=Path())

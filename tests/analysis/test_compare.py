@@ -583,3 +583,18 @@ def test_a_folder_with_everything(
         assert archive.read("comparison.pdf").startswith(b"%PDF")
     alone = CliRunner().invoke(cli, ["compare", *files, "-z"])
     assert isinstance(alone.exception, UsageError)
+
+
+def test_the_demand_that_differs_is_that_of_the_tests_in_common() -> None:
+    """As it was run, not as a profile has it: also the latency test's own."""
+
+    def run_at(name: str, jobs: int) -> RunResult:
+        made = made_up_run(name, {"iops": [iops_section()], "lat": [iops_section(name="Latency")]})
+        iops, lat = made.tests
+        tests = (replace(iops, demands=((4, 32),)), replace(lat, demands=((jobs, 1),)))
+        return replace(made, tests=tests)
+
+    demand = "demand (thread count, queue depth) differs (a: TC1/QD1, b: TC2/QD1) in Latency"
+    assert demand in compare([run_at("a", 1), run_at("b", 2)]).warnings
+    same = compare([run_at("a", 1), run_at("b", 1)]).warnings
+    assert not any("demand" in each for each in same)

@@ -20,6 +20,7 @@ from tests.importers.fio_files import VERSIONS, document, job, written
 from tkperf.analysis.compare import Span, compare
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
+from tkperf.figures import FigureKind
 from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.imported import ImportedRun
 from tkperf.quantity import IOPS
@@ -463,3 +464,19 @@ def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.Monke
     assert import_files(tmp_path, *tmp_path.glob("*.json")).exit_code == 0
     assert len([each for each in statements if each.startswith("INSERT INTO step")]) == 40
     assert statements.count("COMMIT") <= 3
+
+
+def test_what_is_shown_of_the_results_is_data() -> None:
+    """Rates and latencies of each section, a convergence chart for each of its mixes."""
+    plan = run_of(*numbered(5)).tests[0].plan
+    assert plan is not None
+    assert plan.title == "Results of fio"
+    (section,) = plan.sections
+    assert section.name == "fio RND TC1/QD1"
+    assert section.quantities[0] == "iops"
+    matrices = [each.quantities for each in section.figures if each.kind is FigureKind.MATRIX]
+    assert matrices == [("iops",), ("megabytes_per_s",), ("latency_mean_us",)]
+    rounds = [each for each in section.figures if each.kind is FigureKind.OVER_ROUNDS]
+    assert [each.read_percents for each in rounds] == [
+        (step.workload.read_percent,) for step in run_of(*numbered(1)).tests[0].steps
+    ]

@@ -25,7 +25,11 @@ from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.cli.main import cli
 from tkperf.errors import RunFileError, UsageError
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.pipeline.run_info import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
+from tkperf.pipeline.run_info import (
+    FILE_NOTICE,
+    NO_PURGE_NOTICE,
+    SIMULATED_NOTICE,
+)
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.report.disclosure import build_page_header

@@ -14,7 +14,7 @@ from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import RunResult
 from tkperf.cli.tables import print_results
-from tkperf.procedures import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.report.disclosure import build_disclosure, build_page_header, build_test_header
 from tkperf.report.html import render_view
 from tkperf.report.procedure_text import describe_procedure
@@ -118,3 +118,19 @@ def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
     result = replace(result, info=replace(result.info, suite="raid", device=device))
     block = dict(dict(build_disclosure(result))["RAID set"])
     assert block == {"Set": "MegaRAID RAID 1", "Member 1": "252:0, INTEL, A1, 446.625 GB"}
+
+
+def test_a_key_of_another_version_blanks_no_procedure() -> None:
+    """An old report keeps each test's text whose own table is whole, whatever the others have."""
+    stored = QUICK
+    texts = {test: describe_procedure(run_info(profile=stored), test) for test in SSD_TESTS}
+    assert all(texts.values())
+    assert isinstance(stored["iops"], dict)
+    newer = stored | {"iops": stored["iops"] | {"new_key": 1}, "hir": {"source": "?", "wait_s": 5}}
+    for test, text in texts.items():
+        assert describe_procedure(run_info(profile=newer), test) == text
+    older = {key: table for key, table in stored.items() if key != "latency"}
+    for test, text in texts.items():
+        assert describe_procedure(run_info(profile=older), test) == ("" if test == "lat" else text)
+    unknown = describe_procedure(run_info(profile=stored), "of a newer version")
+    assert unknown == ""

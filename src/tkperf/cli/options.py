@@ -160,8 +160,12 @@ def tests_option(suite: str, flags: tuple[str, str]) -> Callable[[Function], Fun
         "tests",
         type=click.Choice(list(SUITES[suite])),
         multiple=True,
-        help=f"Tests to run, one or more; default all: {' '.join(SUITES[suite])}.",
+        help=f"Tests to run, one or more; default: {' '.join(_by_default(suite))}.",
     )
+
+
+def _by_default(suite: str) -> list[str]:
+    return [name for name, test in SUITES[suite].items() if test.by_default]
 
 
 def profile_option(default: str) -> Callable[[Function], Function]:
