@@ -223,8 +223,8 @@ def run_tkperf(
     run_file = folder / f"{engine_type.__name__}.tkperf"
     writer = RunFileWriter(run_file)
     info = RunInfo(
-        name="bench", suite="bench", tkperf_version="", fio_version=engine.version, engine="io_uring",
-        command_line=(), started_utc="", profile_name="", profile={}, options={}, device={}, host={},
+        name="bench", suite="bench", tkperf_version="", fio_version=engine.version, ioengine="io_uring",
+        command_line=(), started_utc="", profile_name="", profile={}, options={}, device={}, hosts=(),
         active_range_offset_bytes=0, active_range_length_bytes=SIZE_BYTES,
     )  # fmt: skip
     run = Run(

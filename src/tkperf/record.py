@@ -42,7 +42,7 @@ class RunStatus(StrEnum):
 class RunInfo:
     """Everything fixed before the first I/O, disclosed in every result.
 
-    ``device`` and ``host`` are facts as plain data (name -> value, None = not known);
+    ``device`` and each of ``hosts`` are facts as plain data (name -> value, None = not known);
     ``profile`` is the whole profile as plain data, user options applied, or of an imported run
     what is known of it; ``options`` what the user set. ``alterations`` are the numbers of the
     specification that the user's options changed, each as ``runtime 60 s -> 1 s``. ``notices`` are shown on every page of a result (quick profile, file target,
@@ -53,14 +53,14 @@ class RunInfo:
     suite: str
     tkperf_version: str
     fio_version: str | None
-    engine: str
+    ioengine: str
     command_line: tuple[str, ...]
     started_utc: str | None
     profile_name: str
     profile: dict[str, object]
     options: dict[str, object]
     device: dict[str, object]
-    host: dict[str, object]
+    hosts: tuple[dict[str, object], ...]
     active_range_offset_bytes: int | None
     active_range_length_bytes: int | None
     device_description: str | None = None
@@ -75,6 +75,11 @@ class RunInfo:
         if title is None:
             return None
         return f"{title}, altered" if self.alterations else str(title)
+
+    @property
+    def host(self) -> dict[str, object]:
+        """The first host, which has the device; no facts where it is not known."""
+        return self.hosts[0] if self.hosts else {}
 
     @property
     def software(self) -> str:

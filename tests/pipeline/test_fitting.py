@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 import pytest
 
 import tkperf
 from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.raid.config import RaidConfig
 from tkperf.errors import UsageError
 from tkperf.pipeline.fitting import Fitted, fit
-from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.request import RunRequest, Wishes
 from tkperf.procedures import load_profile
 from tkperf.procedures.hard_disk import HardDiskTable
 from tkperf.units import GIB, KIB
@@ -68,6 +71,20 @@ def test_areas_begin_at_whole_sectors() -> None:
         ({"suite": "sdd"}, "suite 'sdd': known are ssd, hdd, raid"),
         ({"suite": "raid"}, "needs the configuration of a RAID set"),
         ({"tests": ("speed",)}, "test 'speed': known are iops"),
+        (
+            {
+                "suite": "raid",
+                "raid": RaidConfig(devices=("/dev/x",), raidlevel=5, type="sw_mdadm"),
+            },
+            "key devices: 1 for RAID 5, it takes 3 or more",
+        ),
+        (
+            {
+                "suite": "raid",
+                "raid": RaidConfig(devices=("/dev/x",), raidlevel=4, type="sw_mdadm"),
+            },
+            "key raidlevel: 4 is not one of",
+        ),
         ({"active_range": "12 parsecs"}, "'12 parsecs' is not a size"),
         ({"active_range": "120%"}, "is not a share"),
         ({"size": "some"}, "'some' is not a size"),
@@ -110,8 +127,12 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
         ),
     ],
 )
-def test_each_number_that_options_change_is_named(
-    wishes: dict[str, object], found: tuple[str, ...]
-) -> None:
+def test_each_number_that_options_change_is_named(wishes: Wishes, found: tuple[str, ...]) -> None:
     """Once, with what the profile has; a number that the tests do not use is not changed."""
     assert tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).alterations == found
+
+
+def test_whatever_a_run_may_be_asked_can_be_wished_from_python() -> None:
+    """A new field of a request is one of the API's, too."""
+    fields = {field.name for field in dataclasses.fields(RunRequest)} - {"suite", "device"}
+    assert fields == set(Wishes.__annotations__)

@@ -234,7 +234,7 @@ def nested(depth: int) -> str:
     [
         ("profile", "[" * 100_000, "recursion"),
         ("profile", nested(900), "key"),
-        ("host", nested(900), "key"),
+        ("hosts", nested(900), ""),
         ("device", json.dumps({"members": ["x"]}), "key device.members[0]"),
         ("device", json.dumps({"members": 5}), "key device.members"),
         ("device", '{"members": [{"capacity_bytes": NaN}]}', "members[0].capacity_bytes"),

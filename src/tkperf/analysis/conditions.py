@@ -28,7 +28,7 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
         "active range": _share,
         "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
         "fio": lambda result: result.info.fio_version,
-        "I/O engine": lambda result: result.info.engine,
+        "I/O engine": lambda result: result.info.ioengine,
         "kind of target": lambda result: result.info.device.get("kind"),
         "kernel": lambda result: result.info.host.get("kernel"),
     }

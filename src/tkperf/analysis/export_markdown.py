@@ -35,7 +35,7 @@ def render_markdown(result: RunResult) -> str:
         "Link": device.get("link"),
         "Write cache": device.get("write_cache_in_run"),
         "Profile": f"{info.profile_name}: {info.specification}",
-        "Load": ", ".join(word for word in (info.fio_version, info.engine) if word),
+        "Load": ", ".join(word for word in (info.fio_version, info.ioengine) if word),
         "Threads / queue depth": _demand(result),
         "Purge": _by_section(result, describe_purge),
         "Preconditioning": _by_section(result, describe_preconditioning),

@@ -35,7 +35,7 @@ def print_results(result: RunResult, console: Console) -> None:
     )
     length_bytes = info.active_range_length_bytes
     console.print(
-        f"profile {plain(info.profile_name)}: {plain(info.specification or 'not known')}, {plain(info.fio_version or info.engine)}, "
+        f"profile {plain(info.profile_name)}: {plain(info.specification or 'not known')}, {plain(info.fio_version or info.ioengine)}, "
         f"active range {'not known' if length_bytes is None else format_capacity(length_bytes)}, "
         f"started {plain(info.started_utc or 'not known')}",
         highlight=False,

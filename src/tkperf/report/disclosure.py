@@ -208,9 +208,9 @@ def _sector(device: dict[str, object]) -> str:
 def _load_generator(info: RunInfo) -> str:
     """fio and how it issues I/O; of an imported run only what its file says."""
     if info.fio_version is None:
-        return info.engine  # simulated, or not known
-    known = info.engine != NOT_KNOWN
-    return f"{info.fio_version}, {info.engine}, direct I/O" if known else info.fio_version
+        return info.ioengine  # simulated, or not known
+    known = info.ioengine != NOT_KNOWN
+    return f"{info.fio_version}, {info.ioengine}, direct I/O" if known else info.fio_version
 
 
 def _interface(device: dict[str, object]) -> str:

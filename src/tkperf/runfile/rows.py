@@ -83,7 +83,7 @@ class RunEnd(msgspec.Struct, frozen=True):
     ended_because: str | None
 
 
-_TABLES = ("profile", "options", "device", "host")
+_TABLES = ("profile", "options", "device")
 _FACTS = get_type_hints(RunInfo)
 _FACT_CHECKS = {
     key: [
@@ -98,14 +98,14 @@ _NOT_KNOWN: dict[str, Any] = {
     "suite": "not known",
     "tkperf_version": "not known",
     "fio_version": None,
-    "engine": "not known",
+    "ioengine": "not known",
     "command_line": (),
     "started_utc": None,
     "profile_name": "not known",
     "profile": {},
     "options": {},
     "device": {},
-    "host": {},
+    "hosts": (),
     "active_range_offset_bytes": None,
     "active_range_length_bytes": None,
 }  # fmt: skip
@@ -227,15 +227,31 @@ def parse_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[s
 def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
     """A fact of RunInfo without what is impossible in it, and why that is."""
     reasons: dict[str, str] = {}
+    # A bad entry of a device, host or profile does not take the others with it.
     if isinstance(value, dict) and key in _TABLES:
-        # A bad entry of a device or profile does not take the others with it.
-        for name in list(value):
-            if reason := _why_not(key, {name: value[name]}):
-                reasons[f"{key}.{name}"] = reason
-                value = {each: value[each] for each in value if each != name}
+        return _mend_table(key, value, lambda entry: _why_not(key, entry))
+    if key == "hosts" and isinstance(value, list) and all(isinstance(one, dict) for one in value):
+        mended = [
+            _mend_table(f"{key}[{index}]", one, lambda entry: _why_not(key, [entry]))
+            for index, one in enumerate(value)
+        ]
+        for _, why in mended:
+            reasons.update(why)
+        value = [one for one, _ in mended]
     elif reason := _why_not(key, value):
         reasons[key] = reason
     return value, reasons
+
+
+def _mend_table(
+    name: str, table: dict[str, Any], why_not: Callable[[dict[str, Any]], str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """A table without its impossible entries, and why these are."""
+    reasons = {key: why_not({key: value}) for key, value in table.items()}
+    return (
+        {key: value for key, value in table.items() if not reasons[key]},
+        {f"{name}.{key}": reason for key, reason in reasons.items() if reason},
+    )
 
 
 def _why_not(key: str, value: object) -> str:

@@ -125,6 +125,11 @@ def m006_workloads(connection: sqlite3.Connection) -> None:
             "region_length_bytes INTEGER",
         ):
             connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+    connection.execute("UPDATE run SET key = 'ioengine' WHERE key = 'engine'")
+    # A run may have several.
+    connection.execute(
+        "UPDATE run SET key = 'hosts', value = '[' || value || ']' WHERE key = 'host'"
+    )
     # Title, sections and figures, as JSON.
     connection.execute("ALTER TABLE test ADD COLUMN plan TEXT")
 
