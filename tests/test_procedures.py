@@ -173,7 +173,7 @@ def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
     assert first.verdict is not None
     assert first.verdict.reached
     assert all(section.verdict is None for section in others), "judged by the first alone"
-    assert "as many as the first section" in others[0].ended_because
+    assert "as many as Throughput 1024k" in others[0].ended_because
     assert len(rounds(phases)) == 5 * 8
 
 

@@ -40,24 +40,12 @@ def rounds_until_steady(
     tracking: str,
     unit: str,
     tracked_value: Callable[[RoundResult], float],
-    exactly_rounds: int | None = None,
 ) -> Generator[Part, Answer, SectionOutcome]:
     """Rounds of the same steps until the tracking variable is steady or rounds run out.
 
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Without
-    steady state the window is the last rounds, and the outcome says so. ``exactly_rounds`` fixes
-    the number of rounds, which another section was judged by: these are not judged on their own.
+    steady state the window is the last rounds, and the outcome says so.
     """
-    if exactly_rounds is not None:
-        for number in range(1, exactly_rounds + 1):
-            yield Round(section=section, number=number, steps=steps)
-        window = range(max(1, exactly_rounds - rules.window_rounds + 1), exactly_rounds + 1)
-        return SectionOutcome(
-            section=section,
-            window=tuple(window),
-            verdict=None,
-            ended_because=f"{format_count(exactly_rounds, 'round')}, as many as the first section",
-        )
     rounds: list[int] = []
     values: list[float] = []
     while True:
@@ -77,6 +65,21 @@ def rounds_until_steady(
             if verdict.reached
             else f"no steady state in {format_count(rounds[-1], 'round')}: {verdict.reason}"
         ),
+    )
+
+
+def as_many_rounds_as(
+    first: SectionOutcome, section: str, steps: tuple[Step, ...]
+) -> Generator[Part, Answer, SectionOutcome]:
+    """As many rounds as another section had, with the same window; not judged on their own."""
+    last_round = first.window[-1]
+    for number in range(1, last_round + 1):
+        yield Round(section=section, number=number, steps=steps)
+    return SectionOutcome(
+        section=section,
+        window=first.window,
+        verdict=None,
+        ended_because=f"{format_count(last_round, 'round')}, as many as {first.section}",
     )
 
 
