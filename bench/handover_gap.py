@@ -1,11 +1,17 @@
-"""How long does the device stand idle between steps? tkperf against plain consecutive fio calls.
+"""How long does the device stand idle between two loads? tkperf against plain consecutive fio calls.
 
 The device's own I/O counters (/sys/block/LOOP/stat) are sampled every 0.5 ms by a process of its
-own while the same steps run twice on a loop device: as rounds of tkperf's runner, with its run
-file and all, and as one fio call after another. An idle gap is a stretch of samples in which no
-I/O completed. Needs root (loop device). Prints both, and their ratio.
+own while a test of all kinds of phases runs on a loop device, by tkperf's runner with its run file
+and all, and then steps as one fio call after another. An idle gap is a stretch of samples in which
+no I/O completed. Needs root (loop device). Prints the gaps of each kind of hand-over:
 
-    python bench/handover_gap.py [--rounds 7] [--step-s 2] [--folder /var/tmp] [--view live]
+- step to step: within a round
+- round to round, chosen before: the verdict was awaited, and known shortly before the planned end
+- round to round, by the totals: the verdict was awaited, and depended on the last I/Os
+- fill to round, round to stream, stream to stream, section to section (a stream or round to a round)
+- how far a planned idle time was off
+
+    python bench/handover_gap.py [--cycles 4] [--step-s 2] [--folder /var/tmp] [--view live]
 
 With --view live the live view is drawn meanwhile, on a terminal of the bench's own.
 """
@@ -13,7 +19,6 @@ With --view live the live view is drawn meanwhile, on a terminal of the bench's 
 from __future__ import annotations
 
 import argparse
-import itertools
 import multiprocessing
 import os
 import pty
@@ -26,11 +31,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from multiprocessing.synchronize import Event as StopEvent
 from pathlib import Path
 from typing import TextIO, TypeVar, cast
 
-import msgspec
 import numpy as np
 
 from tkperf.cli.background import DirectText, InBackground
@@ -41,16 +46,18 @@ from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
-from tkperf.engine import Execution, Next, OnSample
+from tkperf.engine import Execution, Load, Next, OnSample
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.events import Event, Observer, StepEnded
-from tkperf.phases import Outcome, Procedure, SectionOutcome
-from tkperf.procedures import SSD_TESTS, load_profile
-from tkperf.procedures.parts import rounds_until_steady
+from tkperf.figures import generic_section
+from tkperf.measurement import Measurement
+from tkperf.phases import Continuous, Fill, Idle, Outcome, Procedure, Purge, Round, SectionOutcome
+from tkperf.procedures import Test, load_profile
+from tkperf.procedures.parts import expect_round
 from tkperf.profiles import Profile
-from tkperf.record import RunInfo, StepRecord
+from tkperf.record import RunInfo, StepKind, StepRecord
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 from tkperf.workload import Access, ActiveRange, Step, Workload
@@ -58,6 +65,8 @@ from tkperf.workload import Access, ActiveRange, Step, Workload
 T = TypeVar("T")
 SIZE_BYTES = 1 << 30
 SAMPLE_EVERY_S = 0.0005
+IDLE_S = 1.0
+PLANNED = "planned idle time, off by"
 
 
 def sample_counters(disk: str, path: str, stop: StopEvent) -> None:
@@ -87,19 +96,17 @@ def loop_device(folder: Path) -> Iterator[str]:
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
-def idle_gaps_ms(samples: np.ndarray, boundaries_s: Sequence[float]) -> list[float]:
-    """The longest stretch without a completed I/O within half a second of each boundary."""
+def idle_gaps_ms(
+    samples: np.ndarray, boundaries_s: Sequence[float], *, within_s: float = 0.1
+) -> list[float]:
+    """The longest stretch without a completed I/O that reaches into the time about each boundary."""
     times, counts = samples[:, 0], samples[:, 1]
+    moved = np.flatnonzero(np.diff(counts)) + 1
+    begins, ends = times[moved[:-1]], times[moved[1:]]
     gaps = []
     for boundary_s in boundaries_s:
-        near = (times > boundary_s - 0.5) & (times < boundary_s + 0.5)
-        t, c = times[near], counts[near]
-        longest_s, since_s = 0.0, t[0]
-        for i in range(1, len(t)):
-            if c[i] != c[i - 1]:
-                since_s = t[i]
-            longest_s = max(longest_s, t[i] - since_s)
-        gaps.append(longest_s * 1000)
+        near = (ends > boundary_s - within_s) & (begins < boundary_s + within_s)
+        gaps.append(float((ends - begins)[near].max(initial=0.0)) * 1000)
     return gaps
 
 
@@ -115,20 +122,55 @@ def build_steps(step_s: float) -> tuple[Step, ...]:
             ),
             duration_s=step_s,
         )
-        for read_percent in (100, 65, 0)
-        for block_size_bytes in (65536, 16384, 4096)
+        for read_percent in (100, 0)
+        for block_size_bytes in (65536, 4096)
     )
 
 
-class DecidingEngine(FioEngine):
-    """Has to wait for the verdict at every end of a round, as a real run has from round 5 on."""
+def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Procedure:
+    """Each cycle: fill, rounds whose verdict decides, two streams, an idle time, rounds."""
+    tracked, stream_s = steps[-1].workload, 3.0
+    for cycle in range(cycles):
+        first, second = f"first {cycle}", f"second {cycle}"
+        yield Fill(section=first, workload=replace(tracked, access=Access.SEQUENTIAL), passes=1)
+        usual_iops = 0.0
+        for number in range(1, rounds + 1):
+            answer = expect_round((yield Round(section=first, number=number, steps=steps)))
+            iops = answer[tracked].iops
+            # Looking ahead imagines the double: whether it goes on so depends on the measurement.
+            usual_iops = usual_iops or iops
+            if iops > 1.7 * usual_iops:
+                break
+        else:
+            for name, load in (("A", steps[0]), ("B", steps[1])):
+                yield Continuous(
+                    section=f"stream {name} {cycle}",
+                    number=1,
+                    workload=load.workload,
+                    duration_s=stream_s,
+                    longest_s=stream_s,
+                )
+        yield Round(section=second, number=1, steps=steps)
+        yield Idle(section=second, duration_s=IDLE_S)
+        yield Round(section=second, number=2, steps=steps)
+        yield Round(section=f"third {cycle}", number=1, steps=steps)
+        yield Purge(section=f"third {cycle}")
+    end = SectionOutcome(section="first 0", window=(1,), verdict=None, ended_because="done")
+    return Outcome(sections=(end,))
+
+
+class TotalsEngine(FioEngine):
+    """Is never told before a round's end what follows, as if the verdict were a close one."""
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
-        if then is not None and then.step == self.first_step:
-            then = Next(step=then.step, certain=False)
-        return super().measure(step, then=then, on_sample=on_sample)
+        if then is not None and not then.certain:
+            asked = then
 
-    first_step: Step
+            def choose(so_far: Measurement) -> Load | None:
+                return asked.choose(so_far) if so_far.duration_s >= 0.99 * step.duration_s else None
+
+            then = replace(then, choose=choose)
+        return super().measure(step, then=then, on_sample=on_sample)
 
 
 @contextmanager
@@ -153,60 +195,68 @@ def read_for_ever(terminal: int) -> None:
 
 
 def run_tkperf(
-    device: str, folder: Path, steps: tuple[Step, ...], rounds: int, views: Sequence[Observer]
-) -> tuple[list[float], list[float]]:
-    """Boundaries within rounds and between rounds, in seconds on the monotonic clock."""
+    device: str,
+    folder: Path,
+    procedure: Callable[[], Procedure],
+    engine_type: type[FioEngine],
+    views: Sequence[Observer],
+) -> tuple[list[StepRecord], float]:
+    """All steps, and when the run began, in seconds on the monotonic clock."""
     seen: list[StepRecord] = []
 
     def note(event: Event) -> None:
         if isinstance(event, StepEnded):
             seen.append(event.record)
 
-    def procedure(profile: Profile, _active_range_bytes: int) -> Procedure:
-        jumps = itertools.count()
-        section: SectionOutcome = yield from rounds_until_steady(
-            "bench",
-            steps,
-            msgspec.structs.replace(profile.steady_state, max_rounds=rounds),
-            tracking="none",
-            unit="",
-            tracked_value=lambda _: 2.0 ** next(jumps),  # never steady
-        )
-        return Outcome(sections=(section,))
+    def bench(_profile: Profile, _active_range_bytes: int) -> Procedure:
+        return procedure()
 
     permit = grant_permit(hold_target(read_identity(device)), confirmed_id=device).redeem()
     active = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
-    engine = DecidingEngine(
+    engine = engine_type(
         permit,
         ioengine="io_uring",
         active_range=active,
         version=find_fio_version(),
         cpus=2,
     )
-    engine.first_step = steps[0]
-    writer = RunFileWriter(folder / "bench.tkperf")
+    run_file = folder / f"{engine_type.__name__}.tkperf"
+    writer = RunFileWriter(run_file)
     info = RunInfo(
         name="bench", suite="bench", tkperf_version="", fio_version=engine.version, engine="io_uring",
         command_line=(), started_utc="", profile_name="", profile={}, options={}, device={}, host={},
         active_range_offset_bytes=0, active_range_length_bytes=SIZE_BYTES,
     )  # fmt: skip
-    origin_s = time.monotonic()
-    execute(
-        Run(
-            info=info,
-            tests=(replace(SSD_TESTS["iops"], name="bench", title="bench", procedure=procedure),),
-            profile=load_profile("quick"),
-            engine=engine,
-            target=DriveTarget(permit, None, WriteCache(permit, "keep")),
-            observers=(writer, note, *views),
-            clock=time.monotonic,
-        )
+    run = Run(
+        info=info,
+        tests=(Test(name="bench", title="bench", procedure=bench, section_plan=generic_section),),
+        profile=load_profile("quick"),
+        engine=engine,
+        target=DriveTarget(permit, None, WriteCache(permit, "keep")),
+        observers=(writer, note, *views),
+        clock=time.monotonic,
     )
+    origin_s = time.monotonic()
+    execute(run)
     writer.close()
     permit.release()
-    inside = [origin_s + step.started_s for step in seen if step.position > 0]
-    between = [origin_s + s.started_s for s in seen if s.position == 0 and s.number > 1]
-    return inside, between
+    return seen, origin_s
+
+
+def name_kind(before: StepRecord, after: StepRecord, round_end: str) -> str | None:
+    """What kind of hand-over lies between two steps; None: none, the same stream or a fill begins."""
+    stream = StepKind.CONTINUOUS
+    if after.kind is StepKind.FILL:
+        return None
+    if after.planned_pause:
+        return PLANNED
+    if before.kind is StepKind.FILL:
+        return "fill to round"
+    if after.kind is stream:
+        return "round to stream" if before.kind is not stream else "stream to stream"
+    if before.section != after.section:
+        return "section to section"
+    return "step to step" if before.number == after.number else round_end
 
 
 def run_plain(device: str, folder: Path, steps: tuple[Step, ...], rounds: int) -> list[float]:
@@ -243,36 +293,48 @@ def watched(device: str, folder: Path, work: Callable[[], T]) -> tuple[T, np.nda
 
 
 def describe(name: str, gaps_ms: list[float]) -> None:
-    ordered = sorted(gaps_ms)
     print(
         f"{name:34} {len(gaps_ms):4} gaps: median {statistics.median(gaps_ms):7.1f} ms, "
-        f"95 % {ordered[int(0.95 * (len(ordered) - 1))]:7.1f} ms, worst {ordered[-1]:7.1f} ms"
+        f"95 % {np.percentile(gaps_ms, 95):7.1f} ms, worst {max(gaps_ms):7.1f} ms"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--cycles", type=int, default=4)
     parser.add_argument("--step-s", type=float, default=2.0)
     parser.add_argument("--folder", default="/var/tmp")
     parser.add_argument("--view", choices=("none", "live"), default="none")
     options = parser.parse_args()
     steps = build_steps(options.step_s)
+    gaps_ms: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory(dir=options.folder) as name, loop_device(Path(name)) as device:
         folder = Path(name)
-        with ExitStack() as stack:
-            views = [stack.enter_context(live_view())] if options.view == "live" else []
-            (inside, between), samples = watched(
-                device, folder, lambda: run_tkperf(device, folder, steps, options.rounds, views)
-            )
-        tkperf_ms = idle_gaps_ms(samples, inside)
-        round_end_ms = idle_gaps_ms(samples, between)
-        plain, samples = watched(device, folder, lambda: run_plain(device, folder, steps, 2))
-        plain_ms = idle_gaps_ms(samples, plain)
-    describe("tkperf, between steps of a round", tkperf_ms)
-    describe("tkperf, at a round's end", round_end_ms)
+        for engine_type, round_end, cycles, rounds in (
+            (FioEngine, "round to round, chosen before", options.cycles, 4),
+            (TotalsEngine, "round to round, by the totals", max(1, options.cycles // 2), 6),
+        ):
+            procedure = partial(build_procedure, steps, cycles, rounds)
+            with ExitStack() as stack:
+                views = [stack.enter_context(live_view())] if options.view == "live" else []
+                run = partial(run_tkperf, device, folder, procedure, engine_type, views)
+                (seen, origin_s), samples = watched(device, folder, run)
+            for before, after in pairwise(seen):
+                kind = name_kind(before, after, round_end)
+                if kind == PLANNED:
+                    off_s = (after.gap_s or 0.0) - IDLE_S
+                    gaps_ms.setdefault(PLANNED, []).append(abs(off_s) * 1000)
+                elif kind:
+                    gaps_ms.setdefault(kind, []).extend(
+                        idle_gaps_ms(samples, [origin_s + after.started_s])
+                    )
+        plain, samples = watched(device, folder, lambda: run_plain(device, folder, steps, 3))
+        plain_ms = idle_gaps_ms(samples, plain, within_s=0.5)
+    for kind, found_ms in gaps_ms.items():
+        describe(kind, found_ms)
     describe("consecutive fio calls", plain_ms)
-    ratio = statistics.median(plain_ms) / max(statistics.median(tkperf_ms), SAMPLE_EVERY_S * 1000)
+    median_ms = statistics.median(gaps_ms["step to step"])
+    ratio = statistics.median(plain_ms) / max(median_ms, SAMPLE_EVERY_S * 1000)
     print(f"consecutive fio calls leave the device idle {ratio:.0f} times as long (medians)")
 
 

@@ -16,6 +16,7 @@ from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
 from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.profiles import Profile
 from tkperf.record import PurgeResult, RunInfo
 from tkperf.report.parts import ReportView
 from tkperf.runfile.reader import RunFile, read_run
@@ -113,7 +114,7 @@ def simulate(
     folder: Path,
     info: RunInfo,
     preset: str = "sata-ssd",
-    profile: str = "quick",
+    profile: str | Profile = "quick",
     suite: Mapping[str, procedures.Test] = SSD_TESTS,
 ) -> RunResult:
     """A run on a simulated drive, in ``run.tkperf``."""
@@ -123,7 +124,7 @@ def simulate(
         Run(
             info=info,
             tests=tuple(suite.values()),
-            profile=load_profile(profile),
+            profile=load_profile(profile) if isinstance(profile, str) else profile,
             engine=engine,
             target=FreeTarget(),
             observers=(writer,),

@@ -129,7 +129,6 @@ def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list
 def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
     model.now_s = max(model.now_s, step.begin_s - 0.05)
     watch.step_begins(step.kind)
-    watch.will_hand_over(step.kind is StepKind.ROUND)
     whole = [Flow(flow.begin_s, flow.end_s, step.bytes_per_s) for flow in step.flows()]
 
     def moved(elapsed_s: float) -> float:
@@ -154,7 +153,11 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
         duration_s=step.length_s, read=NO_IO, write=written(moved(step.length_s))
     )
     return watch.step_ended(
-        step.kind, step.workload, measurement, started_s=step.begin_s, planned_s=step.length_s
+        step.kind,
+        step.workload,
+        measurement,
+        started_s=step.begin_s,
+        handed_over_s=step.begin_s + step.length_s if step.kind is StepKind.ROUND else None,
     )
 
 

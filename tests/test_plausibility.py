@@ -264,7 +264,7 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
             phase = Continuous(
                 section="S", number=1, workload=workload, duration_s=duration_s, longest_s=60
             )
-            seen = engine.measure_slice(phase, on_sample=lambda _: None).measurement
+            seen = engine.measure_slice(phase, then=None, on_sample=lambda _: None).measurement
             assert why_implausible(seen, replace(plan, running=True), Witness()) is None
     fill = Fill(
         section="S",

@@ -76,6 +76,11 @@ def test_a_plan_changes_nothing(tmp_path: Path) -> None:
     assert plan.active_range.length_bytes == 64 << 20
     assert plan.filled_bytes == 4 * 2 * (64 << 20)
     assert 0 < plan.shortest_s < plan.longest_s
+    (tp,) = (test for test in plan.tests if test.test.name == "tp")
+    # Two block sizes, five or six rounds, a second of reads and one of writes in each.
+    assert (tp.shortest_writing_s, tp.longest_writing_s) == (10, 12)
+    least, most = plan.estimate_written_bytes(1e6)
+    assert plan.filled_bytes < least < most
     assert [test.test.name for test in plan.tests] == ["iops", "lat", "tp", "writesat"]
     with pytest.raises(UsageError, match=r"scratch: .* too small for 2 jobs"):
         tkperf.make_plan("ssd", tmp_path / "scratch", size="1MiB", profile="quick")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.builders import FreeTarget, run_info
 from tkperf.disturbance import DisturbanceCode
-from tkperf.engine import Execution, Next, OnSample
+from tkperf.engine import Execution, Load, Next, OnSample
 from tkperf.engine.simulated import DriveModel, SimulatedEngine
 from tkperf.errors import EngineError, Interrupted, StepFailedError, TkperfError
 from tkperf.events import (
@@ -18,16 +18,17 @@ from tkperf.events import (
     Judged,
     PurgeEnded,
     RunEnded,
+    RunStarted,
     StepEnded,
     StepStarted,
     TestEnded,
     Warned,
 )
 from tkperf.procedures import SSD_TESTS, load_profile
-from tkperf.record import RunStatus, StepKind
+from tkperf.record import RunStatus, StepKind, StepRecord
 from tkperf.run_watch import RunWatch, Watched
 from tkperf.runner import Run, execute
-from tkperf.workload import Step
+from tkperf.workload import Step, Workload
 
 RANGE_BYTES = 1 << 30
 STEADY = DriveModel(capacity_bytes=RANGE_BYTES, noise=0.01)
@@ -42,10 +43,16 @@ class SpyEngine(SimulatedEngine):
     ) -> None:
         super().__init__(model, RANGE_BYTES)
         self.asked: list[tuple[Step, Next | None]] = []
-        self.started_next = 0
+        self.let_go: list[Load] = []
         self.closed = 0
         self.acts: list[str] = []
         self.fail_at, self.error = fail_at, error
+        self.slower_after: int | None = None
+
+    def _iops(self, workload: Workload) -> float:
+        """After so many steps the drive is half as fast: what looked steady is not."""
+        slower = self.slower_after is not None and len(self.asked) > self.slower_after
+        return super()._iops(workload) / (2 if slower else 1)
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.asked.append((step, then))
@@ -53,11 +60,13 @@ class SpyEngine(SimulatedEngine):
             raise self.error
         return super().measure(step, then=then, on_sample=on_sample)
 
-    def start_next(self) -> None:
-        self.started_next += 1
+    def start_next(self, load: Load) -> None:
+        self.let_go.append(load)
+        super().start_next(load)
 
     def rest(self) -> None:
         self.acts.append("rest")
+        super().rest()
 
     def close(self) -> None:
         self.closed += 1
@@ -91,21 +100,65 @@ def test_every_step_but_the_last_is_told_what_follows() -> None:
     steps = [step for step, _ in engine.asked]
     for (_, then), following in zip(engine.asked, steps[1:], strict=False):
         assert then is not None
-        assert then.step == following
+        assert following in then.loads
     assert engine.asked[-1][1] is None or not engine.asked[-1][1].certain
     ends = [then for position, (_, then) in enumerate(engine.asked) if position % 12 == 11]
     assert [then.certain for then in ends[:4] if then] == [True] * 4
 
 
+COLD = replace(STEADY, cold_start_s=0.3)
+
+
+class SlowToTell(SpyEngine):
+    """Knows the totals of a step only when it returns them: what follows is never chosen by it."""
+
+    def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
+        if then is None or then.certain:
+            return super()._hand_over(execution, then)
+        self._ready = then.loads
+        return execution
+
+
+@pytest.mark.parametrize("engine_type", [SpyEngine, SlowToTell])
+@pytest.mark.parametrize("slower_after", [None, 4 * 9], ids=["steady", "not steady"])
+def test_nothing_that_follows_without_a_purge_starts_cold(
+    engine_type: type[SpyEngine], slower_after: int | None
+) -> None:
+    """Fill to round, round to round with and without a verdict between, round to histogram run."""
+    engine = engine_type(COLD)
+    engine.slower_after = slower_after
+    events = run(engine, ["lat"])
+    records = [event.record for event in events if isinstance(event, StepEnded)]
+    cold = [each for each in records if (each.gap_s or 0) > 0.01]
+    assert [each.kind for each in cold] == [StepKind.FILL]
+    assert records[-1].kind is StepKind.CONTINUOUS
+    rounds = {each.number for each in records if each.kind is StepKind.ROUND}
+    assert len(rounds) == (5 if slower_after is None else 6)
+    assert longest_gap_s(records) < 0.01
+
+
+def longest_gap_s(records: Sequence[StepRecord]) -> float:
+    return max(each.gap_s or 0.0 for each in records if not each.planned_pause)
+
+
 def test_after_the_decision_the_next_round_starts_before_anything_is_written() -> None:
-    """An uncertain hand-over is let go as soon as the verdict says so, once each round end."""
-    engine = SpyEngine(UNSTEADY)
+    """An uncertain hand-over is let go as soon as the verdict is known, once each round end."""
+    engine = SlowToTell(COLD)
+    engine.slower_after = 4 * 12
     order: list[str] = []
-    engine.start_next = lambda: order.append("start")  # type: ignore[method-assign]
+    start = engine.start_next
+
+    def note_start(load: Load) -> None:
+        order.append(f"start {len(engine.asked)}")
+        start(load)
+
+    engine.start_next = note_start  # type: ignore[method-assign]
 
     def watch(event: Event) -> None:
         if isinstance(event, StepEnded) and event.record.position == 11:
             order.append(f"end {event.record.number}")
+        if isinstance(event, StepEnded) and event.record.kind is StepKind.ROUND:
+            assert (event.record.gap_s or 0.0) < 0.01
 
     execute(
         Run(
@@ -118,10 +171,18 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
             clock=engine.clock,
         )
     )
-    assert order.count("start") <= 1
-    for position, what in enumerate(order):
-        if what == "start":
-            assert order[position + 1].startswith("end")
+    # The fifth round could have been steady, so that its end alone had to be awaited.
+    assert order[-3:] == ["end 5", *(f"start {n}" for n in range(61, 72)), "end 6"][-3:]
+    assert order[order.index("end 5") - 1] == "start 60"
+
+
+def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
+    """Whatever was said beside it: the numbers of a result and those that made it are the same."""
+    events = run(SpyEngine(STEADY), ["iops"])
+    assert run_info().profile == {"title": "t"}
+    (started,) = [event for event in events if isinstance(event, RunStarted)]
+    assert started.info.profile == load_profile("quick").as_plain_data()
+    assert started.info.profile_name == "quick"
 
 
 def test_events_follow_the_procedure() -> None:

@@ -8,6 +8,7 @@ A procedure is a generator: it yields a phase, and the answer to the phase is se
 | Fill               | Measurement            |
 | Round              | RoundResult            |
 | Continuous         | Measurement            |
+| Idle               | None                   |
 | SteadyStateVerdict | None (logged, shown)   |
 
 Its return value is an Outcome.
@@ -44,13 +45,15 @@ class Round:
     """Steps run back to back, without idle time between them. Rounds count from 1.
 
     With ``areas``, ``number`` counts the areas that the active range is cut into, from its start,
-    and the steps stay in that area; there is no steady state over areas.
+    and the steps stay in that area; there is no steady state over areas. A ``warm_up`` is measured
+    and kept, but apart from the results; warm-ups count from 1 by themselves.
     """
 
     section: str
     number: int
     steps: tuple[Step, ...]
     areas: int | None = None
+    warm_up: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,8 @@ class Continuous:
     """The next ``duration_s`` of one uninterrupted stream of a workload.
 
     Consecutive phases of the same section and workload are slices of the same stream: the device
-    never sees a pause between them. ``longest_s`` bounds the whole stream.
+    never sees a pause between them. ``longest_s`` bounds the whole stream, which ends by itself
+    then. ``warm_up`` slices are kept apart from the results, in the middle of the stream or not.
     """
 
     section: str
@@ -66,9 +70,29 @@ class Continuous:
     workload: Workload
     duration_s: float
     longest_s: float
+    warm_up: bool = False
+
+    def goes_on(self, before: object) -> bool:
+        """Whether this is the next slice of the stream that ``before`` is a slice of."""
+        return isinstance(before, Continuous) and (self.section, self.workload) == (
+            before.section,
+            before.workload,
+        )
 
 
-Phase = Purge | Fill | Round | Continuous
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """No I/O for ``duration_s``, counted from the end of the last I/O: a pause that is planned."""
+
+    section: str
+    duration_s: float
+
+    def __post_init__(self) -> None:
+        if not self.duration_s > 0:
+            raise ValueError(f"duration_s {self.duration_s} is not more than 0")
+
+
+Phase = Purge | Fill | Round | Continuous | Idle
 RoundResult = Mapping[Workload, Measurement]
 Answer = Measurement | RoundResult | None
 
@@ -78,13 +102,15 @@ class SectionOutcome:
     """How one section of a test ended.
 
     ``window`` are the numbers of the rounds (or areas, or slices) that results are averaged over; empty
-    where the section has none. ``verdict`` is None where the section has no steady-state rule.
+    where the section has none. ``verdict`` is None where the section has no steady-state rule. With
+    several tracking variables it is the one that decided, and ``verdicts`` has all of them, in order.
     """
 
     section: str
     window: tuple[int, ...]
     verdict: SteadyStateVerdict | None
     ended_because: str
+    verdicts: tuple[SteadyStateVerdict, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

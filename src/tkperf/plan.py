@@ -17,11 +17,11 @@ from tkperf.phases import (
     Answer,
     Continuous,
     Fill,
+    Idle,
     Phase,
     Procedure,
     Purge,
     Round,
-    RoundResult,
 )
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Workload
@@ -70,7 +70,7 @@ def forecast(
         procedure: a fresh generator.
         answers: what its phases so far were answered with.
     """
-    imagine = _Imagination(case, answers, active_range_bytes)
+    imagine = _Imagination(case, active_range_bytes)
     phases = phases_of(procedure, _replay(answers, imagine))
     remaining = [imagine.duration_s(phase) for phase in islice(phases, len(answers), None)]
     return Forecast(duration_s=sum(remaining), phases=len(remaining))
@@ -84,14 +84,14 @@ def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str
 
 def longest_course(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
     """All phases of a procedure in the worst case: nothing is ever steady, no amount reached."""
-    return phases_of(procedure, _Imagination(Case.WORST, (), active_range_bytes))
+    return phases_of(procedure, _Imagination(Case.WORST, active_range_bytes))
 
 
 def phases_ahead(
     procedure: Procedure, case: Case, *, active_range_bytes: int
 ) -> Iterator[tuple[Phase, float]]:
     """Every phase that a fresh procedure asks for in a case, and how long it takes in seconds."""
-    imagine = _Imagination(case, (), active_range_bytes)
+    imagine = _Imagination(case, active_range_bytes)
     return ((phase, imagine.duration_s(phase)) for phase in phases_of(procedure, imagine))
 
 
@@ -101,25 +101,53 @@ def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | N
     return next(islice(phases_of(procedure, lambda _: next(given)), len(answers), None), None)
 
 
-def next_phase(
+def following_phases(
     fresh_procedure: Callable[[], Procedure],
     answers: Sequence[Answer],
     *,
     active_range_bytes: int,
-) -> tuple[Phase | None, bool]:
-    """What follows the phase under way, and whether that is certain.
+) -> tuple[Phase | None, ...]:
+    """What may follow the phase under way: in the worst case, then in the best if that is another.
 
-    Certain means that best and worst case go on with the same phase, so that it may be started
-    before the answer is known. None: the test ends.
+    One alone is certain, so that it may begin before the answer is known. None: the test ends.
     """
 
     def following(case: Case) -> Phase | None:
-        imagine = _Imagination(case, answers, active_range_bytes)
+        imagine = _Imagination(case, active_range_bytes)
         phases = phases_of(fresh_procedure(), _replay(answers, imagine))
         return next(islice(phases, len(answers) + 1, None), None)
 
-    likely = following(Case.WORST)
-    return likely, likely == following(Case.BEST)
+    return tuple(dict.fromkeys((following(Case.WORST), following(Case.BEST))))
+
+
+def possible_ends(so_far: Measurement, planned_s: float) -> tuple[Measurement, ...]:
+    """How a load may end of which this much is measured: as it went on so far, or very differently.
+
+    In what is left it may do nothing more at all, or twice as many I/Os as until now. So many are under
+    way at any time, so the latencies of what is left add up to its time whatever its pace is.
+    """
+    left = planned_s / so_far.duration_s - 1
+    if left <= 0:
+        return (so_far,)
+
+    def end(stats: IoStats, pace: float) -> IoStats:
+        return replace(
+            stats,
+            ios=stats.ios + round(pace * left * stats.ios),
+            bytes=stats.bytes + round(pace * left * stats.bytes),
+            latency_ios=stats.latency_ios + round(pace * left * stats.latency_ios),
+            latency_sum_ns=stats.latency_sum_ns + round(left * stats.latency_sum_ns),
+        )
+
+    return tuple(
+        replace(
+            so_far,
+            duration_s=planned_s,
+            read=end(so_far.read, pace),
+            write=end(so_far.write, pace),
+        )
+        for pace in (0.0, 1.0, 2.0)
+    )
 
 
 def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase], Answer]:
@@ -128,30 +156,32 @@ def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase
 
     def answer(phase: Phase) -> Answer:
         try:
-            return next(given)
+            known = next(given)
         except StopIteration:
             return imagine(phase)
+        imagine.learn(phase, known)
+        return known
 
     return answer
 
 
 class _Imagination:
-    """Answers phases as the best or the worst case would."""
+    """Answers phases as the best or the worst case would, after what was measured of the same load."""
 
-    def __init__(self, case: Case, known: Sequence[Answer], active_range_bytes: int) -> None:
+    def __init__(self, case: Case, active_range_bytes: int) -> None:
         self._case = case
         self._active_range_bytes = active_range_bytes
         self._calls = 0
-        self._last_round: RoundResult | None = None
-        self._last_measurement: Measurement | None = None
-        self._like: tuple[type[Phase], object] = (Purge, None)
+        # By kind of phase and load; the load is kept so that its id stays its own.
+        self._known: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
+        self._like: tuple[type[Phase], object] = (Idle, None)
         self._answers: dict[float, Answer] = {}
         self._timed: tuple[object, float] = (None, 0.0)
-        for answer in known:
-            if isinstance(answer, Measurement):
-                self._last_measurement = answer
-            elif answer is not None:
-                self._last_round = answer
+
+    def learn(self, phase: Phase, answer: Answer) -> None:
+        """What a phase was really answered with."""
+        load = _load_of(phase)
+        self._known[type(phase), id(load)] = load, answer
 
     def __call__(self, phase: Phase) -> Answer:
         # The worst case jumps by powers of two in a cycle of seven, prime so that values sampled
@@ -160,7 +190,7 @@ class _Imagination:
         factor = 2.0 ** (self._calls % 7) if self._case is Case.WORST else 1.0
         # The rounds of a test, or the slices of a stream, differ in their number alone, and there
         # may be thousands to go: answers are made once.
-        load = None if isinstance(phase, Purge) else _load_of(phase)
+        load = _load_of(phase)
         if self._like[0] is not type(phase) or self._like[1] is not load:
             self._like, self._answers = (type(phase), load), {}
         if factor not in self._answers:
@@ -169,18 +199,21 @@ class _Imagination:
 
     def _imagine(self, phase: Phase, factor: float) -> Answer:
         match phase:
-            case Purge():
+            case Purge() | Idle():
                 return None
             case Fill():
                 return _imagined(phase.workload, self.duration_s(phase), factor)
             case Continuous():
-                measured = self._last_measurement
-                imagined = measured or _imagined(phase.workload, phase.duration_s, factor)
-                if self._case is Case.BEST and measured is not None:
-                    return imagined
-                return _without_writes(_scaled(imagined, factor))
+                measured = self._known.get((Continuous, id(phase.workload)), (None, None))[1]
+                if not isinstance(measured, Measurement):
+                    guess = _imagined(phase.workload, phase.duration_s, factor)
+                    return _without_writes(_scaled(guess, factor))
+                if self._case is Case.BEST:
+                    return measured
+                return _without_writes(_scaled(measured, factor))
             case Round():
-                known = self._last_round or {}
+                last = self._known.get((Round, id(phase.steps)), (None, None))[1]
+                known = last if last is not None and not isinstance(last, Measurement) else {}
                 return {
                     step.workload: _scaled(
                         known.get(step.workload) or _imagined(step.workload, step.duration_s, 1.0),
@@ -199,12 +232,18 @@ class _Imagination:
                 if self._timed[0] is not phase.steps:
                     self._timed = phase.steps, sum(step.duration_s for step in phase.steps)
                 return self._timed[1]
-            case Continuous():
+            case Continuous() | Idle():
                 return phase.duration_s
 
 
-def _load_of(phase: Fill | Round | Continuous) -> object:
-    return phase.steps if isinstance(phase, Round) else phase.workload
+def _load_of(phase: Phase) -> object:
+    match phase:
+        case Round():
+            return phase.steps
+        case Fill() | Continuous():
+            return phase.workload
+        case Purge() | Idle():
+            return None
 
 
 def _imagined(workload: Workload, duration_s: float, factor: float) -> Measurement:

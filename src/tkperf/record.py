@@ -25,6 +25,8 @@ class StepKind(StrEnum):
     ROUND = "round"
     AREA = "area"
     CONTINUOUS = "continuous"
+    # Measured and kept, and part of no result.
+    WARM_UP = "warm-up"
 
 
 class RunStatus(StrEnum):

@@ -40,11 +40,15 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """What came before the step under way: a step, or a planned pause."""
+    """What came before the step under way: a step, or a planned pause.
+
+    ``idle_s``: how long the device was to be left idle after it.
+    """
 
     ended_s: float
     workload: Workload | None = None
     is_pause: bool = False
+    idle_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -62,7 +66,6 @@ class RunWatch:
     _repeated: Disturbance | None = None
     _step: StepWatch = field(default_factory=StepWatch)
     _filling: bool = False
-    _hands_over: bool = False
     _told: set[DisturbanceCode] = field(default_factory=set)
     _steps: Counter[DisturbanceCode] = field(default_factory=Counter)
     _not_counted: bool = False
@@ -89,12 +92,14 @@ class RunWatch:
             duration_s=max(0.0, ended_s - began_s),
         )
 
-    def will_hand_over(self, certain: bool) -> None:
-        """Whether the step's follower will be let go at its planned end."""
-        self._hands_over = certain
+    def idled(self, duration_s: float) -> None:
+        """The device was left idle for so long by plan; what follows was made ready meanwhile."""
+        if self._before is not None:
+            idle_s = self._before.idle_s + duration_s
+            self._before = replace(self._before, is_pause=True, idle_s=idle_s)
+        self._prepared = True
 
     def step_begins(self, kind: StepKind) -> None:
-        self._hands_over = False
         filling = kind is StepKind.FILL and self.fill_counters is not None
         same = filling == self._filling
         self._filling = filling
@@ -124,22 +129,24 @@ class RunWatch:
         measurement: Measurement,
         *,
         started_s: float,
-        planned_s: float | None,
+        handed_over_s: float | None,
     ) -> Watched:
         """What was seen of the step that just ended.
+
+        Args:
+            handed_over_s: when what follows was let go, if it was by now.
 
         Raises:
             StepFailedError: the device did far less than fio says it did.
         """
         self._look()
         ended_s = started_s + measurement.duration_s
-        in_round = kind in (StepKind.ROUND, StepKind.AREA)
         seen = self._step.finish(
             measurement,
             workload,
             started_s=started_s,
-            handed_over_s=started_s + planned_s if self._hands_over and planned_s else None,
-            alone=kind is StepKind.FILL,
+            handed_over_s=handed_over_s,
+            alone=kind is StepKind.FILL and handed_over_s is None,
         )
         if seen is not None and (refutation := find_refutation(seen)) is not None:
             raise StepFailedError(f"{workload}: {refutation}")
@@ -151,7 +158,7 @@ class RunWatch:
             self._not_counted = not counted
         disturbances = (
             *(() if seen is None else judge_bytes(seen)),
-            *judge_gap(gap_s, self._gap_limit_s(in_round, workload), started_s),
+            *judge_gap(gap_s, self._gap_limit_s(kind, workload), started_s),
             # A device that does not count seems to do nothing all the time.
             *judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s),
             *judge_stops(self._step.stops, self._step.sleeps, ended_s),
@@ -170,13 +177,14 @@ class RunWatch:
             ),
         )
 
-    def _gap_limit_s(self, in_round: bool, workload: Workload) -> float:
+    def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
         before = self._before
         # What goes on where the step before stopped cannot be started before that has stopped.
         goes_on = before is not None and before.workload == workload
         goes_on = goes_on and workload.access is Access.SEQUENTIAL
-        ready = in_round and self._prepared and not goes_on
-        return HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S
+        ready = kind is not StepKind.FILL and self._prepared and not goes_on
+        idle_s = before.idle_s if before is not None else 0.0
+        return idle_s + (HANDOVER_LIMIT_S if ready else COLD_START_LIMIT_S)
 
     def test_begins(self) -> None:
         """Warnings are given once a test and kind."""

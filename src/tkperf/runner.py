@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from tkperf.disturbance import Counters
-from tkperf.engine import Engine, Execution, Next, OnSample
+from tkperf.engine import Engine, Execution, Load, Next, OnSample
 from tkperf.errors import EngineError, Interrupted, StepFailedError, TkperfError
 from tkperf.events import (
     Event,
@@ -28,8 +28,15 @@ from tkperf.events import (
     Warned,
 )
 from tkperf.measurement import Measurement, Sample
-from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
-from tkperf.plan import Case, forecast, next_phase, section_names, upcoming_phase
+from tkperf.phases import Answer, Continuous, Fill, Idle, Outcome, Phase, Procedure, Purge, Round
+from tkperf.plan import (
+    Case,
+    following_phases,
+    forecast,
+    possible_ends,
+    section_names,
+    upcoming_phase,
+)
 from tkperf.plausibility import Plan, require_plausible
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
@@ -45,8 +52,9 @@ from tkperf.record import (
 )
 from tkperf.run_watch import RunWatch, Watched
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Step, Workload
+from tkperf.workload import Workload
 
+Measured = Fill | Round | Continuous
 OnProgress = Callable[[float | None], None]
 OnNote = Callable[[str, str], None]
 
@@ -80,7 +88,8 @@ class Target(Protocol):
 class Run:
     """Everything that a run is made of.
 
-    ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
+    The ``profile`` is what the tests follow, and what ``info`` then says they followed, whatever it was
+    made with. ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
     that is another.
     """
 
@@ -94,6 +103,12 @@ class Run:
     warnings: Sequence[RunWarning] = ()
     counters: Counters | None = None
     fill_counters: Counters | None = None
+
+    def __post_init__(self) -> None:
+        followed = replace(
+            self.info, profile_name=self.profile.name, profile=self.profile.as_plain_data()
+        )
+        object.__setattr__(self, "info", followed)
 
     @property
     def active_range_bytes(self) -> int:
@@ -207,7 +222,8 @@ class _TestRun:
             try:
                 asked = procedure.send(reply)
             except StopIteration as end:
-                self._rest()
+                if self._first_of_next_test() is None:
+                    self._rest()
                 outcome: Outcome = end.value
                 return outcome
             if isinstance(asked, SteadyStateVerdict):
@@ -236,6 +252,10 @@ class _TestRun:
             case Continuous():
                 self._make_ready()
                 return self._slice(phase)
+            case Idle():
+                self._make_ready()
+                self._idle(phase)
+                return None
 
     def _rest(self) -> None:
         self.run.engine.rest()
@@ -278,27 +298,35 @@ class _TestRun:
         note = RunNote(code=code, text=text, test=self.test.name, at_s=self._now_s())
         self.run.emit(Noted(note=note))
 
+    def _idle(self, phase: Idle) -> None:
+        self._busy("leaving the device idle")(None)
+        self.run.engine.idle(phase.duration_s, then=self._next(phase, lambda _: None))
+        self.watch.idled(phase.duration_s)
+
     def _fill(self, phase: Fill) -> Measurement:
         amount_bytes = phase.passes * self.run.active_range_bytes
+        then = self._next(phase, lambda seen: seen)
         on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
         # Not repeated if it fails: a third and fourth pass would be another preconditioning than the
         # one asked for, and as long again.
-        execution = self.run.engine.fill(phase, then=self._following(), on_sample=on_sample)
+        execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
         seen = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
-        return self._keep(phase, phase.workload, 0, None, execution, seen)
+        answer = _without_samples(execution)
+        self._start_next(phase, then, answer)
+        self._keep(phase, phase.workload, 0, None, execution, seen)
+        return answer
 
     def _round(self, phase: Round) -> Answer:
         seen_of: dict[Workload, Measurement] = {}
         for position, step in enumerate(phase.steps):
             if position + 1 < len(phase.steps):
-                then: Next | None = Next(step=phase.steps[position + 1], certain=True)
+                then: Next | None = Next.for_certain(phase.steps[position + 1])
             else:
-                then = self._following()
+                then = self._next(phase, _answer_with(seen_of, step.workload), step.duration_s)
             execution, seen = self._measure(phase, position, then)
-            seen_of[step.workload] = replace(execution.measurement, samples=())
-            if then is not None and not then.certain and self._is_next(then.step, seen_of):
-                # Before anything is written down, so that the device does not wait for that.
-                self.run.engine.start_next()
+            seen_of[step.workload] = _without_samples(execution)
+            if position + 1 == len(phase.steps):
+                self._start_next(phase, then, seen_of)
             self._keep(phase, step.workload, position, step.duration_s, execution, seen)
         return seen_of
 
@@ -331,12 +359,9 @@ class _TestRun:
     def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
         step = phase.steps[position]
         on_sample = self._start_step(phase, step.workload, position, step.duration_s)
-        self.watch.will_hand_over(then is not None and then.certain)
         return self.run.engine.measure(step, then=then, on_sample=on_sample)
 
-    def _believe(
-        self, phase: Fill | Round | Continuous, execution: Execution, plan: Plan
-    ) -> Watched:
+    def _believe(self, phase: Measured, execution: Execution, plan: Plan) -> Watched:
         """What was seen of the step beside fio's word, or raise if it cannot be true."""
         device = self.run.info.device.get("path") or "the device"
         require_plausible(execution.measurement, plan, execution.witness, device=device)
@@ -345,27 +370,73 @@ class _TestRun:
             plan.workload,
             execution.measurement,
             started_s=execution.started_s,
-            planned_s=plan.duration_s,
+            handed_over_s=execution.handed_over_s,
         )
-
-    def _is_next(self, step: Step, answer: Answer) -> bool:
-        """Whether the procedure, given this answer too, goes on with a round from this step."""
-        phase = upcoming_phase(self._procedure(), [*self.answers, answer])
-        return isinstance(phase, Round) and phase.steps[0] == step
 
     def _slice(self, phase: Continuous) -> Measurement:
+        then = self._next(phase, lambda seen: seen, phase.duration_s)
         on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)
-        execution = self.run.engine.measure_slice(phase, on_sample=on_sample)
+        execution = self.run.engine.measure_slice(phase, then=then, on_sample=on_sample)
         plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
         seen = self._believe(phase, execution, plan)
-        return self._keep(phase, phase.workload, 0, phase.duration_s, execution, seen)
+        answer = _without_samples(execution)
+        self._start_next(phase, then, answer)
+        self._keep(phase, phase.workload, 0, phase.duration_s, execution, seen)
+        return answer
 
-    def _following(self) -> Next | None:
-        """The step after the phase under way, so that the engine can have it ready."""
-        phase, certain = next_phase(
+    # What follows, so that the engine can have it ready.
+
+    def _next(
+        self,
+        phase: Phase,
+        answer: Callable[[Measurement], Answer],
+        planned_s: float | None = None,
+    ) -> Next | None:
+        """What may follow a phase under way, or its last step; None if nothing can be made ready.
+
+        Args:
+            answer: the answer to the phase, given what its last step yields.
+            planned_s: how long that step lasts; None where it ends by amount.
+        """
+        phases = following_phases(
             self._procedure, self.answers, active_range_bytes=self.run.active_range_bytes
         )
-        return Next(step=phase.steps[0], certain=certain) if isinstance(phase, Round) else None
+        loads = tuple(self._load(each, after=phase) for each in phases)
+        ready = tuple(dict.fromkeys(load for load in loads if load is not None))
+        if not ready:
+            return None
+
+        def choose(so_far: Measurement) -> Load | None:
+            ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
+            found = {self._following(phase, answer(end)) for end in ends}
+            return found.pop() if len(found) == 1 else None
+
+        return Next(loads=ready, choose=choose, certain=len(loads) == 1)
+
+    def _following(self, phase: Phase, answer: Answer) -> Load | None:
+        """What follows a phase that is answered so."""
+        return self._load(upcoming_phase(self._procedure(), [*self.answers, answer]), after=phase)
+
+    def _load(self, phase: Phase | None, *, after: Phase) -> Load | None:
+        """What the engine is to begin with; None: nothing, or the stream under way goes on."""
+        if phase is None:
+            phase = self._first_of_next_test()
+        if isinstance(phase, Round):
+            return phase.steps[0]
+        return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
+
+    def _first_of_next_test(self) -> Round | Continuous | None:
+        """What the next test begins with, if that is measured at once."""
+        if not self.later_tests:
+            return None
+        procedure = self.later_tests[0].procedure(self.run.profile, self.run.active_range_bytes)
+        first = upcoming_phase(procedure, ())
+        return first if isinstance(first, Round | Continuous) else None
+
+    def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
+        """Let go what is decided to follow, before anything is written down."""
+        if then is not None and not then.certain and (load := self._following(phase, answer)):
+            self.run.engine.start_next(load)
 
     def _announce(self, phase: Phase) -> None:
         shortest_s, longest_s = (
@@ -395,7 +466,7 @@ class _TestRun:
 
     def _start_step(
         self,
-        phase: Fill | Round | Continuous,
+        phase: Measured,
         workload: Workload,
         position: int = 0,
         planned_s: float | None = None,
@@ -425,14 +496,14 @@ class _TestRun:
 
     def _keep(
         self,
-        phase: Fill | Round | Continuous,
+        phase: Measured,
         workload: Workload,
         position: int,
         planned_s: float | None,
         execution: Execution,
         seen: Watched,
-    ) -> Measurement:
-        """Hand the finished step to the observers; the answer needs its totals only."""
+    ) -> None:
+        """Hand the finished step to the observers."""
         record = StepRecord(
             section=phase.section,
             kind=_kind(phase),
@@ -453,7 +524,6 @@ class _TestRun:
         self.run.emit(StepEnded(test=self.test.name, record=record))
         for warning in self.watch.warnings(self.test.name, record, self._now_s()):
             self.run.emit(Warned(warning=warning))
-        return replace(execution.measurement, samples=())
 
     def _warn(self, code: str, text: str) -> None:
         warning = RunWarning(code=code, text=text, test=self.test.name, at_s=self._now_s())
@@ -463,14 +533,28 @@ class _TestRun:
         return self.run.clock() - self.origin_s
 
 
-def _kind(phase: Fill | Round | Continuous) -> StepKind:
+def _kind(phase: Measured) -> StepKind:
     match phase:
         case Fill():
             return StepKind.FILL
+        case Round(warm_up=True) | Continuous(warm_up=True):
+            return StepKind.WARM_UP
         case Continuous():
             return StepKind.CONTINUOUS
         case Round():
             return StepKind.ROUND if phase.areas is None else StepKind.AREA
+
+
+def _without_samples(execution: Execution) -> Measurement:
+    """What a procedure is answered: totals. A day's samples go to the run file, not into memory."""
+    return replace(execution.measurement, samples=())
+
+
+def _answer_with(
+    cells: dict[Workload, Measurement], last: Workload
+) -> Callable[[Measurement], dict[Workload, Measurement]]:
+    """The answer to a round of which all workloads but the last are known."""
+    return lambda seen: {**cells, last: seen}
 
 
 def _why_repeated(
@@ -479,7 +563,7 @@ def _why_repeated(
     """Which step, for what reason, and what the device saw in between."""
     saw = f"the failed attempt ({tried_s:.0f} s)"
     if then is not None and then.certain:
-        saw += f" and perhaps the beginning of the next step, {then.step.workload}"
+        saw += f" and perhaps the beginning of the next step, {then.loads[0].workload}"
     return (
         f"{phase.section}, round {phase.number}, step {position + 1} of {len(phase.steps)} was "
         f"measured again, because {error}. In between the device saw {saw}"

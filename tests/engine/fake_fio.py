@@ -8,8 +8,11 @@ fio of that block size, and so on; the last is played again and again. A play is
     ["run"]                     honest documents for the job's runtime, then the last one
     ["sleep", s]  ["raw", text]  ["flood", "stdout"|"stderr", bytes]  ["ignore signals"]
     ["exit", status]  ["kill self"]  ["do not come"]: some threads never come to the gate
+    ["jobs end"]                its job threads are gone, as fio's are some time before its last document
 
-Without an entry it is honest. An honest job does 2,000 I/Os a second, exactly at its depth.
+Without an entry it is honest. An honest job does 2,000 I/Os a second, exactly at its depth. When told
+to report at once it does, of what was done by then, unless $FAKE_FIO_DEAF is set; when interrupted it
+ends.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -112,12 +116,35 @@ def show(job: dict[str, object], elapsed_s: float, changes: dict[str, object]) -
     print(text, flush=True)
 
 
+JOBS_END = threading.Event()
+# From the end of fio's jobs to its last document.
+LAST_WORDS_S = 0.02
+# How long an honest fill takes.
+FILL_S = 0.5
+
+
+def report_when_told(job: dict[str, object]) -> None:
+    """As fio does on SIGUSR1, with what was done since the gate opened."""
+    began_s = time.monotonic()
+
+    def report(*_: object) -> None:
+        elapsed_s = time.monotonic() - began_s
+        length_s = float(job["runtime_s"])  # type: ignore[arg-type]
+        show(job, min(elapsed_s, length_s) if length_s else elapsed_s, {})
+
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN if "FAKE_FIO_DEAF" in os.environ else report)
+
+
 def run(job: dict[str, object], changes: dict[str, object]) -> None:
     began_s, length_s = time.monotonic(), float(job["runtime_s"])  # type: ignore[arg-type]
+    length_s = length_s or FILL_S
     while (elapsed_s := time.monotonic() - began_s) < length_s - 0.1:
         time.sleep(max(0.0, min(1.0, length_s - elapsed_s)))
         if time.monotonic() - began_s < length_s - 0.1:
             show(job, time.monotonic() - began_s, changes)
+    time.sleep(max(0.0, began_s + length_s - time.monotonic()))
+    JOBS_END.set()
+    time.sleep(LAST_WORDS_S)
     show(job, length_s, changes)
 
 
@@ -143,6 +170,9 @@ def play(acts: list[list[object]], job: dict[str, object]) -> None:
             print(how[0], flush=True)
         elif what == "flood":
             flood(how[0], how[1])  # type: ignore[arg-type]
+        elif what == "jobs end":
+            JOBS_END.set()
+            time.sleep(LAST_WORDS_S)
         elif what == "ignore signals":
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_IGN)
@@ -179,6 +209,10 @@ def main() -> None:
         else:
             signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
             signal.alarm(1)
+    for _ in range(int(job["jobs"])):  # type: ignore[call-overload]
+        threading.Thread(target=JOBS_END.wait, daemon=True).start()
+    threading.Thread(target=threading.Event().wait, daemon=True).start()  # fio has a helper
+    signal.signal(signal.SIGINT, lambda *_: os._exit(128))
     if job["prerun"]:
         helpers = [
             subprocess.Popen(["sh", "-c", f"{job['prerun']} > step.prerun.txt 2>&1"])
@@ -188,6 +222,7 @@ def main() -> None:
             return
         if come < int(job["jobs"]):  # type: ignore[call-overload]
             time.sleep(60)
+    report_when_told(job)
     play(acts, job)
 
 

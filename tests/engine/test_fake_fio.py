@@ -228,7 +228,7 @@ def test_a_fill_in_which_a_job_wrote_too_little_fails(
 
 def stream(slices: int, duration_s: float = 1.0) -> Continuous:
     return Continuous(
-        section="S", number=1, workload=workload(), duration_s=duration_s, longest_s=slices
+        section="S", number=1, workload=workload(), duration_s=duration_s, longest_s=slices + 10
     )
 
 
@@ -240,7 +240,9 @@ def test_a_slice_in_which_no_time_passed_waits_for_the_next_report(
     more: Acts = [act for n in range(1, 5) for act in (["sleep", 0.2], ["status", {"elapsed_s": 3.6 + n / 5}])]  # fmt: skip
     fake_fio({"*": [[*late, *more, ["sleep", 30]]]})
     engine = make_engine()
-    slices = [engine.measure_slice(stream(3), on_sample=lambda _: None) for _ in range(3)]
+    slices = [
+        engine.measure_slice(stream(3), then=None, on_sample=lambda _: None) for _ in range(3)
+    ]
     lengths = [each.measurement.duration_s for each in slices]
     assert lengths[0] == pytest.approx(3.6)
     assert all(length > 0 for length in lengths)
@@ -269,7 +271,7 @@ def test_a_stream_whose_reports_stand_still_is_stopped(
     still: Acts = [["status", {"elapsed_s": 0.1}], ["sleep", 0.1]] * 100
     fake_fio({"*": [still]})
     with pytest.raises(StepFailedError, match="long after"):
-        make_engine().measure_slice(stream(3), on_sample=lambda _: None)
+        make_engine().measure_slice(stream(3), then=None, on_sample=lambda _: None)
 
 
 def test_a_gate_to_which_not_all_come_fails(

@@ -15,6 +15,7 @@ import pytest
 from tests.engine.conftest import workload
 from tkperf.engine import Execution
 from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
 from tkperf.errors import StepFailedError
 from tkperf.phases import Continuous, Fill
@@ -35,6 +36,12 @@ def measure(
 
 def judge(execution: Execution, plan: Plan) -> str | None:
     return why_implausible(execution.measurement, plan, execution.witness)
+
+
+def wait_for(engine: FioEngine, step: Step) -> FioProcess:
+    """The fio that a step is made ready with."""
+    engine._waiting.prepare(step)
+    return engine._waiting._prepared[step].process
 
 
 def waiting(gate: Gate) -> list[int]:
@@ -95,7 +102,8 @@ def test_a_stream_with_a_dead_job_is_not_believed(
     plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
     said = [
-        judge(engine.measure_slice(phase, on_sample=lambda _: None), plan) or "" for _ in range(3)
+        judge(engine.measure_slice(phase, then=None, on_sample=lambda _: None), plan) or ""
+        for _ in range(3)
     ]
     assert "did no I/O ever" in said[-1]
 
@@ -106,7 +114,7 @@ def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
     plan = Plan(workload=phase.workload, duration_s=1.0, running=True)
     engine = make_engine()
     for _ in range(4):
-        execution = engine.measure_slice(phase, on_sample=lambda _: None)
+        execution = engine.measure_slice(phase, then=None, on_sample=lambda _: None)
         assert judge(execution, plan) is None
 
 
@@ -116,7 +124,7 @@ def test_what_dies_at_the_gate_is_started_again(
 ) -> None:
     """Before any I/O nothing is lost: the step is then measured as if nothing had happened."""
     engine = make_engine()
-    prepared = engine._prepare(Step(workload=workload(), duration_s=1.0)).process
+    prepared = wait_for(engine, Step(workload=workload(), duration_s=1.0))
     until_s = time.monotonic() + 20
     while not prepared.at_gate:
         assert time.monotonic() < until_s
@@ -135,9 +143,7 @@ def test_what_dies_at_the_gate_is_started_again(
 def test_a_stopped_fio_is_not_believed(make_engine: MakeEngine, stopped_s: float) -> None:
     """SIGSTOP in mid-step: its I/Os look slow, its counters stay consistent; the kernel tells."""
     engine = make_engine()
-    engine._prepare(Step(workload=workload(), duration_s=1.0))
-    assert engine._prepared is not None
-    process = engine._prepared.process
+    process = wait_for(engine, Step(workload=workload(), duration_s=1.0))
 
     def stop_for_a_while() -> None:
         while process.released_s is None:
@@ -160,7 +166,7 @@ def test_nothing_of_a_step_that_ended_lies_around(make_engine: MakeEngine) -> No
     """A run of days must not fill the memory that its job files lie in."""
     engine = make_engine()
     measure(engine)
-    ((folder, _),) = engine._folder._made
+    ((folder, _),) = engine._fio._folder._made
     assert [path.name for path in folder.iterdir()] == ["owner.lock"]
     engine.close()
     assert not Path(folder).exists()

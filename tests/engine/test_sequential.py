@@ -37,6 +37,23 @@ def test_a_rest_too_short_for_a_step_starts_over() -> None:
     assert cursors.starts_bytes(step(0)) == (0, 100 * BLOCK)
 
 
+def test_a_step_that_takes_nearly_half_of_its_region_goes_on() -> None:
+    """On a fast drive, too: only what cannot last for the step is passed over."""
+    cursors = SequentialCursors(RANGE)
+    cursors.advance(step(0), (0, 0), (480 * BLOCK, 480 * BLOCK))
+    assert cursors.starts_bytes(step(0)) == (480 * BLOCK, 480 * BLOCK)
+    cursors.advance(step(0), (480 * BLOCK, 480 * BLOCK), (480 * BLOCK, 480 * BLOCK))
+    assert cursors.starts_bytes(step(0)) == (0, 0)
+
+
+def test_a_step_that_takes_most_of_its_region_starts_over() -> None:
+    """fio would go over the short rest again and again: from the beginning it goes round it all."""
+    cursors = SequentialCursors(RANGE)
+    for _ in range(3):
+        cursors.advance(step(0), cursors.starts_bytes(step(0)), (700 * BLOCK, 700 * BLOCK))
+        assert cursors.starts_bytes(step(0)) == (0, 0)
+
+
 def test_random_workloads_have_no_position() -> None:
     """Only sequential streams continue."""
     assert SequentialCursors(RANGE).starts_bytes(step(0, Access.RANDOM)) == ()

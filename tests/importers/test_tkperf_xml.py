@@ -25,7 +25,11 @@ from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.cli.main import cli
 from tkperf.errors import RunFileError, UsageError
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.pipeline.run_info import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
+from tkperf.pipeline.run_info import (
+    FILE_NOTICE,
+    NO_PURGE_NOTICE,
+    SIMULATED_NOTICE,
+)
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.report.disclosure import build_page_header
@@ -399,7 +403,7 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
     assert (test_data["duration_s"], test_data["written_bytes"]) == (None, None)
     for section in test_data["sections"]:
         for cell in section["cells"] + section["rounds"][0]["cells"]:
-            assert (cell["host_limited"], cell["ios"]) == (None, None)
+            assert (cell["host_limited"], cell["all"]["ios"]) == (None, None)
     assert set(data["info"]["profile"]) <= {"title", "demand", "latency", "throughput"}
 
 
@@ -430,8 +434,8 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in us")
     assert ("Written", "-") in [fact for card in view.cards for fact in card.figures]
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout
-    assert "2 slices, 2 min 00 s\n" in shown
-    assert "written\n" not in shown + render_markdown(run)
+    assert "2 slices, 2 min 00 s; latencies" in shown
+    assert "written;" not in shown + render_markdown(run)
 
 
 def test_what_the_file_says_is_known(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from tkperf.device.raid.storcli import StorcliSet
 from tkperf.errors import DeviceError, RefusedError, TkperfError
 from tkperf.pipeline import raid
 from tkperf.pipeline.consent import Consent, permit_controller_drives
+from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.units import GIB, MIB
 
@@ -92,6 +94,7 @@ def test_a_mistake_costs_no_member_of_a_software_raid_its_data(
         assert [member.read_bytes() for member in members] == before
 
 
+CONFIG = RaidConfig(devices=("/dev/sdb", "/dev/sdc"), raidlevel=1, type="sw_mdadm")
 MEGARAID = {"devices": ["252:0", "252:1"], "raidlevel": 1, "type": "hw_lsi"}
 
 
@@ -318,3 +321,39 @@ def test_a_controllers_keys_mean_nothing_to_mdadm(
     assert 50 * MIB < plan.active_range.length_bytes < 64 * MIB
     assert plan.confirm_id == ",".join(members)
     assert tools.calls == []
+
+
+@pytest.mark.parametrize("began", [True, False])
+@pytest.mark.parametrize("remove_set", [True, False])
+@pytest.mark.parametrize("stuck", [True, False])
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [(DeviceError, "lost"), (KeyboardInterrupt, "stopped by the user"), (None, "")],
+)
+def test_what_becomes_of_a_set_in_the_end(
+    began: bool, remove_set: bool, stuck: bool, error: type[BaseException] | None, says: str
+) -> None:
+    """It goes if that was asked for, or if no run began; what ended the run is said first."""
+    request = RunRequest(suite="raid", device="/dev/md0", raid=CONFIG, remove_set=remove_set)
+    opened: Any = [SimpleNamespace(began=began)]
+    removed: list[bool] = []
+
+    def remove() -> None:
+        removed.append(True)
+        if stuck:
+            raise DeviceError("it is busy")
+
+    def use() -> str:
+        try:
+            with raid._cleared_away(request, opened, remove):
+                if error is not None:
+                    raise error("lost" if error is DeviceError else "stopped by the user")
+        except (TkperfError, KeyboardInterrupt) as raised:
+            return str(raised)
+        return ""
+
+    said = use()
+    is_to_go = remove_set or not began
+    assert bool(removed) is is_to_go
+    assert said.startswith(says)
+    assert ("it is busy" in said) is (stuck and is_to_go)

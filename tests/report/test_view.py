@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ import tkperf
 from tests.builders import at, run_info, simulate, view_of
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
+from tkperf.procedures.latency import LatencyTable
 from tkperf.quantity import (
     IOPS,
     IOS,
@@ -379,19 +381,23 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
 
 def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     """Not what the profile would have done in other tests."""
-    info = run_info(profile=load_profile("quick").as_plain_data())
-    simulate(tmp_path, info, suite={"writesat": SSD_TESTS["writesat"]})
+    quick = load_profile("quick")
+    latency = msgspec.structs.replace(quick.table(LatencyTable), jobs=3, io_depth=7)
+    profile = quick.with_tables(latency)
+    info = run_info()
+    simulate(tmp_path, info, profile=profile, suite={"writesat": SSD_TESTS["writesat"]})
     facts = dict(pair for _, block in view_of(tmp_path / "run.tkperf").disclosure for pair in block)
     assert facts["Preconditioning (WIPC)"] == "none"
     assert facts["Threads / queue depth"] == "TC 2 / QD 16"
     (tmp_path / "both").mkdir()
-    simulate(tmp_path / "both", info, suite={name: SSD_TESTS[name] for name in ("lat", "writesat")})
+    both = {name: SSD_TESTS[name] for name in ("lat", "writesat")}
+    simulate(tmp_path / "both", info, profile=profile, suite=both)
     view = view_of(tmp_path / "both/run.tkperf")
     facts = dict(pair for _, block in view.disclosure for pair in block)
     filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
     assert facts["Preconditioning (WIPC)"] == f"{filled} (Latency); none (Write Saturation)"
     assert facts["Threads / queue depth"] == (
-        "TC 1 / QD 1 (Latency); TC 2 / QD 16 (Write Saturation)"
+        "TC 3 / QD 7 (Latency); TC 2 / QD 16 (Write Saturation)"
     )
     assert [dict(test.header)["Preconditioning"] for test in view.tests] == [filled, "none"]
 

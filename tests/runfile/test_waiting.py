@@ -376,11 +376,13 @@ FILL = Workload(
 )
 
 
-def begun(at_s: float = 10.0, *, planned_s: float | None = None) -> StepStarted:
+def begun(
+    at_s: float = 10.0, *, planned_s: float | None = None, planned_bytes: int = 960 * 10**9
+) -> StepStarted:
     kind = StepKind.FILL if planned_s is None else StepKind.ROUND
     return StepStarted(
         test="iops", section="IOPS", kind=kind, number=1, position=0, steps=1, workload=FILL,
-        planned_s=planned_s, planned_bytes=960 * 10**9, at_s=at_s,
+        planned_s=planned_s, planned_bytes=planned_bytes, at_s=at_s,
     )  # fmt: skip
 
 
@@ -450,6 +452,16 @@ def test_nothing_is_written_shortly_before_a_hand_over(tmp_path: Path) -> None:
     path, writer = a_run(tmp_path)
     writer(begun(planned_s=62.0))
     for number in range(62):
+        writer(second(number))
+    assert read_run(path).tests[0].under_way is None
+    writer.close()
+
+
+def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> None:
+    """Its end is foretold from what it has written: what follows begins in that moment."""
+    path, writer = a_run(tmp_path)
+    writer(begun(planned_bytes=62 * 8 * 131072))
+    for number in range(61):
         writer(second(number))
     assert read_run(path).tests[0].under_way is None
     writer.close()

@@ -71,7 +71,7 @@ def _details(
 ) -> Iterator[CellDetail]:
     found: dict[tuple[str, Workload], list[tuple[StepRecord, Seconds]]] = {}
     for step, samples in zip(steps, seconds, strict=True):
-        if step.kind is not StepKind.FILL:
+        if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
             key = (step.section, key_of(step.kind, step.workload))
             found.setdefault(key, []).append((step, samples))
     for (name, workload), members in found.items():

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import accumulate
 from operator import add
 from typing import Any
 
@@ -316,7 +317,8 @@ def _test(
 ) -> TestResult:
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
-        sections.setdefault(step.section, []).append(step)
+        if step.kind is not StepKind.WARM_UP:  # kept, and part of no result
+            sections.setdefault(step.section, []).append(step)
     # After a purge, or the making of a set, nothing is promised.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
@@ -450,23 +452,35 @@ def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult,
 def _slices(steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
     """Slices one after the other; where some are ``lost``, what was written cannot be added up."""
     slices: list[SliceResult] = []
-    start_s, written_bytes = 0.0, 0
-    for step in steps:
-        seen = step.measurement
-        written_bytes += seen.write.bytes
-        if lost:
-            start_s = (step.number - 1) * (step.planned_s or seen.duration_s)
+    written_bytes = 0
+    for step, start_s in zip(steps, _starts_s(steps), strict=True):
+        written_bytes += step.measurement.write.bytes
         slices.append(
             SliceResult(
                 number=step.number,
                 start_s=start_s,
-                duration_s=seen.duration_s,
+                duration_s=step.measurement.duration_s,
                 total_written_bytes=None if lost else written_bytes,
                 values=_of_steps(_key(step), [step]),
             )
         )
-        start_s += seen.duration_s
     return tuple(slices)
+
+
+def _starts_s(slices: Sequence[StepRecord]) -> list[float]:
+    """When each slice began, from the start of the stream, as it was recorded.
+
+    An imported run has no times: then they are set end to end.
+    """
+    if not slices:
+        return []
+    first = slices[0]
+    if len(slices) > 1 and slices[-1].started_s <= first.started_s:
+        ends_s = accumulate((step.measurement.duration_s for step in slices), initial=0.0)
+        return list(ends_s)[:-1]
+    # The first slices may be lost.
+    before_s = (first.number - 1) * (first.planned_s or first.measurement.duration_s)
+    return [before_s + step.started_s - first.started_s for step in slices]
 
 
 def _window_cells(

@@ -179,6 +179,8 @@ def _step_text(step: StepStarted) -> str:
         return f"preconditioning, {format_capacity(step.planned_bytes or 0)} ({cell}, {demand})"
     if step.kind is StepKind.CONTINUOUS:
         return f"slice {step.number} ({cell}, {demand})"
+    if step.kind is StepKind.WARM_UP:
+        return f"warm-up {step.number} ({cell}, {demand})"
     return f"round {step.number}, step {step.position + 1} of {step.steps} ({cell}, {demand})"
 
 

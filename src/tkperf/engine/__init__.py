@@ -16,6 +16,8 @@ from tkperf.plausibility import Witness
 from tkperf.workload import Step
 
 OnSample = Callable[[Sample], None]
+# What can be made ready beforehand: a step, or the stream that begins with a slice.
+Load = Step | Continuous
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,8 @@ class Execution:
     """What an engine did. Times are seconds on the engine's monotonic clock.
 
     ``job_file`` is the fio job as anyone can run it again; ``output`` fio's last JSON document;
-    ``witness`` what helps to judge whether the measurement can be true.
+    ``witness`` what helps to judge whether the measurement can be true. ``handed_over_s`` is when what
+    follows was let go, None if it was not yet.
     """
 
     measurement: Measurement
@@ -32,20 +35,32 @@ class Execution:
     job_file: str
     output: bytes = field(default=b"", repr=False)
     witness: Witness = field(default_factory=Witness, repr=False)
+    handed_over_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Next:
-    """What follows the step under way. ``certain``: it may start without waiting for results."""
+    """What may follow what is under way: ``loads`` are made ready meanwhile, to be let go at its end.
 
-    step: Step
+    ``choose`` tells which of them it is, given what was measured so far, None while nobody can know or
+    where none of them follows. Engines ask it shortly before the planned end, and again when the
+    totals are known. ``certain``: there is only one, whatever is measured.
+    """
+
+    loads: tuple[Load, ...]
+    choose: Callable[[Measurement], Load | None]
     certain: bool
+
+    @classmethod
+    def for_certain(cls, load: Load) -> Next:
+        return cls(loads=(load,), choose=lambda _: load, certain=True)
 
 
 class Engine(Protocol):
     """Every method raises EngineError or DeviceError when the load could not be measured.
 
     With StepFailedError trying again may help: after ``rest`` the same step can be measured anew.
+    tests/engine/test_conformance.py has what every engine must do.
     """
 
     name: str
@@ -56,15 +71,25 @@ class Engine(Protocol):
         ...
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
-        """Run one step; make ``then`` ready meanwhile, so that no idle time lies between."""
+        """Run one step."""
         ...
 
-    def start_next(self) -> None:
-        """Let the uncertain step that was made ready start now: it is decided to be next."""
+    def measure_slice(
+        self, phase: Continuous, *, then: Next | None, on_sample: OnSample
+    ) -> Execution:
+        """The next slice of a stream, started if it is not the one running.
+
+        Args:
+            then: what may follow the stream after this slice, if anything may.
+        """
         ...
 
-    def measure_slice(self, phase: Continuous, *, on_sample: OnSample) -> Execution:
-        """The next slice of a stream, started if it is not the one running."""
+    def idle(self, duration_s: float, *, then: Next | None) -> None:
+        """No I/O until ``duration_s`` after the end of the last I/O, then let go what is certain."""
+        ...
+
+    def start_next(self, load: Load) -> None:
+        """Let something that was made ready start now, if it has not: it is decided to be next."""
         ...
 
     def rest(self) -> None:

@@ -1,76 +1,59 @@
-"""The fio engine: steps handed over without idle time, streams cut into slices.
+"""The fio engine: whatever follows is handed over to without idle time, streams are cut into slices.
 
-Separate fio processes would leave the device idle for a third of a second between steps. So the
-next step's fio is started some seconds early and waits at its gate; when the current step's
-planned end comes, the gate opens while the old fio is still writing its report.
+Separate fio processes would leave the device idle for a third of a second in between. So what may
+come next is started some seconds early and waits at its gate; when the planned end of what is under
+way comes, the gate opens while the old fio is still writing its report. Where the end is not known
+beforehand, or what follows depends on the totals, the gate opens as soon as the last I/O is done.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
-from tkperf.engine import Execution, Next, OnSample, fio_process
+from tkperf.engine import Execution, Load, Next, OnSample, fio_process
 from tkperf.engine.fio_job import (
     FioTarget,
-    count_threads,
     planned_bytes,
     render_fill_job,
     render_step_job,
 )
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
-from tkperf.engine.fio_process import FioProcess
-from tkperf.engine.gate import Gate
+from tkperf.engine.fio_process import FioProcess, ignore
+from tkperf.engine.local_fio import LocalFio
 from tkperf.engine.recorder import Recorder
 from tkperf.engine.sequential import SequentialCursors
+from tkperf.engine.waiting import PREPARE_AHEAD_S, Prepared, Waiting, step_of
 from tkperf.engine.witness import StreamWatch, witness_fill, witness_step
-from tkperf.engine.work_folder import WorkFolder
-from tkperf.errors import EngineError, LostAtGateError
+from tkperf.errors import LostAtGateError
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import Witness
 from tkperf.workload import Access, ActiveRange, Step, Workload
 
-# fio needs a third of a second from its start to the gate, and several times that on a host whose
-# CPUs the step under way keeps busy.
-PREPARE_AHEAD_S = 3.0
 # Output is not read in the last moments before a hand-over, so that parsing cannot delay it.
 QUIET_BEFORE_HANDOVER_S = 0.02
-# How often threads that should wait at their gate by now are looked for.
-GATE_POLL_S = 0.005
+# What follows is asked for this long before the planned end where it depends on what is measured:
+# fio reports within 2 ms when told to, and looking ahead takes up to 50 ms on a busy host.
+CHOOSE_AHEAD_S = 0.15
+# How long fio may take to report when told to; later the planned end would be missed.
+LONGEST_REPORT_S = 0.05
+# How long after the planned end the last I/O is awaited before fio's own end decides.
+LONGEST_DRAIN_S = 2.0
 # The interval of fio's reports.
 STATUS_INTERVAL_S = 1.0
-# How long after its last slice a stream would end by itself.
-STREAM_MARGIN_S = 10.0
-
-
-def _held(target: FioTarget, permit: ErasePermit) -> FioTarget:
-    """The very device that a permit holds, whatever its name may come to stand for.
-
-    Raises:
-        RefusedError: the permit is not in use.
-    """
-    return replace(target, path=permit.path)
-
-
-@dataclass(slots=True)
-class _Prepared:
-    step: Step
-    starts_bytes: tuple[int, ...]
-    process: FioProcess
+# What a fast drive writes in the time that its follower needs: such fills are not waited with.
+SHORT_FILL_BYTES = 8 << 30
 
 
 @dataclass(slots=True)
 class _Stream:
-    section: str
-    workload: Workload
+    phase: Continuous
     process: FioProcess
     job_text: str
     watch: StreamWatch
-    slices: int = 0
+    planned_s: float = 0.0
     cut: Reading = NOTHING_YET
 
 
@@ -95,18 +78,17 @@ class FioEngine:
     ) -> None:
         """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
         self.version: str | None = version
-        self._permit = permit
-        self._device = permit.identity.path
+        self._fio = LocalFio(permit, fill_permits)
         # As anyone can run it again; fio itself is given the device that the permit holds.
-        self._target = FioTarget(path=self._device, ioengine=ioengine, active_range=active_range)
+        self._target = FioTarget(
+            path=permit.identity.path, ioengine=ioengine, active_range=active_range
+        )
         self._cpus = cpus
-        self._folder = WorkFolder()
-        self._started = 0
-        self._prepared: _Prepared | None = None
+        self._waiting = Waiting(self._prepare)
+        self._last_io_s: float | None = None
         self._current: FioProcess | None = None
         self._stream: _Stream | None = None
         self._cursors = SequentialCursors(active_range)
-        self._fill_permits = tuple(fill_permits) or (permit,)
         self._fill_targets = tuple(
             FioTarget(
                 path=each.identity.path,
@@ -126,37 +108,33 @@ class FioEngine:
         # What follows the preconditioning of members is a set that does not exist yet.
         then = then if self._fill_targets == (self._target,) else None
 
-        tried: list[bool] = []
-
         def on_reading(reading: Reading) -> None:
             recorder(reading)
-            # The end of a fill is not known beforehand: prepare when it is about two seconds off.
+            # The end of a fill is not known beforehand: prepare when it is about six seconds off.
             rate = reading.write.bytes / reading.elapsed_s if reading.elapsed_s else 0.0
-            nearly_done = total_bytes - reading.write.bytes < 2 * PREPARE_AHEAD_S * rate
-            if then and nearly_done and not tried:
-                tried.append(True)
-                self._prepare_ahead(then.step)
+            if total_bytes - reading.write.bytes < 2 * PREPARE_AHEAD_S * rate:
+                self._prepare_next(then, phase.workload)
 
-        process.read_to_end(on_reading, still_s=fio_process.LONGEST_OVERRUN_S)
+        if total_bytes <= SHORT_FILL_BYTES:
+            self._prepare_next(then, phase.workload)
+        process.read_while(
+            lambda: not process.jobs_ended,
+            on_reading,
+            still_s=fio_process.LONGEST_OVERRUN_S,
+            every_s=lambda: fio_process.TASKS_POLL_S if self._waiting else 0.5,
+        )
+        self._choose_by_totals(process, recorder, then)
+        process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
         job_text = render_fill_job(phase.workload, phase.passes, self._fill_targets)
         witness = witness_fill(process, planned_bytes(job_text))
         return self._execution(process, recorder, job_text, witness)
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         self._end_stream()
-        prepared = self._take_prepared(step)
-        process = prepared.process
+        prepared = self._take(step)
+        process = self._current = prepared.process
         recorder = Recorder(on_sample)
-        if then and process.read_until(
-            process.began_s + step.duration_s - PREPARE_AHEAD_S, recorder
-        ):
-            self._prepare_next(then, step)
-        if self._run_to_planned_end(process, step, recorder) and then and then.certain:
-            self._hand_over(process, recorder)
-        process.read_to_end(
-            recorder,
-            until_s=process.began_s + step.duration_s + fio_process.LONGEST_OVERRUN_S,
-        )
+        self._run_out(process, step, then, recorder)
         if step.workload.access is Access.SEQUENTIAL:
             job_bytes = [job.bytes for job in process.last.jobs]
             self._cursors.advance(step, prepared.starts_bytes, job_bytes)
@@ -164,118 +142,164 @@ class FioEngine:
         witness = witness_step(process, step, self._target.active_range)
         return self._execution(process, recorder, job_text, witness)
 
-    def _hand_over(self, process: FioProcess, recorder: Recorder) -> None:
-        """Start the next step as soon as all its threads wait, while the old fio still reports.
-
-        Should they come later still, ``measure`` waits for them.
-        """
-        until_s = time.monotonic() + PREPARE_AHEAD_S
-        while self._prepared and not self._prepared.process.at_gate:
-            if time.monotonic() > until_s:
-                return
-            if not process.read_until(time.monotonic() + GATE_POLL_S, recorder):
-                return
-        self.start_next()
-
-    def _run_to_planned_end(self, process: FioProcess, step: Step, recorder: Recorder) -> bool:
-        """Take in readings until just before the end, then wait; False if fio ended before."""
-
-        def left_s() -> float:
-            # A reading may tell that the step began late and so ends late.
-            return process.began_s + step.duration_s - time.monotonic()
-
-        while left_s() > QUIET_BEFORE_HANDOVER_S:
-            until_s = time.monotonic() + left_s() - QUIET_BEFORE_HANDOVER_S
-            if not process.read_until(until_s, recorder):
-                return False
-        time.sleep(max(0.0, left_s()))
-        return True
-
-    def start_next(self) -> None:
-        prepared = self._prepared
-        if prepared and prepared.process.released_s is None and prepared.process.at_gate:
-            with suppress(LostAtGateError):  # measure starts it again
-                prepared.process.release()
-
-    def measure_slice(self, phase: Continuous, *, on_sample: OnSample) -> Execution:
+    def measure_slice(
+        self, phase: Continuous, *, then: Next | None, on_sample: OnSample
+    ) -> Execution:
         stream = self._stream_for(phase)
         process, origin = stream.process, stream.cut
-        stream.slices += 1
+        stream.planned_s += phase.duration_s
         recorder = Recorder(on_sample, origin)
-        # fio reports each second by its own clock: cut at the report nearest to the slice's end.
-        cut_s = stream.slices * phase.duration_s - STATUS_INTERVAL_S / 2
-        # After a report that came late, the one to cut at may be over: take the next.
-        earliest_s = origin.elapsed_s + SHORTEST_SAMPLE_S
-        process.read_while(
-            lambda: process.last.elapsed_s < max(cut_s, earliest_s),
-            recorder,
-            until_s=time.monotonic() + phase.duration_s + fio_process.LONGEST_OVERRUN_S,
-        )
-        if process.ended_s is not None:
-            process.read_to_end(recorder)  # raises if fio did not end well
+        is_last = stream.planned_s >= phase.longest_s
+        if is_last:
+            self._run_out(process, step_of(phase), then, recorder)
+        else:
+            self._run_to_cut(stream, then, recorder)
         stream.cut = process.last
         # By now it is known when fio really began.
         started_s = process.began_s + origin.elapsed_s
         measurement = recorder.measurement(process.last, self._cpus)
+        if then and not is_last and (load := then.choose(measurement)):
+            process.interrupt()
+            process.wait_for_jobs(time.monotonic() + LONGEST_REPORT_S, ignore)
+            self._let_go(load, process, ignore)
+        self._last_io_s = started_s + measurement.duration_s
         return Execution(
             measurement=measurement,
             started_s=started_s,
-            ended_s=started_s + measurement.duration_s,
+            ended_s=self._last_io_s,
             job_file=stream.job_text,
             output=process.document,
             witness=stream.watch.witness_slice(process, origin),
+            handed_over_s=self._waiting.let_go_s,
         )
+
+    def idle(self, duration_s: float, *, then: Next | None) -> None:
+        self._end_stream()
+        self._waiting.stop_io()
+        began_s = time.monotonic() if self._last_io_s is None else self._last_io_s
+        ends_s = began_s + duration_s
+        _sleep_until(ends_s - PREPARE_AHEAD_S)
+        for load in then.loads if then else ():
+            self._waiting.prepare(load)
+        _sleep_until(ends_s)
+        if then and then.certain:
+            self._waiting.let_go(then.loads[0], lambda _: False)
+
+    def start_next(self, load: Load) -> None:
+        self._waiting.let_go(load, lambda _: False)
 
     def rest(self) -> None:
         self._end_stream()
-        self._discard_prepared()
+        self._waiting.discard()
         if self._current is not None:
             self._current.stop()
             self._current = None
 
     def close(self) -> None:
         self.rest()
-        self._folder.close()
+        self._fio.close()
+
+    # The end of what is under way, and the beginning of what follows.
+
+    def _run_out(
+        self, process: FioProcess, step: Step, then: Next | None, recorder: Recorder
+    ) -> None:
+        """Run to the planned end, let go what follows then or as soon as it is known, and end."""
+
+        def left_s() -> float:
+            # A reading may tell that the step began late and so ends late.
+            return process.began_s + step.duration_s - time.monotonic()
+
+        self._read_until_left(process, left_s, PREPARE_AHEAD_S, recorder)
+        self._prepare_next(then, step.workload)
+        load = self._choose_early(process, left_s, then, recorder)
+        if self._read_until_left(process, left_s, QUIET_BEFORE_HANDOVER_S, recorder):
+            time.sleep(max(0.0, left_s()))
+            if load is not None:
+                self._let_go(load, process, recorder)
+            elif then and process.wait_for_jobs(time.monotonic() + LONGEST_DRAIN_S, recorder):
+                self._choose_by_totals(process, recorder, then)
+        process.read_to_end(
+            recorder,
+            until_s=process.began_s + step.duration_s + fio_process.LONGEST_OVERRUN_S,
+        )
+
+    def _read_until_left(
+        self, process: FioProcess, left_s: Callable[[], float], until_s: float, recorder: Recorder
+    ) -> bool:
+        """Take in readings until so much is left; False if fio ended before."""
+        while process.ended_s is None and (more_s := left_s() - until_s) > 0:
+            process.read_until(time.monotonic() + more_s, recorder)
+        return process.ended_s is None
+
+    def _choose_early(
+        self,
+        process: FioProcess,
+        left_s: Callable[[], float],
+        then: Next | None,
+        recorder: Recorder,
+    ) -> Load | None:
+        """What follows, if that is known shortly before the planned end."""
+        if then is None or then.certain:
+            return then.loads[0] if then else None
+        self._read_until_left(process, left_s, CHOOSE_AHEAD_S, recorder)
+        if left_s() < LONGEST_REPORT_S + QUIET_BEFORE_HANDOVER_S:
+            return None
+        process.report_now(time.monotonic() + LONGEST_REPORT_S, ignore)
+        so_far = recorder.so_far(process.last)
+        return then.choose(so_far) if so_far else None
+
+    def _choose_by_totals(self, process: FioProcess, recorder: Recorder, then: Next | None) -> None:
+        """All I/O is done: let go what follows while fio is still on its way to its last document."""
+        if then is None or process.ended_s is not None:
+            return
+        load: Load | None = then.loads[0]
+        if not then.certain:
+            process.report_now(time.monotonic() + LONGEST_REPORT_S, ignore)
+            totals = recorder.so_far(process.last)
+            load = then.choose(totals) if totals else None
+        if load is not None:
+            self._let_go(load, process, recorder)
+
+    def _let_go(self, load: Load, process: FioProcess, on_reading: fio_process.OnReading) -> None:
+        self._waiting.let_go(load, lambda until_s: process.read_until(until_s, on_reading))
+
+    def _run_to_cut(self, stream: _Stream, then: Next | None, recorder: Recorder) -> None:
+        """Run a stream to the report nearest to the slice's end: fio's reports go by its own clock."""
+        process, origin = stream.process, stream.cut
+        if then:
+            ahead_s = stream.planned_s - PREPARE_AHEAD_S
+            process.read_until(process.began_s + ahead_s, recorder)
+            self._prepare_next(then, stream.phase.workload)
+        cut_s = stream.planned_s - STATUS_INTERVAL_S / 2
+        # After a report that came late, the one to cut at may be over: take the next.
+        earliest_s = origin.elapsed_s + SHORTEST_SAMPLE_S
+        process.read_while(
+            lambda: process.last.elapsed_s < max(cut_s, earliest_s),
+            recorder,
+            until_s=time.monotonic() + stream.phase.duration_s + fio_process.LONGEST_OVERRUN_S,
+        )
+        if process.ended_s is not None:
+            process.read_to_end(recorder)  # raises if fio did not end well
 
     # What runs: at most one process measuring, one waiting at its gate, or one stream.
 
-    def _start(self, render: Callable[[str], str]) -> FioProcess:
-        """Start fio, on its way to its gate. ``render`` makes the job from the gate's command."""
-        self._started += 1
-        name = f"{self._started:05d}"
-        permits = {id(each): each for each in (self._permit, *self._fill_permits)}
-        inherit = [lock for each in permits.values() for lock in each.locks]
-
-        def start_in(work: Path) -> FioProcess:
-            folder = work / name
-            folder.mkdir(exist_ok=True)
-            gate = Gate(folder, "gate")
-            try:
-                job_text = render(gate.command)
-                threads = count_threads(job_text)
-                return FioProcess(
-                    job_text, folder, gate, self._device, threads=threads, inherit=inherit
-                )
-            except BaseException:
-                gate.close()
-                raise
-
-        return self._folder.write(start_in)
-
     def _start_fill(self, phase: Fill) -> FioProcess:
-        targets = [
-            _held(target, permit)
-            for target, permit in zip(self._fill_targets, self._fill_permits, strict=True)
-        ]
-        return self._start(
-            lambda prerun: render_fill_job(phase.workload, phase.passes, targets, prerun=prerun)
-        )
+        def render(paths: Sequence[str], prerun: str) -> str:
+            targets = [
+                replace(target, path=path)
+                for target, path in zip(self._fill_targets, paths, strict=True)
+            ]
+            return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun)
+
+        return self._fio.start_fill(render)
 
     def _start_step(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
-        held = _held(self._target, self._permit)
-        return self._start(
-            lambda prerun: render_step_job(step, held, starts_bytes=starts_bytes, prerun=prerun)
-        )
+        def render(paths: Sequence[str], prerun: str) -> str:
+            target = replace(self._target, path=paths[0])
+            return render_step_job(step, target, starts_bytes=starts_bytes, prerun=prerun)
+
+        return self._fio.start(render)
 
     def _begin(
         self, start: Callable[[], FioProcess], started: FioProcess | None = None
@@ -295,64 +319,62 @@ class FioEngine:
             self._current.release()
         return self._current
 
-    def _prepare(self, step: Step) -> _Prepared:
-        starts_bytes = self._cursors.starts_bytes(step)
-        process = self._start_step(step, starts_bytes)
-        self._prepared = _Prepared(step=step, starts_bytes=starts_bytes, process=process)
-        return self._prepared
+    def _prepare(self, load: Load) -> Prepared:
+        """Its fio, on its way to its gate; tried once, as there is another time."""
+        with self._fio.impatient():
+            return self._start_load(load)
 
-    def _prepare_ahead(self, step: Step) -> None:
-        """Start what follows; what does not succeed now is tried again when its time has come."""
-        with suppress(EngineError), self._folder.impatient():
-            self._prepare(step)
+    def _start_load(self, load: Load) -> Prepared:
+        step = step_of(load)
+        # A stream begins at the start of its jobs' regions, a step goes on where the one before ended.
+        starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
+        return Prepared(load, starts_bytes, self._start_step(step, starts_bytes))
 
-    def _prepare_next(self, then: Next, under_way: Step) -> None:
-        """Start what follows, unless it goes on where the stream under way has yet to stop."""
-        sequential = then.step.workload.access is Access.SEQUENTIAL
-        if not (sequential and then.step.workload == under_way.workload):
-            self._prepare_ahead(then.step)
+    def _prepare_next(self, then: Next | None, under_way: Workload) -> None:
+        """Start what may follow, unless it goes on where what is under way has yet to stop."""
+        for load in then.loads if then else ():
+            goes_on = isinstance(load, Step) and load.workload == under_way
+            if not (goes_on and under_way.access is Access.SEQUENTIAL):
+                self._waiting.prepare(load)
 
-    def _take_prepared(self, step: Step) -> _Prepared:
-        """The step's process, let go by now."""
-        prepared = self._prepared
-        if prepared is None or prepared.step != step:
-            self._discard_prepared()
-            prepared = self._prepare(step)
-        self._prepared, self._current = None, prepared.process
+    def _take(self, load: Load) -> Prepared:
+        """The process of a load, let go by now; nothing else waits any more."""
+        prepared = self._waiting.take(load)
+        self._waiting.stop_io()
+        if prepared is None:
+            prepared = self._start_load(load)
         if prepared.process.released_s is None:
-            starts_bytes = prepared.starts_bytes
+            step, starts_bytes = step_of(load), prepared.starts_bytes
             prepared.process = self._begin(
                 lambda: self._start_step(step, starts_bytes), prepared.process
             )
+        self._waiting.discard()
         return prepared
-
-    def _discard_prepared(self) -> None:
-        if self._prepared is not None:
-            self._prepared.process.stop()
-            self._prepared = None
 
     def _stream_for(self, phase: Continuous) -> _Stream:
         stream = self._stream
-        if stream and (stream.section, stream.workload) == (phase.section, phase.workload):
+        if stream and phase.goes_on(stream.phase):
             return stream
-        self.rest()
-        # tkperf ends the stream after its last slice; fio's own end is only a safety net.
-        step = Step(workload=phase.workload, duration_s=phase.longest_s + STREAM_MARGIN_S)
-        process = self._begin(lambda: self._start_step(step))
+        self._end_stream()
+        prepared = self._take(phase)
         self._current = None
         self._stream = _Stream(
-            section=phase.section,
-            workload=phase.workload,
-            process=process,
-            job_text=render_step_job(step, self._target),
+            phase=phase,
+            process=prepared.process,
+            job_text=render_step_job(step_of(phase), self._target),
             watch=StreamWatch(),
         )
         return self._stream
 
     def _end_stream(self) -> None:
-        if self._stream is not None:
-            self._stream.process.stop()
-            self._stream = None
+        if self._stream is None:
+            return
+        process, self._stream = self._stream.process, None
+        if process.ended_s is None and not process.jobs_ended:
+            process.interrupt()
+            process.wait_for_jobs(time.monotonic() + LONGEST_DRAIN_S, ignore)
+            self._last_io_s = time.monotonic()
+        process.stop()
 
     def _execution(
         self, process: FioProcess, recorder: Recorder, job_text: str, witness: Witness
@@ -360,11 +382,17 @@ class FioEngine:
         measurement = recorder.measurement(process.last, self._cpus)
         process.stop()
         self._current = None
+        self._last_io_s = process.began_s + measurement.duration_s
         return Execution(
             measurement=measurement,
             started_s=process.began_s,
-            ended_s=process.began_s + measurement.duration_s,
+            ended_s=self._last_io_s,
             job_file=job_text,
             output=process.document,
             witness=witness,
+            handed_over_s=self._waiting.let_go_s,
         )
+
+
+def _sleep_until(moment_s: float) -> None:
+    time.sleep(max(0.0, moment_s - time.monotonic()))

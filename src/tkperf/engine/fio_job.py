@@ -8,7 +8,8 @@ Choices that hold for every job, with their reasons:
   whole range is written.
 - ``refill_buffers``: every write carries new random data (PTS User Guide, section 7).
 - ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
-- sequential jobs own disjoint regions of the active range and go on where they stopped.
+- sequential jobs own disjoint regions of the active range and go on where they stopped, as far as fio
+  can do that (``sequential.py``).
 - ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.
 """
 

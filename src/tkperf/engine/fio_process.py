@@ -6,6 +6,7 @@ import fcntl
 import os
 import select
 import shutil
+import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -33,6 +34,8 @@ PIPE_BYTES = 1 << 20
 # As much of fio's stderr as an error message could need.
 KEPT_STDERR_BYTES = 8 << 10
 FOREVER = float("inf")
+# How often fio's threads are counted when their end is awaited.
+TASKS_POLL_S = 0.001
 
 OnReading = Callable[[Reading], None]
 
@@ -83,6 +86,9 @@ class FioProcess:
         self.ended_s: float | None = None
         self._stopped = False
         self._lost: str | None = None
+        # Threads of fio's beside those of its jobs; None is not known.
+        self._other_tasks: int | None = None
+        self._documents = 0
         self._process = start_process(
             [
                 "fio",
@@ -114,6 +120,11 @@ class FioProcess:
         """Whether every thread waits at the gate, alive."""
         return self._process.poll() is None and self._gate.waiting >= self._threads
 
+    @property
+    def lost_at_gate(self) -> bool:
+        """Whether fio or a helper of it was killed, or ended, while it waited."""
+        return self._lost is not None or self._process.poll() is not None or self._gate.lost
+
     def come_to_gate(self) -> None:
         """Wait until all threads have come.
 
@@ -127,7 +138,7 @@ class FioProcess:
                 raise LostAtGateError(self._lost)
             if self._process.poll() is not None:
                 self._gate.close()  # its helpers hold the ends of its pipes
-                self.read_to_end(_ignore, ended_at_gate=True)
+                self.read_to_end(ignore, ended_at_gate=True)
             if self._gate.lost:
                 self.stop()
                 raise LostAtGateError(
@@ -142,7 +153,7 @@ class FioProcess:
                     f"start on {self._device} within {LONGEST_START_S:.0f} s{self._said()}; is "
                     "there a limit on processes (ulimit -u, pids.max)?"
                 )
-            self._read(0.002, _ignore)
+            self._read(0.002, ignore)
 
     def release(self) -> None:
         """Open the gate: fio's first I/O follows within milliseconds.
@@ -151,6 +162,8 @@ class FioProcess:
             LostAtGateError: the gate is gone from its folder, and with it all who waited.
         """
         self.was_stopped()  # forget what happened before
+        others = self._count_tasks() - self._threads
+        self._other_tasks = others if others > 0 else None
         try:
             self._gate.open()
         except OSError as error:
@@ -162,6 +175,53 @@ class FioProcess:
         self.released_wall_clock_s = time.time()
 
     # Running.
+
+    def _count_tasks(self) -> int:
+        try:
+            return sum(1 for _ in Path(f"/proc/{self._process.pid}/task").iterdir())
+        except OSError:
+            return 0
+
+    @property
+    def jobs_ended(self) -> bool:
+        """Whether every job thread is gone, and so every I/O done.
+
+        fio itself takes 15 to 35 ms from there to its exit.
+        """
+        if self.ended_s is not None:
+            return True
+        if self.released_s is None or self._other_tasks is None:
+            return False
+        return self._count_tasks() <= self._other_tasks
+
+    def report_now(self, deadline_s: float, on_reading: OnReading) -> bool:
+        """Have fio report at once, and take that in; False if it has not come by the deadline.
+
+        It comes from fio's helper thread within 2 ms, also while fio is busy ending.
+        """
+        if self.released_s is None or self.ended_s is not None:
+            return False
+        seen = self._documents
+        self._process.send_signal(signal.SIGUSR1)
+        while self._documents == seen:
+            if not self.read_until(min(deadline_s, time.monotonic() + 0.05), on_reading):
+                return self._documents > seen
+            if time.monotonic() >= deadline_s:
+                return self._documents > seen
+        return True
+
+    def wait_for_jobs(self, deadline_s: float, on_reading: OnReading) -> bool:
+        """Take in output until every job thread is gone; False if some are not by the deadline."""
+        while not self.jobs_ended:
+            if time.monotonic() >= deadline_s:
+                return False
+            self.read_until(time.monotonic() + TASKS_POLL_S, on_reading)
+        return True
+
+    def interrupt(self) -> None:
+        """Ask fio to end its jobs: they finish what is under way. ``stop`` has to follow."""
+        if self.ended_s is None:
+            self._process.send_signal(signal.SIGINT)
 
     def read_until(self, deadline_s: float, on_reading: OnReading) -> bool:
         """Take in fio's output until a moment on the monotonic clock; False if fio ended before."""
@@ -176,10 +236,12 @@ class FioProcess:
         *,
         until_s: float = FOREVER,
         still_s: float = FOREVER,
+        every_s: Callable[[], float] = lambda: 0.5,
     ) -> None:
         """Take in fio's output while ``wanted`` says so and fio runs.
 
         Args:
+            every_s: how often ``wanted`` is asked although fio says nothing.
             until_s: when it should have ended for long, on the monotonic clock.
             still_s: how long no byte may move.
 
@@ -188,7 +250,7 @@ class FioProcess:
             StepFailedError: it goes on beyond ``until_s``, or without moving a byte; it was stopped.
         """
         while self.ended_s is None and wanted():
-            self._read(0.5, on_reading)
+            self._read(every_s(), on_reading)
             now_s = time.monotonic()
             if now_s - self._silent_since_s > LONGEST_SILENCE_S:
                 self.stop()
@@ -266,6 +328,7 @@ class FioProcess:
             self._silent_since_s = self.last_at_s = time.monotonic()
             before, self.document = self.last, document
             self.last = parse_document(document)
+            self._documents += 1
             if len(self.last.jobs) != self._threads:
                 raise StepFailedError(
                     f"fio on {self._device} reports {format_count(len(self.last.jobs), 'job')} "
@@ -338,5 +401,5 @@ class FioProcess:
         return f"; it said: {' | '.join(words[:3])[:400]}" if words else ""
 
 
-def _ignore(_reading: Reading) -> None:
-    """What fio reports before its first I/O."""
+def ignore(_reading: Reading) -> None:
+    """Of a report that is no end of a sample: before the first I/O, or beside the seconds."""

@@ -16,15 +16,36 @@ class Recorder:
 
     def __init__(self, on_sample: OnSample, origin: Reading = NOTHING_YET) -> None:
         self._on_sample = on_sample
-        self._origin = self._newest = origin
+        self._origin = self._newest = self._before_newest = origin
         self.samples: list[Sample] = []
 
     def __call__(self, reading: Reading) -> None:
         if reading.elapsed_s - self._newest.elapsed_s >= SHORTEST_SAMPLE_S:
-            sample = build_sample(self._newest, reading, origin_s=self._origin.elapsed_s)
-            self._newest = reading
+            sample = self._sample(self._newest, reading)
+            self._before_newest, self._newest = self._newest, reading
             self.samples.append(sample)
             self._on_sample(sample)
+
+    def _sample(self, earlier: Reading, later: Reading) -> Sample:
+        return build_sample(earlier, later, origin_s=self._origin.elapsed_s)
+
+    def so_far(self, now: Reading) -> Measurement | None:
+        """Everything between the origin and a reading of fio under way; None before the first."""
+        if now.elapsed_s <= self._origin.elapsed_s:
+            return None
+        whole = build_sample(self._origin, now)
+        return Measurement(duration_s=whole.duration_s, read=whole.read, write=whole.write)
+
+    def _all_samples(self, last: Reading) -> tuple[Sample, ...]:
+        """The samples, made to add up to what there is at ``last``: nothing may lie between.
+
+        What a document brings that comes shortly after the one before belongs to that one's sample.
+        """
+        if last is self._newest:
+            return tuple(self.samples)
+        if last.elapsed_s - self._newest.elapsed_s >= SHORTEST_SAMPLE_S:
+            return (*self.samples, self._sample(self._newest, last))
+        return (*self.samples[:-1], self._sample(self._before_newest, last))
 
     def measurement(self, last: Reading, cpus: int) -> Measurement:
         """Everything between the origin and ``last``."""
@@ -40,7 +61,7 @@ class Recorder:
             duration_s=whole.duration_s,
             read=whole.read,
             write=whole.write,
-            samples=tuple(self.samples),
+            samples=self._all_samples(last),
             cpu=cpu,
             host_limited=limited,
         )

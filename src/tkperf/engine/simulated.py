@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tkperf.engine import Execution, Next, OnSample
+from tkperf.engine import Execution, Load, Next, OnSample
 from tkperf.errors import UsageError
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
@@ -30,7 +30,8 @@ class DriveModel:
     served at once; ``bytes_per_s`` the interface's limit. Random writes slow down to
     ``steady_share`` over the first ``settle_passes`` of the capacity. ``noise`` is the relative
     spread of a second's rate; ``swing`` an alternation from round to round that no steady-state
-    window accepts if large.
+    window accepts if large. ``cold_start_s`` is how long the drive waits for a load that was not made
+    ready and let go in time.
     """
 
     capacity_bytes: int
@@ -43,6 +44,7 @@ class DriveModel:
     settle_passes: float = 1.5
     noise: float = 0.02
     swing: float = 0.0
+    cold_start_s: float = 0.0
 
 
 PRESETS = {
@@ -86,6 +88,10 @@ class SimulatedEngine:
         self._clock_s = 0.0
         self._written_bytes = 0
         self._steps = 0
+        self._ready: tuple[Load, ...] = ()
+        self._let_go: tuple[Load, float] | None = None
+        self._begins_s = 0.0
+        self._stream: Continuous | None = None
 
     def clock(self) -> float:
         """Simulated monotonic time in seconds."""
@@ -95,28 +101,63 @@ class SimulatedEngine:
         self._written_bytes = 0
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
+        self.rest()
+        self._begins_s = self._clock_s + self._model.cold_start_s
         amount = phase.passes * self._active_range_bytes
         duration_s = amount / self._model.bytes_per_s
         ios = -(-amount // phase.workload.block_size_bytes)
         stats = self._stats(phase.workload, ios, 1.0)
         stats = replace(stats, bytes=amount)
         self._written_bytes += amount
-        return self._end(phase.workload, duration_s, NO_IO, stats, (), "fill")
+        return self._hand_over(
+            self._end(phase.workload, duration_s, NO_IO, stats, (), "fill"), then
+        )
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
-        return self._run(step.workload, step.duration_s, on_sample)
+        self._stream = None
+        self._begin(step)
+        return self._hand_over(self._run(step.workload, step.duration_s, on_sample), then)
 
-    def start_next(self) -> None:
-        pass
+    def measure_slice(
+        self, phase: Continuous, *, then: Next | None, on_sample: OnSample
+    ) -> Execution:
+        if not phase.goes_on(self._stream):
+            self._begin(phase)
+        self._stream = phase
+        return self._hand_over(self._run(phase.workload, phase.duration_s, on_sample), then)
 
-    def measure_slice(self, phase: Continuous, *, on_sample: OnSample) -> Execution:
-        return self._run(phase.workload, phase.duration_s, on_sample)
+    def idle(self, duration_s: float, *, then: Next | None) -> None:
+        self._stream, self._let_go = None, None
+        self._clock_s += duration_s
+        self._ready = then.loads if then else ()
+        if then and then.certain:
+            self.start_next(then.loads[0])
+
+    def start_next(self, load: Load) -> None:
+        if load in self._ready:
+            self._let_go, self._stream = (load, self._clock_s), None
 
     def rest(self) -> None:
-        pass
+        self._ready, self._let_go, self._stream = (), None, None
 
     def close(self) -> None:
-        pass
+        self.rest()
+
+    def _begin(self, load: Load) -> None:
+        if self._let_go is not None and self._let_go[0] == load:
+            self._begins_s = self._let_go[1]
+        else:
+            self._begins_s = self._clock_s + self._model.cold_start_s
+        self._ready, self._let_go = (), None
+
+    def _hand_over(self, execution: Execution, then: Next | None) -> Execution:
+        """Let go what follows, if that can be told by now."""
+        self._ready = then.loads if then else ()
+        load = then.choose(execution.measurement) if then else None
+        if load is None:
+            return execution
+        self.start_next(load)
+        return replace(execution, handed_over_s=self._let_go and self._let_go[1])
 
     def _run(self, workload: Workload, duration_s: float, on_sample: OnSample) -> Execution:
         self._steps += 1
@@ -148,12 +189,13 @@ class SimulatedEngine:
         samples: tuple[Sample, ...],
         kind: str,
     ) -> Execution:
-        started_s = self._clock_s
-        self._clock_s += duration_s
+        started_s, self._begins_s = self._begins_s, self._begins_s + duration_s
+        # Something may have been waited for while it went on.
+        self._clock_s = max(self._clock_s, self._begins_s)
         return Execution(
             measurement=Measurement(duration_s=duration_s, read=read, write=write, samples=samples),
             started_s=started_s,
-            ended_s=self._clock_s,
+            ended_s=self._begins_s,
             job_file=f"; SIMULATED {kind}: {workload}, no fio job was run\n",
         )
 

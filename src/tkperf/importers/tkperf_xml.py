@@ -51,7 +51,9 @@ UNKNOWN_IOS = 1_000_000
 # No drive is faster, no response slower.
 LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US = 1e10, 1e12, 3.6e9
 # How tkperf's own notices begin: its export puts them above the device's description.
-NOTICE = re.compile(r"(SIMULATED|FILE TARGET|NOT PURGED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*")
+NOTICE = re.compile(
+    r"(SIMULATED|FILE TARGET|NOT PURGED|ALTERED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*"
+)
 NOTICE_LINES = 8
 
 

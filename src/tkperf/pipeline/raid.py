@@ -30,7 +30,7 @@ from tkperf.device.raid.storcli import ERASE, StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.errors import DeviceError, TkperfError, UsageError
+from tkperf.errors import DeviceError, Interrupted, TkperfError, UsageError
 from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
 from tkperf.pipeline.drive import choose_purge
 from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
@@ -324,6 +324,8 @@ def _cleared_away(
                 text = f"{request.device} could not be taken away again: {trouble}"
                 if isinstance(error, TkperfError):
                     raise type(error)(f"{error}; {text}") from error
+                if isinstance(error, KeyboardInterrupt):
+                    raise Interrupted(f"stopped by the user; {text}") from error
                 error.add_note(text)
         raise
     if is_to_go():

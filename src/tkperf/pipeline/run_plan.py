@@ -61,9 +61,22 @@ class RunPlan:
 
     @property
     def filled_bytes(self) -> int:
-        """What preconditioning writes; how much rounds write depends on the device's speed."""
+        """What preconditioning writes, to the byte; for the rest ``estimate_written_bytes``."""
         each_pass = self.subject.filled_bytes or self.active_range.length_bytes
         return each_pass * sum(test.passes_filled for test in self.tests)
+
+    def estimate_written_bytes(self, bytes_per_s: float) -> tuple[float, float]:
+        """What the whole run writes at a rate, at least and at most.
+
+        At the rate of large sequential writes this is an upper bound, as random ones are slower;
+        write saturation also ends when it has written its multiple of the active range.
+        """
+        writing_s = (
+            sum(test.shortest_writing_s for test in self.tests),
+            sum(test.longest_writing_s for test in self.tests),
+        )
+        least, most = (self.filled_bytes + bytes_per_s * each for each in writing_s)
+        return least, most
 
     @property
     def alterations(self) -> tuple[str, ...]:
@@ -80,7 +93,7 @@ def make_plan(request: RunRequest) -> RunPlan:
     """Look at the device and fit everything to it. Nothing is written, created or asked.
 
     Raises:
-        UsageError: the request, the profile or a test does not suite the device.
+        UsageError: the request, the profile or a test does not suit the device.
         DeviceError: the device is missing or cannot be measured or purged.
         RefusedError: it is in use.
     """

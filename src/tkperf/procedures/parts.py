@@ -1,12 +1,14 @@
-"""Parts that several tests share: preconditioning and rounds until steady state."""
+"""What several tests share: preconditioning, rounds until steady state, streams until steady state."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 
 from tkperf.measurement import Measurement
 from tkperf.phases import (
     Answer,
+    Continuous,
     Fill,
     Phase,
     Round,
@@ -20,6 +22,27 @@ from tkperf.units import KIB, format_count, format_window
 from tkperf.workload import Access, Step, Workload
 
 Part = Phase | SteadyStateVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracked:
+    """A tracking variable: its name and unit for people, and how a round's value is found."""
+
+    tracking: str
+    unit: str
+    value: Callable[[RoundResult], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """How a stream went. ``written_bytes`` counts all its slices, warm-ups too.
+
+    ``verdict`` is the last one, None if nothing was judged.
+    """
+
+    slices: int
+    written_bytes: int
+    verdict: SteadyStateVerdict | None
 
 
 def workload_independent_preconditioning(profile: Profile, section: str) -> Fill:
@@ -41,30 +64,52 @@ def rounds_until_steady(
     unit: str,
     tracked_value: Callable[[RoundResult], float],
 ) -> Generator[Part, Answer, SectionOutcome]:
-    """Rounds of the same steps until the tracking variable is steady or rounds run out.
+    """``rounds_until_all_steady`` with one tracking variable."""
+    tracked = Tracked(tracking=tracking, unit=unit, value=tracked_value)
+    return rounds_until_all_steady(section, steps, rules, (tracked,))
 
-    The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Without
-    steady state the window is the last rounds, and the outcome says so.
+
+def rounds_until_all_steady(
+    section: str,
+    steps: tuple[Step, ...],
+    rules: SteadyStateTable,
+    tracked: Sequence[Tracked],
+) -> Generator[Part, Answer, SectionOutcome]:
+    """Rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
+
+    The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
+    is judged by the rule and each verdict is told. Without steady state the window is the last
+    rounds, and the outcome says so.
+
+    Raises:
+        ValueError: nothing is tracked.
     """
     rounds: list[int] = []
-    values: list[float] = []
+    values: list[list[float]] = [[] for _ in tracked]
     while True:
         rounds.append(len(rounds) + 1)
-        result = yield Round(section=section, number=rounds[-1], steps=steps)
-        values.append(tracked_value(expect_round(result)))
-        verdict = judge(rounds, values, tracking=tracking, unit=unit, criteria=rules.criteria)
-        yield verdict
-        if verdict.reached or rounds[-1] >= rules.max_rounds:
+        result = expect_round((yield Round(section=section, number=rounds[-1], steps=steps)))
+        verdicts = []
+        for variable, series in zip(tracked, values, strict=True):
+            series.append(variable.value(result))
+            verdict = judge(
+                rounds,
+                series,
+                tracking=variable.tracking,
+                unit=variable.unit,
+                criteria=rules.criteria,
+            )
+            yield verdict
+            verdicts.append(verdict)
+        decided_by = find_decisive(verdicts)
+        if decided_by.reached or rounds[-1] >= rules.max_rounds:
             break
     return SectionOutcome(
         section=section,
-        window=verdict.rounds,
-        verdict=verdict,
-        ended_because=(
-            f"steady state in {format_window(verdict.rounds)}"
-            if verdict.reached
-            else f"no steady state in {format_count(rounds[-1], 'round')}: {verdict.reason}"
-        ),
+        window=decided_by.rounds,
+        verdict=decided_by,
+        ended_because=_why_ended(decided_by, rounds[-1], named=len(verdicts) > 1),
+        verdicts=tuple(verdicts),
     )
 
 
@@ -92,6 +137,75 @@ def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float
         if (step.workload.read_percent, step.workload.block_size_bytes)
         == (read_percent, block_size_bytes)
     )
+
+
+def find_decisive(verdicts: Sequence[SteadyStateVerdict]) -> SteadyStateVerdict:
+    """Of the verdicts on one window, the first that is not steady; the first of all if all are.
+
+    Raises:
+        ValueError: there are none.
+    """
+    if not verdicts:
+        raise ValueError("steady state needs a tracking variable")
+    return next((each for each in verdicts if not each.reached), verdicts[0])
+
+
+def _why_ended(verdict: SteadyStateVerdict, rounds: int, *, named: bool) -> str:
+    if verdict.reached:
+        return f"steady state in {format_window(verdict.rounds)}"
+    of = f"{verdict.tracking}: " if named else ""
+    return f"no steady state in {format_count(rounds, 'round')}: {of}{verdict.reason}"
+
+
+def stream_until(
+    section: str,
+    workload: Workload,
+    *,
+    slice_s: float,
+    max_slices: int,
+    rules: SteadyStateTable,
+    tracking: str,
+    unit: str,
+    tracked_value: Callable[[Measurement], float],
+    judge_every: int | None = 1,
+    enough_bytes: float = float("inf"),
+    warm_up_slices: int = 0,
+) -> Generator[Part, Answer, Stream]:
+    """One uninterrupted stream until it is steady, has written enough, or slices run out.
+
+    Args:
+        judge_every: the slices that the rule is applied to: 1, 1 + this, 1 + twice this ...; None:
+            nothing is judged.
+        enough_bytes: what is to be written at most, counted when a slice has ended.
+        warm_up_slices: at the beginning, measured and kept apart. Slices count from 1 after them.
+    """
+    longest_s = slice_s * (warm_up_slices + max_slices)
+    written_bytes = 0
+    sampled: list[int] = []
+    values: list[float] = []
+    verdict: SteadyStateVerdict | None = None
+    for place in range(1, warm_up_slices + max_slices + 1):
+        warm_up = place <= warm_up_slices
+        number = place if warm_up else place - warm_up_slices
+        answer = yield Continuous(
+            section=section,
+            number=number,
+            workload=workload,
+            duration_s=slice_s,
+            longest_s=longest_s,
+            warm_up=warm_up,
+        )
+        measured = expect_measurement(answer)
+        written_bytes += measured.write.bytes
+        if not warm_up and judge_every and (number - 1) % judge_every == 0:
+            sampled.append(number)
+            values.append(tracked_value(measured))
+            verdict = judge(sampled, values, tracking=tracking, unit=unit, criteria=rules.criteria)
+            yield verdict
+        steady = verdict is not None and verdict.reached
+        if not warm_up and (steady or written_bytes >= enough_bytes):
+            break
+    return Stream(slices=number, written_bytes=written_bytes, verdict=verdict)
 
 
 def expect_round(answer: Answer) -> RoundResult:

@@ -7,11 +7,10 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
-from tkperf.measurement import Measurement
-from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.phases import Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.parts import expect_measurement
+from tkperf.procedures.parts import Stream, stream_until
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import (
     MOST_SLICES,
@@ -21,7 +20,6 @@ from tkperf.profiles.tables import (
     SteadyStateTable,
     TestTable,
 )
-from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Access
 
@@ -91,51 +89,37 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
     """
     table = profile.table(WriteSaturationTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
-    enough_bytes = table.capacity_multiple * active_range_bytes
-    written_bytes = 0
-    sampled: list[int] = []
-    values: list[float] = []
-    verdict: SteadyStateVerdict | None = None
-
     yield Purge(section=SECTION)
-    for number in range(1, table.max_slices + 1):
-        answer = yield Continuous(
-            section=SECTION,
-            number=number,
-            workload=workload,
-            duration_s=table.slice_s,
-            longest_s=table.slice_s * table.max_slices,
-        )
-        slice_: Measurement = expect_measurement(answer)
-        written_bytes += slice_.write.bytes
-
-        if table.round_every_slices and (number - 1) % table.round_every_slices == 0:
-            sampled.append(number)
-            values.append(slice_.iops)
-            verdict = judge(
-                sampled,
-                values,
-                tracking=f"{workload} IOPS",
-                unit="IOPS",
-                criteria=profile.steady_state.criteria,
-            )
-            yield verdict
-            if verdict.reached:
-                return _end(verdict, f"steady state in slices {_list(verdict.rounds)}")
-        if written_bytes >= enough_bytes:
-            written = f"{table.capacity_multiple:g} x the active range"
-            return _end(verdict, f"{written} written ({format_capacity(written_bytes)})")
-    return _end(verdict, f"longest time of {format_count(table.max_slices, 'slice')}")
-
-
-def _end(verdict: SteadyStateVerdict | None, because: str) -> Outcome:
-    window = verdict.rounds if verdict and verdict.reached else ()
-    section = SectionOutcome(section=SECTION, window=window, verdict=verdict, ended_because=because)
+    stream = yield from stream_until(
+        SECTION,
+        workload,
+        slice_s=table.slice_s,
+        max_slices=table.max_slices,
+        rules=profile.steady_state,
+        tracking=f"{workload} IOPS",
+        unit="IOPS",
+        tracked_value=lambda slice_: slice_.iops,
+        judge_every=table.round_every_slices or None,
+        enough_bytes=table.capacity_multiple * active_range_bytes,
+    )
+    verdict = stream.verdict
+    section = SectionOutcome(
+        section=SECTION,
+        window=verdict.rounds if verdict is not None and verdict.reached else (),
+        verdict=verdict,
+        ended_because=_why_ended(stream, table, active_range_bytes),
+    )
     return Outcome(sections=(section,))
 
 
-def _list(numbers: tuple[int, ...]) -> str:
-    return ", ".join(str(number) for number in numbers)
+def _why_ended(stream: Stream, table: WriteSaturationTable, active_range_bytes: int) -> str:
+    if stream.verdict is not None and stream.verdict.reached:
+        sampled = ", ".join(str(number) for number in stream.verdict.rounds)
+        return f"steady state in slices {sampled}"
+    if stream.written_bytes >= table.capacity_multiple * active_range_bytes:
+        written = f"{table.capacity_multiple:g} x the active range"
+        return f"{written} written ({format_capacity(stream.written_bytes)})"
+    return f"longest time of {format_count(table.max_slices, 'slice')}"
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
-from tkperf.analysis.details import CellDetail
 from tkperf.analysis.layout import Axis, arrange
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.tables import build_areas, build_matrices
@@ -41,7 +41,7 @@ from tkperf.report.subject import Subject, find_quantities, show_table
 from tkperf.units import format_capacity
 
 Parts = Iterator[TableView | ChartView]
-Build = Callable[[Subject, Figure, str], Parts]
+Build = Callable[[Subject, Figure], Parts]
 
 
 def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
@@ -50,15 +50,15 @@ def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartV
     charts: list[ChartView] = []
     seen: Counter[str] = Counter()
     for figure in subject.section.plan.figures:
-        name = _KEYS[figure.kind]
-        seen[name] += 1
-        # The first of a kind has its name, the others are numbered.
-        key = f"{subject.key}{name}{seen[name] if seen[name] > 1 else ''}"
-        for part in _BUILD[figure.kind](subject, figure, key):
+        for part in _BUILD[figure.kind](subject, figure):
             if isinstance(part, TableView):
                 tables.append(part)
-            elif has_values(part.spec):
-                charts.append(part)
+                continue
+            # The first chart of a kind has its name, the others are numbered.
+            seen[part.key] += 1
+            number = seen[part.key] if seen[part.key] > 1 else ""
+            if has_values(part.spec):
+                charts.append(replace(part, key=f"{subject.key}{part.key}{number}"))
     return tuple(tables), tuple(charts)
 
 
@@ -73,25 +73,24 @@ def _axes(section: SectionResult) -> tuple[Axis, ...]:
     return (x, *others)
 
 
-def _matrix(subject: Subject, figure: Figure, _key: str) -> Parts:
+def _matrix(subject: Subject, figure: Figure) -> Parts:
     for table in build_matrices(subject.section, find_quantities(figure.quantities)):
         yield show_table(table, subject.links)
 
 
-def _over_rounds(subject: Subject, figure: Figure, key: str) -> Parts:
+def _over_rounds(subject: Subject, figure: Figure) -> Parts:
     """One chart for the mixes that the figure names; one for each mix if it names none."""
     section = subject.section
     measured = {cell.workload for each in section.rounds for cell in each.cells}
     mixes = sorted({each.read_percent for each in measured})
     for mix in (None,) if figure.read_percents else mixes:
         shown = figure.read_percents if mix is None else (mix,)
-        name = f"{key}-{mix}" if mix is not None and len(mixes) > 1 else key
         of = "" if mix is None else f": {describe_direction(measured, mix)}"
         naming = rounds.naming_over_rounds(section, shown)
         for quantity in find_quantities(figure.quantities):
             title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
             yield ChartView(
-                key=name,
+                key="convergence",
                 text=f"{title}: {quantity.title} of every round, one curve for each {naming.text}.",
                 spec=rounds.convergence(
                     section, quantity, title, read_percents=shown, log=figure.log
@@ -99,21 +98,21 @@ def _over_rounds(subject: Subject, figure: Figure, key: str) -> Parts:
             )
 
 
-def _window(subject: Subject, figure: Figure, key: str) -> Parts:
+def _window(subject: Subject, figure: Figure) -> Parts:
     """The window that was judged, if one was."""
     section, verdict = subject.section, subject.section.verdict
     if verdict is None or not verdict.judged:
         return
     title = figure.title or "Steady state verification: the window"
     yield ChartView(
-        key=key,
+        key="window",
         text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
         "it, and the best linear fit. The lines are a convention; the criterion is the range.",
         spec=rounds.steady_state_window(verdict, title, "Slice" if section.slices else "Round"),
     )
 
 
-def _over_axis(subject: Subject, figure: Figure, key: str) -> Parts:
+def _over_axis(subject: Subject, figure: Figure) -> Parts:
     section = subject.section
     if len(section.cells) < 2:
         return
@@ -122,13 +121,13 @@ def _over_axis(subject: Subject, figure: Figure, key: str) -> Parts:
     for quantity in find_quantities(figure.quantities):
         title = figure.title or name_by_axes(section, quantity.label)
         yield ChartView(
-            key=key,
+            key="2d",
             text=f"{title}: means over the window{curves if others else ''}.",
             spec=rounds.over_axis(section.cells, quantity, title, log=figure.log),
         )
 
 
-def _bars_3d(subject: Subject, figure: Figure, key: str) -> Parts:
+def _bars_3d(subject: Subject, figure: Figure) -> Parts:
     section = subject.section
     for quantity in find_quantities(figure.quantities):
         title = figure.title or f"{name_by_axes(section, quantity.title)}, 3-D"
@@ -140,10 +139,10 @@ def _bars_3d(subject: Subject, figure: Figure, key: str) -> Parts:
                 f"{describe_axes([layout.column_axis.title])} to the right, the "
                 f"{describe_axes(layout.row_titles)} to the back."
             )
-            yield ChartView(key=key, text=text, spec=spec)
+            yield ChartView(key="3d", text=text, spec=spec)
 
 
-def _over_areas(subject: Subject, figure: Figure, key: str) -> Parts:
+def _over_areas(subject: Subject, figure: Figure) -> Parts:
     section = subject.section
     if not section.areas:
         return
@@ -152,16 +151,16 @@ def _over_areas(subject: Subject, figure: Figure, key: str) -> Parts:
             yield show_table(build_areas(section, quantity), subject.links)
         title = figure.title or f"{capitalise(quantity.label)} over area"
         text = f"{capitalise(quantity.title)} of every area from the start of the disk to its end."
-        yield ChartView(key=key, text=text, spec=over_areas(section, quantity, title))
+        yield ChartView(key="area", text=text, spec=over_areas(section, quantity, title))
 
 
-def _spread(subject: Subject, figure: Figure, key: str) -> Parts:
+def _spread(subject: Subject, figure: Figure) -> Parts:
     section = subject.section
     if not section.areas:
         return
     for quantity in find_quantities(figure.quantities):
         yield ChartView(
-            key=key,
+            key="box",
             text=f"Spread of {quantity.title} over the areas: median, quartiles, and whiskers to the "
             "slowest and the fastest area.",
             spec=box_plot(
@@ -172,23 +171,23 @@ def _spread(subject: Subject, figure: Figure, key: str) -> Parts:
         )
 
 
-def _over_time(subject: Subject, figure: Figure, key: str) -> Parts:
+def _over_time(subject: Subject, figure: Figure) -> Parts:
     if len(subject.section.slices) > 1:
-        yield _stream(subject, figure, key, rounds.TIME, "over time", "over time")
+        yield _stream(subject, figure, "time", rounds.TIME, "over time", "over time")
 
 
-def _over_written(subject: Subject, figure: Figure, key: str) -> Parts:
+def _over_written(subject: Subject, figure: Figure) -> Parts:
     if _written_known(subject):
         text = "over the total amount written (TGBW)"
-        yield _stream(subject, figure, key, rounds.TOTAL_WRITTEN, "over total GB written", text)
+        yield _stream(subject, figure, "tgbw", rounds.TOTAL_WRITTEN, "over total GB written", text)
 
 
-def _over_fills(subject: Subject, figure: Figure, key: str) -> Parts:
+def _over_fills(subject: Subject, figure: Figure) -> Parts:
     capacity_bytes = subject.capacity_bytes
     if capacity_bytes and _written_known(subject):
         text = f"over the amount written in multiples of {format_capacity(capacity_bytes)}, the capacity in use"
         over = rounds.drive_fills(capacity_bytes)
-        yield _stream(subject, figure, key, over, "over drive fills", text)
+        yield _stream(subject, figure, "fills", over, "over drive fills", text)
 
 
 def _written_known(subject: Subject) -> bool:
@@ -221,15 +220,15 @@ def _listed(quantities: tuple[Quantity, ...]) -> str:
     return list_words([each.label for each in quantities])
 
 
-def _seconds(subject: Subject, figure: Figure, key: str) -> Parts:
+def _seconds(subject: Subject, figure: Figure) -> Parts:
     quantities = find_recorded(find_quantities(figure.quantities))
-    for key_of_detail, detail in _details(subject, key):
+    for detail in subject.details.values():
         if not len(detail.seconds) or not quantities:
             continue
         what = describe_together(quantities)
         judged = any(part.judged for part in detail.parts)
         yield ChartView(
-            key=key_of_detail,
+            key="seconds",
             text=f"{what} of every second: where a point stands for several, the shade reaches "
             "from the lowest to the highest."
             + (" Shaded green: the window that was judged." if judged else ""),
@@ -244,7 +243,7 @@ def _seconds(subject: Subject, figure: Figure, key: str) -> Parts:
         )
 
 
-def _histogram(subject: Subject, figure: Figure, key: str) -> Parts:
+def _histogram(subject: Subject, figure: Figure) -> Parts:
     text = (
         "All I/Os by response time, and the share of them that took no longer (confidence level). "
         "Marked: average (ART), percentiles, maximum (MRT). Buckets are 1/64 of the response time "
@@ -252,45 +251,24 @@ def _histogram(subject: Subject, figure: Figure, key: str) -> Parts:
         "straight within."
     )
     title = figure.title or "Response time histogram"
-    yield from _distribution(subject, key, title, text, response_time_histogram)
+    yield from _distribution(subject, "rth", title, text, response_time_histogram)
 
 
-def _exceedance(subject: Subject, figure: Figure, key: str) -> Parts:
+def _exceedance(subject: Subject, figure: Figure) -> Parts:
     text = "The share of all I/Os that took longer than a response time."
-    yield from _distribution(subject, key, figure.title or "Exceedance", text, exceedance)
+    yield from _distribution(subject, "exceedance", figure.title or "Exceedance", text, exceedance)
 
 
 def _distribution(
     subject: Subject, key: str, title: str, text: str, draw: Callable[..., Spec]
 ) -> Parts:
-    for key_of_detail, detail in _details(subject, key):
+    for detail in subject.details.values():
         buckets = histogram_rows(detail.whole)
         if buckets:
             spec = draw(buckets, mark_rows(detail.whole), f"{title}: {detail.workload}")
-            yield ChartView(key=key_of_detail, text=text, spec=spec)
+            yield ChartView(key=key, text=text, spec=spec)
 
 
-def _details(subject: Subject, key: str) -> Iterator[tuple[str, CellDetail]]:
-    """What lies behind each workload of a section, with a key for its chart."""
-    for number, detail in enumerate(subject.details.values(), start=1):
-        yield (key if number == 1 else f"{key}-{number}"), detail
-
-
-_KEYS = {
-    FigureKind.MATRIX: "table",
-    FigureKind.OVER_ROUNDS: "convergence",
-    FigureKind.WINDOW: "window",
-    FigureKind.OVER_AXIS: "2d",
-    FigureKind.BARS_3D: "3d",
-    FigureKind.OVER_TIME: "time",
-    FigureKind.OVER_WRITTEN: "tgbw",
-    FigureKind.OVER_FILLS: "fills",
-    FigureKind.SECONDS: "seconds",
-    FigureKind.HISTOGRAM: "rth",
-    FigureKind.EXCEEDANCE: "exceedance",
-    FigureKind.OVER_AREAS: "area",
-    FigureKind.SPREAD: "box",
-}
 _BUILD: dict[FigureKind, Build] = {
     FigureKind.MATRIX: _matrix,
     FigureKind.OVER_ROUNDS: _over_rounds,

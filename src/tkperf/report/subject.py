@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tkperf.analysis.details import CellDetail
+from tkperf.analysis.layout import MIX
 from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.analysis.tables import Figure, Table
 from tkperf.quantity import IOPS, QUANTITIES, THROUGHPUT, Quantity
@@ -78,10 +79,15 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
         return "" if workload is None else links.get(workload, "")
 
     by = describe_axes((*table.head[: table.labels], table.across)) if table.across else ""
+    # A mix is known by its stroke, a number by what stands before it.
+    across = f"{table.across} " if table.across not in ("", MIX.title) else ""
     title = capitalise(table.title) + (f" by {by}" if by else "")
     return TableView(
         title=", ".join(each for each in (title, table.over) if each),
-        columns=table.head,
+        columns=(
+            *table.head[: table.labels],
+            *(across + head for head in table.head[table.labels :]),
+        ),
         rows=tuple(
             tuple(each.text() if isinstance(each, Figure) else each for each in row)
             for row in table.rows

@@ -6,9 +6,11 @@ before a hand-over, which writing to a slow disk could delay.
 
 from __future__ import annotations
 
+import math
+
 from tkperf.events import Event, SampleSeen, StepEnded, StepStarted, TestEnded
 from tkperf.measurement import Sample
-from tkperf.record import RunStatus, StepKind
+from tkperf.record import RunStatus
 
 PART_S = 60.0
 # fio of the next step is started some seconds before the end; by then all must be quiet.
@@ -22,13 +24,16 @@ class StepUnderWay:
         self.begun: StepStarted | None = None
         self._samples: list[Sample] = []
         self._taken_at_s = 0.0
+        self._moved_bytes = 0
 
     def see(self, event: Event) -> None:
         match event:
             case StepStarted():
                 self.begun, self._samples, self._taken_at_s = event, [], event.at_s
+                self._moved_bytes = 0
             case SampleSeen() if self.begun is not None:
                 self._samples.append(event.sample)
+                self._moved_bytes += event.sample.read.bytes + event.sample.write.bytes
             case StepEnded():
                 self.begun, self._samples = None, []
 
@@ -36,10 +41,19 @@ class StepUnderWay:
         """Whether the device would not wait if writing took some seconds now."""
         if not isinstance(event, SampleSeen):
             return True
+        return self._left_s(event.at_s) > BEFORE_HANDOVER_S
+
+    def _left_s(self, now_s: float) -> float:
+        """How long it goes on; of a fill, at the rate it has had so far."""
         begun = self.begun
-        if begun is None or begun.planned_s is None or begun.kind is StepKind.CONTINUOUS:
-            return True
-        return event.at_s - begun.at_s < begun.planned_s - BEFORE_HANDOVER_S
+        if begun is None:
+            return math.inf
+        done_s = now_s - begun.at_s
+        if begun.planned_s is not None:
+            return begun.planned_s - done_s
+        if begun.planned_bytes is None or not self._moved_bytes:
+            return math.inf
+        return (begun.planned_bytes - self._moved_bytes) * done_s / self._moved_bytes
 
     def take_part(self, event: Event) -> tuple[Sample, ...]:
         """The seconds since the part before, when it is time to keep them; else none."""

@@ -1,0 +1,79 @@
+"""fio on this host: started behind a gate, on devices that permits hold, inheriting their locks.
+
+All that is local about the fio engine is here: an engine that reaches fio on other hosts needs
+another one of these, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from tkperf.device.permit import ErasePermit
+from tkperf.engine.fio_job import count_threads
+from tkperf.engine.fio_process import FioProcess
+from tkperf.engine.gate import Gate
+from tkperf.engine.work_folder import WorkFolder
+
+# Makes the job file from the paths of what is written to and the gate's command.
+Render = Callable[[Sequence[str], str], str]
+
+
+class LocalFio:
+    """Starts fio, on its way to its gate."""
+
+    def __init__(self, permit: ErasePermit, fill_permits: Sequence[ErasePermit] = ()) -> None:
+        """``fill_permits``: what is preconditioned instead of the permit's device."""
+        self._permit = permit
+        self._fill_permits = tuple(fill_permits) or (permit,)
+        self._folder = WorkFolder()
+        self._started = 0
+
+    def start(self, render: Render) -> FioProcess:
+        """On the device that is measured.
+
+        Raises:
+            RefusedError: the permit is not in use.
+            EngineError: it cannot be started, or its job not be written anywhere.
+        """
+        return self._start((self._permit,), render)
+
+    def start_fill(self, render: Render) -> FioProcess:
+        """On what is preconditioned; raises as ``start``."""
+        return self._start(self._fill_permits, render)
+
+    def impatient(self) -> AbstractContextManager[None]:
+        """Within, no room for the job file is waited for: there will be another time."""
+        return self._folder.impatient()
+
+    def close(self) -> None:
+        self._folder.close()
+
+    def _start(self, permits: Sequence[ErasePermit], render: Render) -> FioProcess:
+        self._started += 1
+        name = f"{self._started:05d}"
+        # The very devices that the permits hold, whatever their names may come to stand for.
+        paths = [permit.path for permit in permits]
+        held = {id(each): each for each in (self._permit, *self._fill_permits)}
+        inherit = [lock for each in held.values() for lock in each.locks]
+
+        def start_in(work: Path) -> FioProcess:
+            folder = work / name
+            folder.mkdir(exist_ok=True)
+            gate = Gate(folder, "gate")
+            try:
+                job_text = render(paths, gate.command)
+                return FioProcess(
+                    job_text,
+                    folder,
+                    gate,
+                    self._permit.identity.path,
+                    threads=count_threads(job_text),
+                    inherit=inherit,
+                )
+            except BaseException:
+                gate.close()
+                raise
+
+        return self._folder.write(start_in)

@@ -1,0 +1,295 @@
+"""What every engine must do, whatever issues the I/O: run against the simulation, a scripted fio and fio.
+
+An engine that reaches fio on other hosts is to be added to ``RIGS``. What only fio can do to a run
+(lie, flood, be killed) is in test_fake_fio.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from tests.engine.conftest import Scenario, workload
+from tkperf.engine import Engine, Execution, Load, Next
+from tkperf.engine.fio import FioEngine
+from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.measurement import Measurement, Sample
+from tkperf.phases import Continuous, Fill
+from tkperf.workload import Access, Step
+
+RANGE_BYTES = 64 << 20
+LENGTH_S = 0.6
+# Between moments that are the same: by two clocks, on a host with better things to do.
+SAME_S = 0.15
+COLD_START_S = 5.0
+
+FIRST = Step(workload=workload(block_size_bytes=4096), duration_s=LENGTH_S)
+SECOND = Step(workload=workload(block_size_bytes=8192), duration_s=LENGTH_S)
+THIRD = Step(workload=workload(block_size_bytes=16384), duration_s=LENGTH_S)
+
+
+@dataclass
+class Rig:
+    """An engine and its clock. ``wait`` lets time pass."""
+
+    engine: Engine
+    clock: Callable[[], float]
+    wait: Callable[[float], None]
+
+
+@pytest.fixture(params=["simulated", "scripted fio", pytest.param("fio", marks=pytest.mark.fio)])
+def rig(request: pytest.FixtureRequest) -> Rig:
+    if request.param == "simulated":
+        model = DriveModel(capacity_bytes=RANGE_BYTES, cold_start_s=COLD_START_S)
+        engine = SimulatedEngine(model, RANGE_BYTES)
+
+        def wait(seconds: float) -> None:
+            engine._clock_s += seconds
+
+        return Rig(engine, engine.clock, wait)
+    if request.param == "scripted fio":
+        request.getfixturevalue("fake_fio")
+    make: Callable[[], FioEngine] = request.getfixturevalue("make_engine")
+    return Rig(make(), time.monotonic, time.sleep)
+
+
+def ignore(_sample: Sample) -> None:
+    """Of a test that looks at totals."""
+
+
+def measure(rig: Rig, step: Step, then: Next | None = None) -> Execution:
+    return rig.engine.measure(step, then=then, on_sample=ignore)
+
+
+def stream(section: str, *, slices: int = 2, of: Step = FIRST) -> Continuous:
+    return Continuous(
+        section=section,
+        number=1,
+        workload=of.workload,
+        duration_s=1.0,
+        longest_s=float(slices),
+    )
+
+
+def uncertain(*loads: Load, choose: Callable[[Measurement], Load | None] = lambda _: None) -> Next:
+    return Next(loads=loads, choose=choose, certain=False)
+
+
+def require_handed_over(before: Execution, after: Execution) -> None:
+    """What follows began when it was let go, and that at the end of what came before."""
+    assert before.handed_over_s is not None
+    assert after.started_s == pytest.approx(before.handed_over_s, abs=SAME_S)
+    assert after.started_s == pytest.approx(before.ended_s, abs=2 * SAME_S)
+
+
+def require_whole(execution: Execution) -> None:
+    """The seconds of a load, end to end, are the load."""
+    seen = execution.measurement
+    for side in ("read", "write"):
+        for count in ("ios", "bytes"):
+            parts = sum(getattr(getattr(each, side), count) for each in seen.samples)
+            assert parts == getattr(getattr(seen, side), count)
+    assert sum(each.duration_s for each in seen.samples) == pytest.approx(seen.duration_s)
+
+
+def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
+    """Nothing of it is in no second, and its times agree."""
+    samples: list[Sample] = []
+    step = replace(FIRST, duration_s=1.4)
+    execution = rig.engine.measure(step, then=None, on_sample=samples.append)
+    assert execution.measurement.duration_s == pytest.approx(1.4, abs=SAME_S)
+    assert execution.measurement.ios > 0
+    lasted_s = execution.ended_s - execution.started_s
+    assert lasted_s == pytest.approx(execution.measurement.duration_s)
+    assert samples
+    require_whole(execution)
+
+
+def test_what_is_certain_begins_at_the_planned_end(rig: Rig) -> None:
+    """Without a word of the runner's in between; nothing else was let go."""
+    first = measure(rig, FIRST, Next.for_certain(SECOND))
+    second = measure(rig, SECOND)
+    require_handed_over(first, second)
+    assert second.handed_over_s is None
+    assert second.measurement.bytes == second.measurement.ios * 8192
+
+
+def test_one_of_several_begins_that_is_chosen_shortly_before_the_end(rig: Rig) -> None:
+    """Both were made ready; the choice rests on what had been measured by then."""
+    asked: list[float] = []
+
+    def choose(so_far: Measurement) -> Load:
+        asked.append(so_far.duration_s)
+        return THIRD
+
+    first = measure(rig, FIRST, uncertain(SECOND, THIRD, choose=choose))
+    third = measure(rig, THIRD)
+    require_handed_over(first, third)
+    assert asked
+    assert 0 < min(asked) <= first.measurement.duration_s
+    assert third.measurement.bytes == third.measurement.ios * 16384
+
+
+def test_what_depends_on_the_last_ios_begins_when_the_totals_are_known(rig: Rig) -> None:
+    """The engine asks again when all I/O is done, and does not wait to be called."""
+
+    def choose(so_far: Measurement) -> Load | None:
+        return SECOND if so_far.duration_s >= 0.99 * LENGTH_S else None
+
+    first = measure(rig, FIRST, uncertain(SECOND, choose=choose))
+    rig.wait(0.3)
+    second = measure(rig, SECOND)
+    require_handed_over(first, second)
+
+
+def test_what_the_runner_decides_begins_when_it_says_so(rig: Rig) -> None:
+    """Not before, and not as late as it asks for the measurement."""
+    first = measure(rig, FIRST, uncertain(SECOND, THIRD))
+    assert first.handed_over_s is None
+    rig.wait(0.3)
+    said_s = rig.clock()
+    rig.engine.start_next(THIRD)
+    began_by_s = rig.clock()
+    rig.wait(1.0)
+    third = measure(rig, THIRD)
+    assert said_s - SAME_S <= third.started_s <= began_by_s + SAME_S
+
+
+def test_what_was_not_made_ready_cannot_be_let_go(rig: Rig) -> None:
+    """It is started when it is asked for, as if nothing had been said."""
+    measure(rig, FIRST, uncertain(SECOND))
+    rig.engine.start_next(THIRD)
+    asked_s = rig.clock()
+    third = measure(rig, THIRD)
+    assert third.started_s > asked_s
+    assert third.measurement.bytes == third.measurement.ios * 16384
+
+
+def test_a_wrong_guess_is_thrown_away(rig: Rig) -> None:
+    """What had begun is in no result, and what is asked for is measured in full."""
+    first = measure(rig, FIRST, uncertain(SECOND, THIRD, choose=lambda _: SECOND))
+    assert first.handed_over_s is not None
+    rig.engine.start_next(THIRD)
+    third = measure(rig, THIRD)
+    assert third.measurement.bytes == third.measurement.ios * 16384
+    assert third.measurement.duration_s == pytest.approx(LENGTH_S, abs=SAME_S)
+    assert third.started_s >= first.ended_s - SAME_S
+
+
+def test_nothing_goes_on_after_rest(rig: Rig) -> None:
+    """Also what had been let go ends: asked for later, it begins anew."""
+    measure(rig, FIRST, Next.for_certain(SECOND))
+    rig.engine.rest()
+    rested_s = rig.clock()
+    assert measure(rig, SECOND).started_s > rested_s
+
+
+def test_a_fill_writes_all_of_it_and_its_follower_begins_at_its_end(rig: Rig) -> None:
+    """Its end is not known beforehand; not one I/O of what follows comes before it."""
+    fill = Fill(section="S", workload=workload(access=Access.SEQUENTIAL), passes=2)
+    filled = rig.engine.fill(fill, then=Next.for_certain(SECOND), on_sample=ignore)
+    second = measure(rig, SECOND)
+    assert filled.measurement.write.bytes == 2 * RANGE_BYTES
+    require_handed_over(filled, second)
+    assert second.started_s >= filled.ended_s - 0.02
+
+
+def test_a_stream_has_no_gaps_and_ends_in_its_time(rig: Rig) -> None:
+    """Slices are as long as asked to within half a second, all together exactly."""
+    slices = [
+        rig.engine.measure_slice(stream("S"), then=then, on_sample=ignore)
+        for then in (None, Next.for_certain(SECOND))
+    ]
+    second = measure(rig, SECOND)
+    assert slices[1].started_s == pytest.approx(slices[0].ended_s, abs=1e-3)
+    total_s = sum(each.measurement.duration_s for each in slices)
+    assert total_s == pytest.approx(2.0, abs=SAME_S)
+    for each in slices:
+        assert each.measurement.ios > 0
+        require_whole(each)
+    assert slices[0].handed_over_s is None
+    require_handed_over(slices[1], second)
+
+
+def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
+    """From a step, and from another stream."""
+    first = measure(rig, FIRST, Next.for_certain(stream("A", slices=1)))
+    a = rig.engine.measure_slice(
+        stream("A", slices=1), then=Next.for_certain(stream("B", slices=1)), on_sample=ignore
+    )
+    b = rig.engine.measure_slice(stream("B", slices=1), then=None, on_sample=ignore)
+    require_handed_over(first, a)
+    require_handed_over(a, b)
+
+
+def test_a_stream_that_is_decided_to_end_is_cut_there(rig: Rig) -> None:
+    """At the slice's end, long before its own; what follows begins at once."""
+    then = uncertain(SECOND, choose=lambda _: SECOND)
+    phase = stream("S", slices=100)
+    slice_ = rig.engine.measure_slice(phase, then=then, on_sample=ignore)
+    second = measure(rig, SECOND)
+    assert slice_.measurement.duration_s < 3
+    require_handed_over(slice_, second)
+
+
+def test_an_idle_time_is_as_long_as_asked(rig: Rig) -> None:
+    """From the last I/O to the first of what follows, whatever was done in between."""
+    first = measure(rig, FIRST, None)
+    rig.engine.idle(2.0, then=Next.for_certain(SECOND))
+    second = measure(rig, SECOND)
+    assert second.started_s - first.ended_s == pytest.approx(2.0, abs=SAME_S)
+
+
+def test_close_is_safe_at_any_time(rig: Rig) -> None:
+    """More than once, and with something made ready."""
+    measure(rig, FIRST, uncertain(SECOND, stream("S")))
+    rig.engine.close()
+    rig.engine.close()
+
+
+# Only of fio: what its processes may do to a hand-over.
+
+Play = Callable[[Scenario], None]
+Acts = list[Any]
+
+
+def test_a_last_document_soon_after_the_one_before_is_in_a_second(
+    fake_fio: Play, make_engine: Callable[[], FioEngine]
+) -> None:
+    """fio may report just before its end: what came after that is in no sample of its own."""
+    fake_fio(
+        {"*": [[["status", {"elapsed_s": 0.57}], ["jobs end"], ["status", {"elapsed_s": 0.6}]]]}
+    )
+    execution = make_engine().measure(FIRST, then=None, on_sample=ignore)
+    assert execution.measurement.ios == 2 * 2000 * 0.6
+    require_whole(execution)
+
+
+def test_what_died_at_its_gate_is_started_anew(
+    fake_fio: Play, make_engine: Callable[[], FioEngine]
+) -> None:
+    """Nothing is let go, and the step is measured all the same."""
+    fake_fio({"8192": [[["killed at the gate"], ["do not come"]], [["run"]]]})
+    engine = make_engine()
+    step = replace(FIRST, duration_s=2.5)
+    first = engine.measure(step, then=Next.for_certain(SECOND), on_sample=ignore)
+    assert first.handed_over_s is None
+    assert engine.measure(SECOND, then=None, on_sample=ignore).measurement.ios > 0
+
+
+def test_a_fio_that_cannot_be_told_to_report_is_waited_for(
+    fake_fio: Play, make_engine: Callable[[], FioEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then nothing is chosen early, and the runner's word decides."""
+    monkeypatch.setenv("FAKE_FIO_DEAF", "1")
+    asked: list[Measurement] = []
+    engine = make_engine()
+    then = uncertain(SECOND, choose=asked.append)
+    first = engine.measure(FIRST, then=then, on_sample=ignore)
+    assert first.handed_over_s is None
+    engine.start_next(SECOND)
+    assert engine.measure(SECOND, then=None, on_sample=ignore).measurement.ios > 0
