@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 from tkperf.errors import TkperfError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tkperf.analysis.results import RunResult
     from tkperf.events import Observer
     from tkperf.pipeline.consent import Ask
+    from tkperf.pipeline.request import Wishes
     from tkperf.pipeline.run_plan import RunPlan
     from tkperf.runfile.reader import RunFile
 
@@ -47,7 +48,7 @@ def open_run(path: str | Path) -> RunFile:
     return RunFile(Path(path))
 
 
-def make_plan(suite: str, device: str | Path, **wishes: Any) -> RunPlan:
+def make_plan(suite: str, device: str | Path, **wishes: Unpack[Wishes]) -> RunPlan:
     """What would run on a device: looked at and checked, nothing asked, created or written.
 
     Args:
@@ -64,8 +65,6 @@ def make_plan(suite: str, device: str | Path, **wishes: Any) -> RunPlan:
     from tkperf.pipeline.request import RunRequest  # noqa: PLC0415
     from tkperf.pipeline.run_plan import make_plan  # noqa: PLC0415
 
-    if "tests" in wishes:
-        wishes["tests"] = tuple(wishes["tests"])
     return make_plan(RunRequest(suite=suite, device=str(device), **wishes))
 
 

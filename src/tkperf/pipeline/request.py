@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 from tkperf.device.purge import METHOD_NAMES
 from tkperf.device.raid.config import RaidConfig
@@ -15,6 +17,25 @@ from tkperf.units import parse_size_bytes
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
 WRITE_CACHE = ("on", "off", "keep")
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
+
+
+class Wishes(TypedDict, total=False):
+    """What may be asked of a run besides suite and device: the other fields of ``RunRequest``."""
+
+    tests: Sequence[str]
+    profile: str | Profile | None
+    jobs: int | None
+    io_depth: int | None
+    step_s: float | None
+    active_range: str | None
+    size: str | None
+    ioengine: str | None
+    write_cache: str | None
+    purge_method: str | None
+    purge_command: str | None
+    no_purge: bool
+    raid: RaidConfig | None
+    remove_set: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +63,7 @@ class RunRequest:
 
     suite: str
     device: str
-    tests: tuple[str, ...] = ()
+    tests: Sequence[str] = ()
     profile: str | Profile | None = None
     jobs: int | None = None
     io_depth: int | None = None
@@ -63,6 +84,8 @@ class RunRequest:
             _one_of("test", test, SUITES[self.suite])
         if (self.suite == "raid") is (self.raid is None):
             raise UsageError("the suite raid, and no other, needs the configuration of a RAID set")
+        if self.raid is not None:
+            self.raid.require_possible()
         self._check_values()
         self._check_purge()
 

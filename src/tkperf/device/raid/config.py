@@ -39,6 +39,12 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     writepolicy: Literal["wt", "wb", "awb"] | None = None
     stripsize: int | str | None = None
 
+    def require_possible(self) -> None:
+        """Raises UsageError, naming the key, if no set could be made like that."""
+        fault = _find_fault(self)
+        if fault:
+            raise UsageError(f"key {fault}")
+
     def completed(self) -> RaidConfig:
         """With TKperf's defaults in the place of what was left out of a controller's set."""
         if self.type != "hw_lsi":
@@ -71,9 +77,10 @@ def load_raid_config(path: Path) -> RaidConfig:
         what=f"RAID configuration {path}",
         language="JSON",
     )
-    fault = _find_fault(config)
-    if fault:
-        raise UsageError(f"RAID configuration {path}, key {fault}")
+    try:
+        config.require_possible()
+    except UsageError as error:
+        raise UsageError(f"RAID configuration {path}, {error}") from None
     return config
 
 

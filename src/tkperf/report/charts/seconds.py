@@ -79,7 +79,7 @@ def over_seconds(
     """Quantities over time, each point with the extremes of what it stands for."""
     log = quantities[0].unit == LATENCY_MEAN.unit
     y_title = describe_together(quantities)
-    x = {
+    x: Spec = {
         "field": "t",
         "type": "temporal",
         "title": "Time (h:mm:ss)",
@@ -100,7 +100,7 @@ def over_seconds(
         y |= log_axis(row[field] for row in rows for field in ("low", "high"))
     names = [_name(quantity) for quantity in quantities]
     datasets = {"seconds": rows, "window": window, "parts": parts}
-    colour = {
+    colour: Spec = {
         "field": "series",
         "type": "nominal",
         "title": None,
@@ -113,59 +113,76 @@ def over_seconds(
         # For the page: which columns to reduce anew when a reader zooms in.
         "usermeta": {"series": [[_name(each), each.key] for each in quantities]},
         "datasets": datasets,
-        "layer": _with_data(datasets, [
-            {
-                "data": {"name": "window"},
-                "mark": {"type": "rect", "color": PALETTE[2], "opacity": 0.12},
-                "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
+        "layer": _with_data(datasets, [*_part_layers(x), *_value_layers(x, y, colour, y_title)]),
+    }
+
+
+def _part_layers(x: Spec) -> list[Spec]:
+    """The window that was judged, and where each part begins."""
+    return [
+        {
+            "data": {"name": "window"},
+            "mark": {"type": "rect", "color": PALETTE[2], "opacity": 0.12},
+            "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
+        },
+        {
+            "data": {"name": "parts"},
+            "mark": {"type": "rule", "color": PALETTE[7], "opacity": 0.4},
+            "encoding": {"x": x},
+        },
+        {
+            "data": {"name": "parts"},
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "dx": 2,
+                "baseline": "top",
+                "fontSize": 10,
+                "color": PALETTE[7],
             },
-            {
-                "data": {"name": "parts"},
-                "mark": {"type": "rule", "color": PALETTE[7], "opacity": 0.4},
-                "encoding": {"x": x},
+            "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "part", "type": "nominal"}},
+        },
+    ]
+
+
+def _value_layers(x: Spec, y: Spec, colour: Spec, title: str) -> list[Spec]:
+    """The curves, each with a shade from its lowest to its highest values."""
+    return [
+        {
+            "data": {"name": "seconds"},
+            "params": [
+                {
+                    "name": "zoom",
+                    "select": {"type": "interval", "encodings": ["x"]},
+                    "bind": "scales",
+                }
+            ],
+            "mark": {"type": "area", "opacity": 0.3},
+            "encoding": {
+                "x": x,
+                "y": {**y, "field": "low"},
+                "y2": {"field": "high"},
+                "color": colour,
             },
-            {
-                "data": {"name": "parts"},
-                "mark": {"type": "text", "align": "left", "dx": 2, "baseline": "top",
-                         "fontSize": 10, "color": PALETTE[7]},
-                "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "part", "type": "nominal"}},
+        },
+        {
+            "data": {"name": "seconds"},
+            "transform": [{"calculate": _CLOCK.format("datum.t"), "as": "clock"}],
+            "mark": {"type": "line", "strokeWidth": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": colour,
+                "tooltip": tooltip(
+                    ("series", "Series"),
+                    ("clock", "Time"),
+                    ("value", title),
+                    ("low", "lowest"),
+                    ("high", "highest"),
+                ),
             },
-            {
-                "data": {"name": "seconds"},
-                "params": [
-                    {
-                        "name": "zoom",
-                        "select": {"type": "interval", "encodings": ["x"]},
-                        "bind": "scales",
-                    }
-                ],
-                "mark": {"type": "area", "opacity": 0.3},
-                "encoding": {
-                    "x": x,
-                    "y": {**y, "field": "low"},
-                    "y2": {"field": "high"},
-                    "color": colour,
-                },
-            },
-            {
-                "data": {"name": "seconds"},
-                "transform": [{"calculate": _CLOCK.format("datum.t"), "as": "clock"}],
-                "mark": {"type": "line", "strokeWidth": 1},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": colour,
-                    "tooltip": tooltip(
-                        ("series", "Series"),
-                        ("clock", "Time"),
-                        ("value", y_title),
-                        ("low", "lowest"),
-                        ("high", "highest"),
-                    ),
-                },
-            },
-        ]),
-    }  # fmt: skip
+        },
+    ]
 
 
 def _with_data(datasets: dict[str, list[Row]], layers: list[Spec]) -> list[Spec]:
