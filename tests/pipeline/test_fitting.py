@@ -114,4 +114,5 @@ def test_each_number_that_options_change_is_named(
     wishes: dict[str, object], found: tuple[str, ...]
 ) -> None:
     """Once, with what the profile has; a number that the tests do not use is not changed."""
-    assert tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).alterations == found
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", **wishes)  # type: ignore[arg-type]
+    assert plan.alterations == found
