@@ -173,7 +173,7 @@ def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
     assert first.verdict is not None
     assert first.verdict.reached
     assert all(section.verdict is None for section in others), "judged by the first alone"
-    assert "as many as the first section" in others[0].ended_because
+    assert "as many as Throughput 1024k" in others[0].ended_because
     assert len(rounds(phases)) == 5 * 8
 
 
@@ -191,6 +191,16 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
     assert verdicts[-1].average == pytest.approx(100.0)
     assert verdicts[-1].unit == "us"
     assert len(outcome.sections) == 2
+    assert outcome.sections[1].ended_because == "ran its full time"
+
+
+def test_a_histogram_run_says_that_steady_state_was_missed() -> None:
+    """Its percentiles are then those of a drive that still changed."""
+    _, _, outcome = run("lat", iops=lambda phase, _: 1000.0 * 2 ** getattr(phase, "number", 1))
+    rounds_, histogram = outcome.sections
+    assert rounds_.verdict is not None
+    assert not rounds_.verdict.reached
+    assert histogram.ended_because == "ran its full time, NOT after steady state"
 
 
 def test_latency_of_tkperf_has_no_histogram_run() -> None:

@@ -22,7 +22,7 @@ from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.cli.compare import print_comparison
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
-from tkperf.procedures import HDD_TESTS
+from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.quantity import IOPS
 from tkperf.record import PurgeRecord, RunStatus
 from tkperf.report.comparison import build_comparison_view
@@ -44,8 +44,9 @@ def slow(folder: Path) -> RunResult:
 @pytest.fixture(scope="module")
 def fast(folder: Path) -> RunResult:
     (folder / "fast").mkdir()
-    info = run_info(name="fast", fio_version="fio-3.36", profile_name="tkperf-2.2")
-    return simulate(folder / "fast", info, "nvme-4kn")
+    info = run_info(name="fast", fio_version="fio-3.36")
+    profile = replace(load_profile("quick"), name="tkperf-2.2")
+    return simulate(folder / "fast", info, "nvme-4kn", profile)
 
 
 def row_of(rows: tuple[ComparedRow, ...], test: str) -> ComparedRow:

@@ -112,8 +112,12 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
         duration_s=table.histogram_s,
         longest_s=table.histogram_s,
     )
+    reached = outcome.verdict is not None and outcome.verdict.reached
     histogram_outcome = SectionOutcome(
-        section=HISTOGRAM_SECTION, window=(1,), verdict=None, ended_because="ran its full time"
+        section=HISTOGRAM_SECTION,
+        window=(1,),
+        verdict=None,
+        ended_because="ran its full time" + ("" if reached else ", NOT after steady state"),
     )
     return Outcome(sections=(outcome, histogram_outcome))
 

@@ -63,11 +63,10 @@ def rounds_until_steady(
     tracking: str,
     unit: str,
     tracked_value: Callable[[RoundResult], float],
-    exactly_rounds: int | None = None,
 ) -> Generator[Part, Answer, SectionOutcome]:
     """``rounds_until_all_steady`` with one tracking variable."""
     tracked = Tracked(tracking=tracking, unit=unit, value=tracked_value)
-    return rounds_until_all_steady(section, steps, rules, (tracked,), exactly_rounds=exactly_rounds)
+    return rounds_until_all_steady(section, steps, rules, (tracked,))
 
 
 def rounds_until_all_steady(
@@ -75,29 +74,16 @@ def rounds_until_all_steady(
     steps: tuple[Step, ...],
     rules: SteadyStateTable,
     tracked: Sequence[Tracked],
-    *,
-    exactly_rounds: int | None = None,
 ) -> Generator[Part, Answer, SectionOutcome]:
     """Rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
 
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
     is judged by the rule and each verdict is told. Without steady state the window is the last
-    rounds, and the outcome says so. ``exactly_rounds`` fixes the number of rounds, which another
-    section was judged by: these are not judged on their own.
+    rounds, and the outcome says so.
 
     Raises:
         ValueError: nothing is tracked.
     """
-    if exactly_rounds is not None:
-        for number in range(1, exactly_rounds + 1):
-            yield Round(section=section, number=number, steps=steps)
-        window = range(max(1, exactly_rounds - rules.window_rounds + 1), exactly_rounds + 1)
-        return SectionOutcome(
-            section=section,
-            window=tuple(window),
-            verdict=None,
-            ended_because=f"{format_count(exactly_rounds, 'round')}, as many as the first section",
-        )
     rounds: list[int] = []
     values: list[list[float]] = [[] for _ in tracked]
     while True:
@@ -124,6 +110,21 @@ def rounds_until_all_steady(
         verdict=decided_by,
         ended_because=_why_ended(decided_by, rounds[-1], named=len(verdicts) > 1),
         verdicts=tuple(verdicts),
+    )
+
+
+def as_many_rounds_as(
+    first: SectionOutcome, section: str, steps: tuple[Step, ...]
+) -> Generator[Part, Answer, SectionOutcome]:
+    """As many rounds as another section had, with the same window; not judged on their own."""
+    last_round = first.window[-1]
+    for number in range(1, last_round + 1):
+        yield Round(section=section, number=number, steps=steps)
+    return SectionOutcome(
+        section=section,
+        window=first.window,
+        verdict=None,
+        ended_because=f"{format_count(last_round, 'round')}, as many as {first.section}",
     )
 
 

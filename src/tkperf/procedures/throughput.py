@@ -13,6 +13,7 @@ from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.parts import (
     Part,
+    as_many_rounds_as,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
@@ -55,15 +56,15 @@ def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
     table = profile.table(ThroughputTable)
     outcomes: list[SectionOutcome] = []
     for block_size_kib in table.block_sizes_kib:
-        copies_first = table.steady_state == "first" and outcomes
-        exactly_rounds = outcomes[0].window[-1] if copies_first else None
-        outcomes.append((yield from _one_block_size(profile, block_size_kib, exactly_rounds)))
+        first = outcomes[0] if table.steady_state == "first" and outcomes else None
+        outcomes.append((yield from _one_block_size(profile, block_size_kib, first)))
     return Outcome(sections=tuple(outcomes))
 
 
 def _one_block_size(
-    profile: Profile, block_size_kib: float, exactly_rounds: int | None
+    profile: Profile, block_size_kib: float, judged_by: SectionOutcome | None
 ) -> Generator[Part, Answer, SectionOutcome]:
+    """``judged_by``: the section that decided how many rounds there are; None: this one itself."""
     table = profile.table(ThroughputTable)
     section = f"Throughput {format_block_size(round(block_size_kib * KIB))}"
     yield Purge(section=section)
@@ -77,6 +78,8 @@ def _one_block_size(
         )
         for read_percent in (100, 0)
     )
+    if judged_by is not None:
+        return (yield from as_many_rounds_as(judged_by, section, steps))
     written = steps[1].workload
     return (
         yield from rounds_until_steady(
@@ -86,7 +89,6 @@ def _one_block_size(
             tracking=f"SEQ {written.mix_and_size} MB/s",
             unit="MB/s",
             tracked_value=lambda round_result: round_result[written].megabytes_per_s,
-            exactly_rounds=exactly_rounds,
         )
     )
 
