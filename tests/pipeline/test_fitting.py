@@ -129,7 +129,6 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
 )
 def test_each_number_that_options_change_is_named(wishes: Wishes, found: tuple[str, ...]) -> None:
     """Once, with what the profile has; a number that the tests do not use is not changed."""
-<<<<<<< HEAD
     assert tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).alterations == found
 
 
@@ -137,7 +136,3 @@ def test_whatever_a_run_may_be_asked_can_be_wished_from_python() -> None:
     """A new field of a request is one of the API's, too."""
     fields = {field.name for field in dataclasses.fields(RunRequest)} - {"suite", "device"}
     assert fields == set(Wishes.__annotations__)
-=======
-    plan = tkperf.make_plan("ssd", "sim:sata-ssd", **wishes)  # type: ignore[arg-type]
-    assert plan.alterations == found
->>>>>>> f8a622cafd4ec67f6352e95b1df7be62d5512f42
