@@ -51,11 +51,12 @@ from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.events import Event, Observer, StepEnded
+from tkperf.figures import generic_section
 from tkperf.measurement import Measurement
 from tkperf.phases import Continuous, Fill, Idle, Outcome, Procedure, Purge, Round, SectionOutcome
-from tkperf.procedures import Test
+from tkperf.procedures import Test, load_profile
 from tkperf.procedures.parts import expect_round
-from tkperf.profiles import Profile, load_profile
+from tkperf.profiles import Profile
 from tkperf.record import RunInfo, StepKind, StepRecord
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
@@ -135,7 +136,7 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
         usual_iops = 0.0
         for number in range(1, rounds + 1):
             answer = expect_round((yield Round(section=first, number=number, steps=steps)))
-            iops = answer[tracked.cell].iops
+            iops = answer[tracked].iops
             # Looking ahead imagines the double: whether it goes on so depends on the measurement.
             usual_iops = usual_iops or iops
             if iops > 1.7 * usual_iops:
@@ -228,7 +229,7 @@ def run_tkperf(
     )  # fmt: skip
     run = Run(
         info=info,
-        tests=(Test(name="bench", title="bench", procedure=bench),),
+        tests=(Test(name="bench", title="bench", procedure=bench, section_plan=generic_section),),
         profile=load_profile("quick"),
         engine=engine,
         target=DriveTarget(permit, None, WriteCache(permit, "keep")),

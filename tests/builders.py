@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from tkperf import procedures
 from tkperf.analysis.details import build_details
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult, analyse
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import Profile, load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.profiles import Profile
 from tkperf.record import PurgeResult, RunInfo
 from tkperf.report.parts import ReportView
-from tkperf.report.view import build_view
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
+from tkperf.workload import Access, Workload
 
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
 
@@ -62,6 +62,32 @@ def run_info(**changes: object) -> RunInfo:
         "active_range_length_bytes": 1 << 30,
     }
     return RunInfo(**(facts | changes))  # type: ignore[arg-type]
+
+
+def work(
+    read_percent: int = 0, block_size_bytes: int = 4096, *, jobs: int = 1, io_depth: int = 1
+) -> Workload:
+    """A random workload."""
+    return Workload(
+        access=Access.RANDOM,
+        read_percent=read_percent,
+        block_size_bytes=block_size_bytes,
+        jobs=jobs,
+        io_depth=io_depth,
+    )
+
+
+def at(
+    section: SectionResult | RoundResult, read_percent: int, block_size_bytes: int
+) -> CellResult:
+    """The only cell of a section with this mix and block size."""
+    (found,) = [
+        cell
+        for cell in section.cells
+        if (cell.workload.read_percent, cell.workload.block_size_bytes)
+        == (read_percent, block_size_bytes)
+    ]
+    return found
 
 
 @dataclass
@@ -111,6 +137,8 @@ def simulate(
 
 def view_of(path: Path) -> ReportView:
     """The report of a run file as data, with what lies behind its cells."""
+    from tkperf.report.view import build_view  # only tests of reports need all of it
+
     with RunFile(path) as run_file:
         record = run_file.record()
         result = analyse(record)

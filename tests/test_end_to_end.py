@@ -16,6 +16,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tkperf.analysis.results import analyse
@@ -27,12 +28,11 @@ from tkperf.device.write_cache import WriteCache
 from tkperf.engine.fio import FioEngine
 from tkperf.events import Event, PurgeEnded, StepEnded
 from tkperf.phases import Fill
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.record import RunStatus, StepKind
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner import Run, execute
-from tkperf.workload import Access, ActiveRange, Cell
+from tkperf.workload import Access, ActiveRange, Workload
 
 from .builders import run_info
 
@@ -112,7 +112,7 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
 
 
 def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
-    """WIPC writes 2 x the active range with two jobs, remainder included (deviation 7)."""
+    """WIPC writes 2 x the active range with two jobs, remainder included."""
     record = read_run(finished)
     length = record.info.active_range_length_bytes
     assert length == SIZE_BYTES
@@ -126,8 +126,10 @@ def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:
 def test_steps_run_in_the_order_of_the_specification(finished: Path) -> None:
     """Mix is the outer loop, block size the inner, in every one of five rounds."""
     steps = [step for step in read_run(finished).tests[0].steps if step.kind is StepKind.ROUND]
-    one_round = [Cell(mix, kib * 1024) for mix in (100, 65, 0) for kib in (64, 4)]
-    assert [step.workload.cell for step in steps] == one_round * 5
+    one_round = [(mix, kib * 1024) for mix in (100, 65, 0) for kib in (64, 4)]
+    assert [
+        (step.workload.read_percent, step.workload.block_size_bytes) for step in steps
+    ] == one_round * 5
     assert [step.number for step in steps] == [n for n in range(1, 6) for _ in one_round]
     assert {step.workload.access for step in steps} == {Access.RANDOM}
     started = [step.started_s for step in steps]
@@ -192,14 +194,14 @@ def test_results_are_means_of_the_window(finished: Path, results: dict[str, obje
     """Each cell of show --json is the mean of its five rounds in the run file."""
     steps = read_run(finished).tests[0].steps
     for cell in sections(results)["IOPS"]["cells"]:  # type: ignore[attr-defined]
-        key = Cell(cell["read_percent"], cell["block_size_bytes"])
+        key = msgspec.convert(cell["workload"], Workload)
         rounds = [
             step.measurement
             for step in steps
-            if step.kind is StepKind.ROUND and step.workload.cell == key
+            if step.kind is StepKind.ROUND and step.workload == key
         ]
         assert len(rounds) == cell["rounds"] == 5
-        assert cell["iops"] == pytest.approx(sum(seen.iops for seen in rounds) / 5)
+        assert cell["all"]["iops"] == pytest.approx(sum(seen.iops for seen in rounds) / 5)
         maxima = [seen.both.latency_max_ns for seen in rounds]
         assert cell["latency_max_us"] == max(ns for ns in maxima if ns is not None) / 1000
 
@@ -245,7 +247,7 @@ def test_every_number_in_the_html_is_that_of_the_run_file(
         ("IOPS", "Average IOPS by"): lambda cell: cell["iops"],
         ("Latency", "Average latency in us"): lambda cell: cell["latency_mean_us"],
         ("Latency", "Maximum latency in us"): lambda cell: cell["latency_max_us"],
-        ("Latency", "p99 latency in us"): lambda cell: cell["percentiles_us"]["p99"],
+        ("Latency", "p50 latency in us"): lambda cell: cell["percentiles_us"]["p50"],
         ("Throughput 128k", "Average throughput"): lambda cell: cell["megabytes_per_s"],
     }
     compared = 0
@@ -322,6 +324,7 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(
         ended += json.loads(line)["event"] == "StepEnded"
         if ended == 4:
             break
+    assert "fio" in what_goes_on()  # else its end would prove nothing
     os.kill(process.pid, how)
     _, err = process.communicate(timeout=60)
     if how is not signal.SIGKILL:
@@ -337,6 +340,24 @@ def test_a_stopped_run_keeps_everything_and_leaves_no_fio(
     while what_goes_on():
         assert time.monotonic() < until, "fio goes on after tkperf ended"
         time.sleep(0.2)
+
+
+def test_what_others_run_is_none_of_ours() -> None:
+    """A tkperf and a fio that were not started here, whatever their command lines say."""
+    words = ["sh", "-c", "read line", "exec_prerun", "job.fio"]
+    started = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, env={**os.environ, MARK: by})
+        for by in ("another test run", MARK_VALUE)
+    ]
+    try:
+        until = time.monotonic() + 10
+        while (found := what_goes_on()) != ["sh"]:
+            assert time.monotonic() < until, found
+            time.sleep(0.05)
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
 
 
 def test_fio_holds_the_lock_as_long_as_it_runs(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,9 @@ from tkperf.engine.simulated import DriveModel, SimulatedEngine
 from tkperf.errors import EngineError
 from tkperf.phases import Round
 from tkperf.plan import Case, forecast, phases_of
-from tkperf.procedures import HDD_TESTS
-from tkperf.procedures.hard_disk import cut_into_areas, expect_table
-from tkperf.profiles import load_profile
+from tkperf.procedures import HDD_TESTS, load_profile
+from tkperf.procedures.hard_disk import HardDiskTable, cut_into_areas
+from tkperf.quantity import IOPS
 from tkperf.record import StepKind
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
@@ -32,7 +33,7 @@ TKPERF = load_profile("tkperf-2.2")
 @given(st.integers(min_value=128 * 4096, max_value=1 << 45))
 def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) -> None:
     """128 areas from the start; less than 128 units of 4 KiB are left over at the end."""
-    areas = cut_into_areas(expect_table(TKPERF), active_range_bytes)
+    areas = cut_into_areas(TKPERF.table(HardDiskTable), active_range_bytes)
     assert len(areas) == 128
     assert {area.length_bytes for area in areas} == {areas[0].length_bytes}
     for before, after in itertools.pairwise(areas):
@@ -45,7 +46,7 @@ def test_areas_are_equal_disjoint_aligned_and_in_order(active_range_bytes: int) 
 def test_a_range_too_small_to_be_cut() -> None:
     """An error of our own, not a division by zero."""
     with pytest.raises(ValueError, match="cannot be cut"):
-        cut_into_areas(expect_table(TKPERF), 4096)
+        cut_into_areas(TKPERF.table(HardDiskTable), 4096)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +82,8 @@ def test_a_step_stays_in_its_area() -> None:
     )
     area = ActiveRange(offset_bytes=8 << 20, length_bytes=4 << 20)
     for access in Access:
-        workload = TKPERF.workload(access, 100, 4)
-        job = render_step_job(Step(workload=workload, duration_s=1, area=area), target)
+        workload = replace(TKPERF.workload(access, 100, 4), region=area)
+        job = render_step_job(Step(workload=workload, duration_s=1), target)
         assert f"offset={9 << 20}\n" in job
         assert f"size={4 << 20}\n" in job
 
@@ -91,22 +92,23 @@ class Stopping(SimulatedEngine):
     """Fails in a given step."""
 
     steps = 0
+    fails_at = 14
 
     def measure(self, step, *, then, on_sample):  # type: ignore[no-untyped-def]
         self.steps += 1
-        if self.steps == 14:
+        if self.steps == self.fails_at:
             raise EngineError("stopped here")
         return super().measure(step, then=then, on_sample=on_sample)
 
 
-def run(folder: Path, engine: SimulatedEngine) -> RunResult:
+def run(folder: Path, engine: SimulatedEngine, **facts: object) -> RunResult:
     """The quick profile: 8 areas of 9 cells."""
     path = folder / "run.tkperf"
     writer = RunFileWriter(path)
     try:
         execute(
             Run(
-                info=run_info(active_range_length_bytes=1 << 30, suite="hdd"),
+                info=run_info(active_range_length_bytes=1 << 30, suite="hdd", **facts),
                 tests=[HDD_TESTS["iops"]],
                 profile=load_profile("quick"),
                 engine=engine,
@@ -133,8 +135,8 @@ def test_areas_are_reported_as_such(tmp_path: Path) -> None:
     assert [area.number for area in section.rounds] == list(range(1, 9))
     assert all(area.complete and len(area.cells) == 9 for area in section.rounds)
     cell = section.cells[0]
-    values = [area.cells[0].iops or 0 for area in section.rounds]
-    assert cell.iops == pytest.approx(sum(values) / 8)
+    values = [area.cells[0].value(IOPS) or 0 for area in section.rounds]
+    assert cell.value(IOPS) == pytest.approx(sum(values) / 8)
     assert cell.rounds == 8
 
 
@@ -145,3 +147,13 @@ def test_a_run_cut_short_reports_its_whole_areas(tmp_path: Path) -> None:
     assert section.areas == 8
     assert section.window == (1,)
     assert [area.complete for area in section.rounds] == [True, False]
+
+
+def test_the_runs_own_profile_says_what_a_whole_area_is(tmp_path: Path) -> None:
+    """Stopped within the first: no area is whole, and there would have been eight."""
+    engine = Stopping(DriveModel(capacity_bytes=1 << 30), 1 << 30)
+    engine.fails_at = 5
+    stored = load_profile("quick").as_plain_data()
+    (section,) = run(tmp_path, engine, profile=stored).tests[0].sections
+    assert (section.areas, section.window) == (8, ())
+    assert [area.complete for area in section.rounds] == [False]

@@ -13,7 +13,9 @@ from tkperf.histogram import (
     EMPTY,
     Histogram,
     bucket_of_ns,
+    percentile_rank,
 )
+from tkperf.measurement import REPORTED_PERCENTILES
 
 latencies = st.lists(st.integers(min_value=0, max_value=10**10), min_size=1, max_size=200)
 
@@ -54,23 +56,75 @@ def test_a_difference_never_goes_below_zero() -> None:
         of([100]) - of([100, 100])
 
 
-@given(latencies, st.sampled_from([50.0, 90.0, 95.0, 99.0]))
+@given(latencies, st.sampled_from([50.0, 90.0, 95.0]))
 def test_a_percentile_lies_in_the_bucket_of_the_true_one(values: list[int], percent: float) -> None:
     """The percentile from the histogram is in the same bucket as the exact order statistic."""
     histogram = of(values)
     found = histogram.percentile_ns(percent)
     if found is None:
-        assert len(values) * (100 - percent) < 100
+        assert len(values) * (100 - percent) < 1000
         return
-    rank = int(np.ceil(percent / 100 * len(values) - 1e-9))
+    rank = count_to_rank(percent, len(values))
     assert bucket_of_ns(int(found)) == bucket_of_ns(sorted(values)[rank - 1])
 
 
-def test_too_few_ios_give_no_percentile() -> None:
-    """99.99 % of 9,999 I/Os is not measured; of 10,000 it is."""
-    assert of([1000] * 9_999).percentile_ns(99.99) is None
-    assert of([1000] * 10_000).percentile_ns(99.99) is not None
-    assert EMPTY.percentile_ns(50) is None
+def count_to_rank(percent: float, total: int, start: int = 1) -> int:
+    """How many of the fastest I/Os are ``percent`` of all: counted up, in thousandths of a percent."""
+    thousandths = {50.0: 50_000, 90.0: 90_000, 95.0: 95_000, 99.0: 99_000, 99.9: 99_900,
+                   99.99: 99_990, 99.999: 99_999}[percent]  # fmt: skip
+    rank = start
+    while rank * 100_000 < thousandths * total:
+        rank += 1
+    return rank
+
+
+@pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
+def test_ranks_are_those_found_by_counting(percent: float) -> None:
+    """Every number of I/Os up to 5,000, and the thousands around which floating point errs."""
+    before = 1
+    for total in range(1, 5_001):
+        before = count_to_rank(percent, total, before)
+        assert percentile_rank(percent, total) == before
+    for total in (10_000, 100_000, 999_000, 1_000_000, 3_000_000, 10**15):
+        exact = -(-total * round(percent * 1000) // 100_000)  # rounded up
+        assert percentile_rank(percent, total) == exact
+
+
+@pytest.mark.parametrize("percent", REPORTED_PERCENTILES)
+def test_a_percentile_is_the_last_io_of_its_share(percent: float) -> None:
+    """With exactly the share fast it is fast; with one I/O less it is slow.
+
+    Of 100,000 I/Os 99,900 at 100 us and 100 at 10 ms: 99.9 % did not exceed 100 us.
+    """
+    fast, slow = 100_000, 10_000_000
+    for total in (*range(1, 5_001), *range(10_000, 110_000, 1_000), 1_000_000, 2_000_000):
+        rank = percentile_rank(percent, total)
+        if total * (100_000 - round(percent * 1000)) < 10 * 100_000:
+            assert two(fast, rank, slow, total - rank).percentile_ns(percent) is None
+            continue
+        for quick, expected in ((rank, fast), (rank - 1, slow)):
+            found = two(fast, quick, slow, total - quick).percentile_ns(percent)
+            assert found is not None
+            assert bucket_of_ns(int(found)) == bucket_of_ns(expected)
+
+
+def two(fast_ns: int, quick: int, slow_ns: int, rest: int) -> Histogram:
+    counts = {bucket_of_ns(fast_ns): quick, bucket_of_ns(slow_ns): rest}
+    filled = {bucket: count for bucket, count in counts.items() if count}
+    return Histogram([*filled], [*filled.values()])
+
+
+@pytest.mark.parametrize(
+    ("percent", "least"),
+    [(50, 20), (90, 100), (95, 200), (99, 1_000), (99.9, 10_000), (99.99, 100_000),
+     (99.999, 1_000_000)],
+)  # fmt: skip
+def test_a_percentile_needs_ten_ios_expected_beyond_it(percent: float, least: int) -> None:
+    """One I/O fewer and it is not measured; nothing has none."""
+    bucket = bucket_of_ns(1000)
+    assert Histogram([bucket], [least - 1]).percentile_ns(percent) is None
+    assert Histogram([bucket], [least]).percentile_ns(percent) is not None
+    assert EMPTY.percentile_ns(percent) is None
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
-from tkperf.measurement import NO_IO, IoStats, Measurement
+from tkperf.measurement import NO_IO, IoStats, Measurement, explain_rare
 
 
 @given(latency_lists, latency_lists)
 def test_together_means_are_weighted_by_ios_and_extremes_are_true(
     a: list[int], b: list[int]
 ) -> None:
-    """A mixed cell's mean is over all I/Os; its maximum is a true maximum (TKperf deviation 12)."""
+    """A mixed cell's mean is over all I/Os; its maximum is a true maximum."""
     both = io_stats(a) + io_stats(b)
     values = a + b
     assert both.latency_mean_ns == sum(values) / len(values)
@@ -42,8 +42,18 @@ def test_nothing_measured_is_none_never_zero() -> None:
     assert Measurement(duration_s=1.0, read=NO_IO, write=NO_IO).latency_mean_us is None
 
 
+def test_a_dash_for_too_few_ios_has_a_footnote() -> None:
+    """Only where a cell has other percentiles: one that has none was not measured."""
+    some: dict[str, float | None] = {"p50": 1.0, "p99": None}
+    nothing: dict[str, float | None] = {"p50": None, "p99": None}
+    everything: dict[str, float | None] = {"p50": 1.0, "p99": 2.0}
+    note = ("- fewer than 10 I/Os expected beyond that percentile",)
+    assert explain_rare([everything, some]) == explain_rare([some], only="p99") == note
+    assert explain_rare([nothing, everything]) == explain_rare([some], only="p50") == ()
+
+
 @given(st.integers(min_value=1, max_value=10**6))
 def test_megabytes_are_decimal(ios: int) -> None:
-    """MB/s counts 10^6 bytes (TKperf deviation 24)."""
+    """MB/s counts 10^6 bytes (docs/tkperf-2.2.md)."""
     seen = Measurement(duration_s=2.0, read=IoStats(ios=ios, bytes=ios * 4096), write=NO_IO)
     assert seen.megabytes_per_s == ios * 4096 / 1e6 / 2

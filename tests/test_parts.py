@@ -11,6 +11,7 @@ import pytest
 from tests.engine.conftest import workload
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import Answer, Continuous, Phase, Round, SectionOutcome
+from tkperf.procedures import load_profile
 from tkperf.procedures.parts import (
     Stream,
     Tracked,
@@ -18,7 +19,6 @@ from tkperf.procedures.parts import (
     rounds_until_all_steady,
     stream_until,
 )
-from tkperf.profiles import load_profile
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Step
 
@@ -55,7 +55,7 @@ def two_variables(first: Callable[[int], float], second: Callable[[int], float])
     def answer(phase: Phase) -> Answer:
         assert isinstance(phase, Round)
         rounds.append(phase.number)
-        return {STEPS[0].workload.cell: measured(1000)}
+        return {STEPS[0].workload: measured(1000)}
 
     tracked = [
         Tracked(tracking="A", unit="IOPS", value=value(first)),

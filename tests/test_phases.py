@@ -12,9 +12,11 @@ from tests.engine.conftest import workload
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.figures import generic_section
 from tkperf.phases import Continuous, Fill, Idle, Outcome, Procedure, Purge, Round, SectionOutcome
 from tkperf.procedures import Test as Procedures
-from tkperf.profiles import load_profile
+from tkperf.procedures import load_profile
+from tkperf.quantity import IOS
 from tkperf.record import RunRecord, StepKind
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import RunFileWriter
@@ -45,7 +47,12 @@ def run(
         Run(
             info=run_info(),
             tests=[
-                Procedures(name=f"t{number}", title="t", procedure=bind(procedure))
+                Procedures(
+                    name=f"t{number}",
+                    title="t",
+                    procedure=bind(procedure),
+                    section_plan=generic_section,
+                )
                 for number, procedure in enumerate(procedures)
             ],
             profile=load_profile("quick"),
@@ -136,11 +143,11 @@ def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
     assert kinds == [StepKind.WARM_UP, rounds, StepKind.WARM_UP, slices, slices]
     assert all(step.measurement.samples == () and step.measurement.ios for step in steps)
     section, stream = result.tests[0].sections
-    assert [cell.block_size_bytes for cell in section.cells] == [4096]
+    assert [cell.workload.block_size_bytes for cell in section.cells] == [4096]
     assert [len(each.cells) for each in section.rounds] == [1]
     assert [each.number for each in stream.slices] == [1, 2]
     assert stream.slices[0].start_s == 0
-    assert sum(cell.ios or 0 for cell in stream.cells) == sum(
+    assert sum(cell.value(IOS) or 0 for cell in stream.cells) == sum(
         step.measurement.ios for step in steps[3:]
     )
     assert result.tests[0].written_bytes == sum(step.measurement.write.bytes for step in steps)

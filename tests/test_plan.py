@@ -14,8 +14,7 @@ from tkperf.plan import (
     phases_of,
     possible_ends,
 )
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.workload import Access, Step, Workload
 
 GIB = 1 << 30
@@ -34,7 +33,7 @@ FILL_S = 2 * GIB / 500e6
 def test_the_time_budget_is_that_of_the_specification(
     test: str, shortest_s: float, longest_s: float
 ) -> None:
-    """PTS.md 5: IOPS 280-1,400 min, TP 10-50 min a size, LAT 45-225 + 20 min, WSAT 121 min-24 h."""
+    """What its rounds add up to: IOPS 280-1,400 min, TP 10-50 min a size, LAT 45-225 + 20 min, WSAT 121 min-24 h."""
     profile = load_profile("pts-e-1.1")
     for case, expected_s in ((Case.BEST, shortest_s), (Case.WORST, longest_s)):
         procedure = SSD_TESTS[test].procedure(profile, GIB)
@@ -98,7 +97,7 @@ def test_idle_times_warm_ups_and_streams_count_in_the_forecast() -> None:
     for case in Case:
         found = forecast(procedure(), (), case, active_range_bytes=GIB)
         assert (found.duration_s, found.phases) == (135.0, 4)
-    rest = forecast(procedure(), [{WRITES.cell: seen(1000)}, None], case, active_range_bytes=GIB)
+    rest = forecast(procedure(), [{WRITES: seen(1000)}, None], case, active_range_bytes=GIB)
     assert (rest.duration_s, rest.phases) == (120.0, 2)
 
 

@@ -1,4 +1,4 @@
-"""Procedures: what each test asks for, in which order, and when it ends (PTS.md 3.1-3.4, 9)."""
+"""Procedures: what each test asks for, in which order, and when it ends (docs/method.md)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import fit_to_sector, load_profile
+from tkperf.procedures import SSD_TESTS, TESTS, fit_to_sector, load_profile
+from tkperf.procedures.descriptor import Circumstances
+from tkperf.procedures.iops import IopsTable
+from tkperf.procedures.walk import find_workloads
+from tkperf.profiles import Profile, built_in_profiles
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Access, Cell
+from tkperf.workload import Access, Workload
 
 GIB = 1 << 30
 
@@ -24,7 +27,7 @@ def measured(iops: float, duration_s: float = 60.0, block: int = 4096) -> Measur
 
 
 def drive(
-    procedure: Procedure, iops: Callable[[Phase, Cell], float]
+    procedure: Procedure, iops: Callable[[Phase, Workload], float]
 ) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
     """Run a procedure against a function that says how fast each cell is."""
     phases: list[Phase] = []
@@ -43,13 +46,13 @@ def drive(
         match asked:
             case Round():
                 answer = {
-                    step.workload.cell: measured(
-                        iops(asked, step.workload.cell), block=step.workload.block_size_bytes
+                    step.workload: measured(
+                        iops(asked, step.workload), block=step.workload.block_size_bytes
                     )
                     for step in asked.steps
                 }
             case Fill() | Continuous():
-                cell = asked.workload.cell
+                cell = asked.workload
                 answer = measured(iops(asked, cell), block=cell.block_size_bytes)
 
 
@@ -57,14 +60,18 @@ def rounds(phases: list[Phase]) -> list[Round]:
     return [phase for phase in phases if isinstance(phase, Round)]
 
 
-def steadily(_phase: Phase, _cell: Cell) -> float:
+def _place(workload: Workload) -> tuple[int, int]:
+    return workload.read_percent, workload.block_size_bytes
+
+
+def steadily(_phase: Phase, _work: Workload) -> float:
     return 1000.0
 
 
 def run(
     test: str,
     profile: str = "pts-e-1.1",
-    iops: Callable[[Phase, Cell], float] = steadily,
+    iops: Callable[[Phase, Workload], float] = steadily,
     range_bytes: int = GIB,
 ) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
     procedure = SSD_TESTS[test].procedure(load_profile(profile), range_bytes)
@@ -80,8 +87,8 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
     assert phases[1].workload.access is Access.SEQUENTIAL
     assert [phase.number for phase in rounds(phases)] == [1, 2, 3, 4, 5]
     steps = rounds(phases)[0].steps
-    assert [step.workload.cell for step in steps] == [
-        Cell(mix, round(kib * 1024))
+    assert [_place(step.workload) for step in steps] == [
+        (mix, round(kib * 1024))
         for mix in (100, 95, 65, 50, 35, 5, 0)
         for kib in (1024, 128, 64, 32, 16, 8, 4, 0.5)
     ]
@@ -93,15 +100,15 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
 def test_iops_tracks_random_4k_writes_by_key() -> None:
     """Only the 0/100 4 KiB cell decides: wild other cells do not matter, a wild one of it does."""
 
-    def others_jump(phase: Phase, cell: Cell) -> float:
+    def others_jump(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
-        return 1000.0 if cell == Cell(0, 4096) else 1000.0 * 2**number
+        return 1000.0 if cell.mix_and_size == "0/100 4k" else 1000.0 * 2**number
 
     assert len(rounds(run("iops", iops=others_jump)[0])) == 5
 
-    def tracked_jumps(phase: Phase, cell: Cell) -> float:
+    def tracked_jumps(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
-        return 1000.0 * (1 + number % 2) if cell == Cell(0, 4096) else 1000.0
+        return 1000.0 * (1 + number % 2) if cell.mix_and_size == "0/100 4k" else 1000.0
 
     phases, _, outcome = run("iops", iops=tracked_jumps)
     assert len(rounds(phases)) == 25
@@ -112,9 +119,9 @@ def test_iops_tracks_random_4k_writes_by_key() -> None:
 
 
 def test_steady_exactly_in_the_last_round_counts() -> None:
-    """A window that turns steady at round 25 is steady (TKperf deviation 6)."""
+    """A window that turns steady at round 25 is steady (in TKperf 2.2 it was not)."""
 
-    def settles(phase: Phase, cell: Cell) -> float:
+    def settles(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
         return 1000.0 if number > 20 else 1000.0 * 2 ** (1 + number % 2)
 
@@ -126,15 +133,14 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
     """Block sizes below the sector are left out with a warning; tracking goes by key."""
-    profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096)
+    profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096, tuple(SSD_TESTS.values()))
     phases, verdicts, _ = drive(
         SSD_TESTS["iops"].procedure(profile, GIB),
-        lambda phase, cell: 777.0 if cell == Cell(0, 4096) else 10.0,
+        lambda phase, cell: 777.0 if cell.mix_and_size == "0/100 4k" else 10.0,
     )
+    assert warnings["iops"].startswith("iops: block size 0.5 KiB left out")
     assert len(rounds(phases)[0].steps) == 49
     assert verdicts[-1].average == 777.0
-    assert warnings.keys() == {"iops", "lat"}
-    assert "block size 0.5 KiB left out" in warnings["iops"]
 
 
 def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
@@ -154,7 +160,7 @@ def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
 def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
     """Profile tkperf-2.2: five sizes, no WIPC, the others do as many rounds as 1024k."""
 
-    def slow_start(phase: Phase, cell: Cell) -> float:
+    def slow_start(phase: Phase, cell: Workload) -> float:
         number = getattr(phase, "number", 0)
         return 500.0 * 2 ** max(0, 4 - number) if cell.block_size_bytes == 1 << 20 else 1000.0
 
@@ -163,6 +169,11 @@ def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
     by_section = {section.section: section.window for section in outcome.sections}
     assert len(by_section) == 5
     assert set(by_section.values()) == {(4, 5, 6, 7, 8)}
+    first, *others = outcome.sections
+    assert first.verdict is not None
+    assert first.verdict.reached
+    assert all(section.verdict is None for section in others), "judged by the first alone"
+    assert "as many as the first section" in others[0].ended_because
     assert len(rounds(phases)) == 5 * 8
 
 
@@ -170,13 +181,13 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
     """PTS LAT: 9 cells at 1/1, tracks mean latency, then 20 min RND 4 KiB writes."""
     phases, verdicts, outcome = run("lat")
     steps = rounds(phases)[0].steps
-    assert [step.workload.cell for step in steps] == [
-        Cell(mix, round(kib * 1024)) for mix in (100, 65, 0) for kib in (8, 4, 0.5)
+    assert [_place(step.workload) for step in steps] == [
+        (mix, round(kib * 1024)) for mix in (100, 65, 0) for kib in (8, 4, 0.5)
     ]
     assert {step.workload.total_outstanding_ios for step in steps} == {1}
     last = phases[-1]
     assert isinstance(last, Continuous)
-    assert (last.duration_s, last.workload.cell) == (1200.0, Cell(0, 4096))
+    assert (last.duration_s, last.workload.mix_and_size) == (1200.0, "0/100 4k")
     assert verdicts[-1].average == pytest.approx(100.0)
     assert verdicts[-1].unit == "us"
     assert len(outcome.sections) == 2
@@ -216,7 +227,7 @@ def test_write_saturation_ends_at_four_times_the_range_by_bytes_written() -> Non
 def test_write_saturation_ends_after_24_hours() -> None:
     """A slow, unsteady device ends after 1,440 minutes."""
 
-    def jumps(phase: Phase, cell: Cell) -> float:
+    def jumps(phase: Phase, cell: Workload) -> float:
         return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)
 
     phases, _, outcome = run("writesat", iops=jumps, range_bytes=10**18)
@@ -235,13 +246,52 @@ def test_the_profile_decides_every_number() -> None:
     """Other numbers in the profile give another course: nothing is fixed in the code."""
     profile = load_profile("pts-e-1.1")
     replace = msgspec.structs.replace
-    profile = replace(
-        profile,
-        iops=replace(profile.iops, read_percents=(0,), block_sizes_kib=(4,), step_s=7),
-        preconditioning=replace(profile.preconditioning, passes=3, block_size_kib=64),
-        steady_state=replace(profile.steady_state, window_rounds=3, max_rounds=3),
+    profile = profile.with_tables(
+        replace(profile.table(IopsTable), read_percents=(0,), block_sizes_kib=(4,), step_s=7),
+        replace(profile.preconditioning, passes=3, block_size_kib=64),
+        replace(profile.steady_state, window_rounds=3, max_rounds=3),
     )
     phases, _, _ = drive(SSD_TESTS["iops"].procedure(profile, GIB), lambda phase, cell: 1.0)
     assert isinstance(phases[1], Fill)
     assert (phases[1].passes, phases[1].workload.block_size_bytes) == (3, 65536)
     assert [[step.duration_s for step in phase.steps] for phase in rounds(phases)] == [[7.0]] * 3
+
+
+def text_of(test: str, profile: Profile, *, purge: str | None = "Purge") -> str:
+    return "\n".join(SSD_TESTS[test].describe(profile, Circumstances(purge=purge)))
+
+
+@pytest.mark.parametrize("test", SSD_TESTS)
+def test_the_text_says_purge_only_where_one_is_done(test: str) -> None:
+    """With --no-purge there is none."""
+    profile = load_profile("pts-e-1.1")
+    assert "Purge" in text_of(test, profile)
+    assert "Purge" not in text_of(test, profile, purge=None)
+
+
+def test_the_text_names_the_judged_minutes() -> None:
+    """Minutes 1, 31, 61, which is not every 30th; with other slices they are no minutes."""
+    assert "steady state of minutes 1, 31, 61 ...:" in text_of(
+        "writesat", load_profile("pts-e-1.1")
+    )
+    assert "steady state of slices 1, 6, 11 ...:" in text_of("writesat", load_profile("quick"))
+    assert "steady" not in text_of("writesat", load_profile("tkperf-2.2"))
+
+
+def test_the_text_says_which_block_sizes_are_judged() -> None:
+    """Of TKperf's five the first alone."""
+    said = "of 1024 KiB; the other block sizes run as many rounds and are not judged"
+    assert said in text_of("tp", load_profile("tkperf-2.2"))
+    assert "of each block size" in text_of("tp", load_profile("pts-e-1.1"))
+
+
+@pytest.mark.parametrize("profile", built_in_profiles())
+def test_walking_a_test_finds_every_workload(profile: str) -> None:
+    """All that its rounds, fills and streams issue, each once; room is asked for these alone."""
+    loaded = load_profile(profile)
+    for test in TESTS:
+        if test.is_in(loaded):
+            found = find_workloads(test, loaded, GIB)
+            assert len(set(found)) == len(found) > 0
+    sizes = {each.block_size_bytes for each in find_workloads(SSD_TESTS["lat"], loaded, GIB)}
+    assert sizes == {512, 4096, 8192, 128 * 1024}, "no 1 MiB block, which only other tests issue"

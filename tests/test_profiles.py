@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import json
 from importlib import resources
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tkperf.errors import ProfileError, UsageError
 from tkperf.plan import Case, forecast
-from tkperf.procedures import SUITES
-from tkperf.profiles import (
-    apply_options,
-    built_in_profiles,
+from tkperf.procedures import (
+    HDD_TESTS,
+    SSD_TESTS,
+    SUITES,
+    TESTS,
+    choose_tests,
     fit_to_sector,
     load_profile,
     parse_profile,
-    resolve_active_range,
+    read_stored_profile,
 )
+from tkperf.procedures.hard_disk import HardDiskTable
+from tkperf.procedures.iops import IopsTable
+from tkperf.procedures.latency import LatencyTable
+from tkperf.procedures.throughput import ThroughputTable
+from tkperf.procedures.write_saturation import WriteSaturationTable
+from tkperf.profiles import apply_options, built_in_profiles, resolve_active_range
+from tkperf.quantity import QUANTITIES
 from tkperf.units import GIB
 
 TEXT = (resources.files("tkperf.profiles") / "pts-e-1.1.toml").read_text()
@@ -34,12 +45,12 @@ def test_shipped_profiles_are_valid_and_name_their_sources(name: str) -> None:
 
 
 def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
-    """PTS.md 3.1-3.4: the numbers that results are compared by."""
+    """The numbers that results are compared by (docs/method.md has their sources)."""
     profile = load_profile("pts-e-1.1")
     assert profile.steady_state.max_rounds == 25
-    assert profile.throughput.block_sizes_kib == (1024, 128)
-    assert profile.latency.histogram_s == 20 * 60
-    saturation = profile.write_saturation
+    assert profile.table(ThroughputTable).block_sizes_kib == (1024, 128)
+    assert profile.table(LatencyTable).histogram_s == 20 * 60
+    saturation = profile.table(WriteSaturationTable)
     assert (saturation.max_slices * saturation.slice_s, saturation.capacity_multiple) == (86400, 4)
 
 
@@ -82,7 +93,7 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("[1024, 128]", str([n / 2 for n in range(1, 66)]), "throughput.block_sizes_kib",
          "length <= 64"),
         ("[1024, 128]", str([1] * 80_000), "throughput.block_sizes_kib", "length <= 64"),
-        ("max_rounds = 25", "max_rounds = 10000", "iops", "560,000 steps in all"),
+        ("max_rounds = 25", "max_rounds = 10000", "iops", "more than 200,000 steps in all"),
         ("passes = 2", "passes = 2000000000", "preconditioning.passes", "<= 1000"),
         ("io_depth = 32", "io_depth = 2000000000", "demand.io_depth", "<= 65536"),
     ],
@@ -131,10 +142,11 @@ def test_options_of_the_command_line_reach_every_test() -> None:
     """-nj and -iod set TC and QD; -rt sets every step; latency stays at 1/1."""
     profile = apply_options(load_profile("pts-e-1.1"), jobs=2, io_depth=8, step_s=5.0)
     assert (profile.demand.jobs, profile.demand.io_depth) == (2, 8)
-    assert (profile.latency.jobs, profile.latency.io_depth) == (1, 1)
-    steps = (profile.iops.step_s, profile.latency.step_s, profile.throughput.step_s)
+    latency = profile.table(LatencyTable)
+    assert (latency.jobs, latency.io_depth) == (1, 1)
+    steps = (profile.table(IopsTable).step_s, latency.step_s, profile.table(ThroughputTable).step_s)
     assert steps == (5.0, 5.0, 5.0)
-    assert profile.write_saturation.slice_s == 5.0
+    assert profile.table(WriteSaturationTable).slice_s == 5.0
 
 
 @pytest.mark.parametrize(
@@ -158,4 +170,119 @@ def test_an_impossible_active_range_is_refused(text: str) -> None:
 def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
     """A sector of 64 KiB leaves no tracked cell."""
     with pytest.raises(UsageError, match="logical sector is 65536"):
-        fit_to_sector(load_profile("pts-e-1.1"), 65536)
+        fit_to_sector(load_profile("pts-e-1.1"), 65536, tuple(SSD_TESTS.values()))
+
+
+def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:
+    """A 4Kn hard disk has no block size to lose, whatever the SSD tests of the profile issue."""
+    hdd = tuple(HDD_TESTS.values())
+    profile = load_profile("quick")
+    fitted, warnings = fit_to_sector(profile, 4096, hdd)
+    assert not warnings
+    assert fitted.table(IopsTable) == profile.table(IopsTable)
+    _, warnings = fit_to_sector(profile, 4096, (SSD_TESTS["lat"],))
+    assert list(warnings) == ["lat"]
+    # Throughput has a size that fits 64 KiB; the IOPS test, which tracks 4 KiB, is not asked for.
+    _, warnings = fit_to_sector(profile, 65536, (SSD_TESTS["tp"],))
+    assert not warnings
+    small = msgspec.structs.replace(profile.table(HardDiskTable), iops_block_sizes_kib=(4, 0.5))
+    _, warnings = fit_to_sector(profile.with_tables(small), 4096, hdd)
+    assert list(warnings) == ["iops"]
+
+
+def test_the_step_length_leaves_the_times_of_write_saturation() -> None:
+    """24 h, and a slice judged every 30 minutes, at any length of a slice."""
+    for step_s, longest_s in ((120.0, 86400), (60.0, 86400), (5.0, 86400), (1.0, 20_000)):
+        profile = apply_options(load_profile("pts-e-1.1"), step_s=step_s)
+        table = profile.table(WriteSaturationTable)
+        assert table.slice_s == step_s
+        assert table.slice_s * table.max_slices == longest_s, (
+            "only as many as can be looked ahead of"
+        )
+        assert table.slice_s * table.round_every_slices == 1800
+        data = apply_options(load_profile("quick"), step_s=step_s).as_plain_data()
+        text = json.dumps(data["write_saturation"]).encode()
+        msgspec.json.decode(text, type=WriteSaturationTable)
+
+
+def without(table: str, text: str = TEXT) -> str:
+    """A profile's text without one of its tables."""
+    before, _, after = text.partition(f"[{table}]\n")
+    return before + after[after.index("\n[") + 1 :]
+
+
+def test_a_profile_may_leave_out_tests() -> None:
+    """A test without a table is not offered, and asking for it names the profiles that have it."""
+    profile = parse_profile(without("latency"), file="mine.toml")
+    assert [test.name for test in choose_tests(profile, "ssd")] == ["iops", "tp", "writesat"]
+    assert [test.name for test in choose_tests(profile, "ssd", ("tp", "iops"))] == ["iops", "tp"]
+    with pytest.raises(UsageError, match=r"no table latency.* test lat .*pts-e-1.1 or quick or"):
+        choose_tests(profile, "ssd", ("lat",))
+    with pytest.raises(UsageError, match=r"no table hard_disk.*quick or tkperf-2.2, or an own"):
+        choose_tests(load_profile("pts-e-1.1"), "hdd")
+    with pytest.raises(ProfileError, match="missing required field `demand`"):
+        parse_profile(without("demand"), file="mine.toml")
+
+
+def test_a_table_of_no_test_is_a_mistake() -> None:
+    """A typo must not make a test disappear."""
+    with pytest.raises(ProfileError, match=r"mine.toml: .*unknown field `latencyy`"):
+        parse_profile(TEXT.replace("[latency]", "[latencyy]"), file="mine.toml")
+
+
+def test_a_stored_profile_is_read_table_by_table() -> None:
+    """A key more or less in one table, as of another version, takes no other table with it."""
+    stored = load_profile("quick").as_plain_data()
+    whole = read_stored_profile(stored)
+    assert whole == load_profile("quick")
+    iops, latency = dict(stored["iops"]), dict(stored["latency"])  # type: ignore[call-overload]
+    iops["from_the_future"] = 1
+    del latency["step_s"]
+    read = read_stored_profile(stored | {"iops": iops, "latency": latency, "hir": {"wait_s": 5}})
+    assert read.table(IopsTable) == whole.table(IopsTable)
+    assert not read.has(LatencyTable)
+    assert read.table(WriteSaturationTable) == whole.table(WriteSaturationTable)
+    assert read_stored_profile({"title": "imported", "latency": 5}).tables == {}
+
+
+def test_each_test_has_a_descriptor_of_its_own() -> None:
+    """Names are those of the command line; every test says which document defines it."""
+    assert {name: list(tests) for name, tests in SUITES.items()} == {
+        "ssd": ["iops", "lat", "tp", "writesat"],
+        "hdd": ["iops", "tp"],
+        "raid": ["iops", "lat", "tp", "writesat"],
+    }
+    for test in TESTS:
+        assert test.source
+        (table,) = test.tables
+        assert set(test.not_used) < set(table.__struct_fields__)
+        assert set(test.tracked) <= set(QUANTITIES)
+
+
+def test_the_page_on_method_has_every_number_of_every_profile() -> None:
+    """Key for key, as the profiles have them: a number changed without its source does not pass."""
+    page = Path(__file__).parents[1] / "docs/method.md"
+    lines = [
+        line.strip("| ").split(" | ")
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| ")
+    ]
+    names = ("pts-e-1.1", "tkperf-2.2", "quick")
+    assert ["key", *(f"`{name}`" for name in names)] in [line[:4] for line in lines]
+    written = {line[0].strip("`"): line[1:4] for line in lines if line[0].startswith("`")}
+    found: dict[str, list[str]] = {}
+    for place, name in enumerate(names):
+        for table, keys in load_profile(name).as_plain_data().items():
+            for key, value in keys.items() if isinstance(keys, dict) else ():
+                if key != "source":
+                    found.setdefault(f"{table}.{key}", ["-"] * 3)[place] = shown(value)
+    assert set(names) == set(built_in_profiles())
+    assert written == found
+
+
+def shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value))
+    return f"{value:g}" if isinstance(value, int | float) else str(value)

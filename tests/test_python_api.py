@@ -9,7 +9,8 @@ import pytest
 
 import tkperf
 from tests.builders import run_info, simulate
-from tkperf.errors import RunFileError
+from tkperf.analysis.results import RunResult
+from tkperf.errors import DeviceError, RefusedError, RunFileError, UsageError
 
 DOCUMENT = Path(__file__).parents[1] / "docs/python-api.md"
 
@@ -21,17 +22,92 @@ def test_load_is_the_analysis(tmp_path: Path) -> None:
     assert tkperf.load(str(tmp_path / "run.tkperf")) == result
 
 
-def test_the_documented_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every block of the document, one after the other, on a run of that name."""
-    simulate(tmp_path, run_info())
-    (tmp_path / "run.tkperf").rename(tmp_path / "D3-S4510.tkperf")
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 4
+def examples(heading: str) -> list[str]:
+    """The blocks below a heading of the document."""
+    parts = re.split(r"^## (.*)$", DOCUMENT.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    (text,) = [text for name, text in zip(parts[1::2], parts[2::2], strict=True) if name == heading]
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def run_examples(blocks: list[str]) -> dict[str, object]:
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(DOCUMENT), "exec"), names)
-    assert names["cell"] is not None
+    return names
+
+
+def test_the_documented_examples_of_reading_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every block, one after the other, on a run of that name."""
+    simulate(tmp_path, run_info())
+    (tmp_path / "run.tkperf").rename(tmp_path / "D3-S4510.tkperf")
+    monkeypatch.chdir(tmp_path)
+    blocks = examples("Reading")
+    assert len(blocks) == 4
+    assert run_examples(blocks)["cell"] is not None
+
+
+@pytest.mark.fio
+def test_the_documented_examples_of_measuring_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scratch file measured with fio, a rehearsal, and what is said of a set that cannot be."""
+    monkeypatch.chdir(tmp_path)
+    blocks = examples("Measuring")
+    assert len(blocks) == 4
+    names = run_examples(blocks)
+    said = capsys.readouterr().out
+    result, rehearsed = names["result"], names["rehearsed"]
+    assert isinstance(result, RunResult)
+    assert isinstance(rehearsed, RunResult)
+    assert (result.status, rehearsed.status) == ("complete", "complete")
+    assert result.info.alterations == ("runtime 1 s -> 2 s",)
+    assert result == tkperf.load("results/look.tkperf")
+    assert "('runtime 1 s -> 2 s',)" in said
+    assert "SEQ 1024k R/W 0/100 TC2/QD16" in said
+    assert "there is no device or file /dev/sdy" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results", "scratch.img"]
+
+
+def test_a_plan_changes_nothing(tmp_path: Path) -> None:
+    """No file is created for it; what is wrong is found all the same."""
+    plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
+    assert plan.active_range.length_bytes == 64 << 20
+    assert plan.filled_bytes == 4 * 2 * (64 << 20)
+    assert 0 < plan.shortest_s < plan.longest_s
+    (tp,) = (test for test in plan.tests if test.test.name == "tp")
+    # Two block sizes, five or six rounds, a second of reads and one of writes in each.
+    assert (tp.shortest_writing_s, tp.longest_writing_s) == (10, 12)
+    least, most = plan.estimate_written_bytes(1e6)
+    assert plan.filled_bytes < least < most
+    assert [test.test.name for test in plan.tests] == ["iops", "lat", "tp", "writesat"]
+    with pytest.raises(UsageError, match=r"scratch: .* too small for 2 jobs"):
+        tkperf.make_plan("ssd", tmp_path / "scratch", size="1MiB", profile="quick")
+    with pytest.raises(DeviceError, match="cannot create the scratch file"):
+        tkperf.make_plan("ssd", tmp_path / "no/scratch", size="64MiB")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_runs_without_consent(scratch: Path, tmp_path: Path) -> None:
+    """A file that is there wants its path; nothing is written to it, and no run file left."""
+    plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
+    with pytest.raises(RefusedError, match=rf"Confirm with confirm='{scratch}'"):
+        tkperf.run(plan, "n", folder=tmp_path)
+    with pytest.raises(RefusedError, match="does not confirm"):
+        tkperf.run(plan, "n", folder=tmp_path, ask=lambda question: question.what)
+    assert set(scratch.read_bytes()) == {0xA5}
+    assert [path.name for path in tmp_path.iterdir()] == ["scratch.img"]
+
+
+def test_a_name_that_is_taken_or_impossible(tmp_path: Path) -> None:
+    """Is found before the device is opened."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["lat"])
+    tkperf.run(plan, "once", folder=tmp_path)
+    with pytest.raises(RunFileError, match="not overwritten"):
+        tkperf.run(plan, "once", folder=tmp_path)
+    with pytest.raises(UsageError, match="becomes a file name"):
+        tkperf.run(plan, "../once", folder=tmp_path)
 
 
 def test_a_missing_file_is_our_error(tmp_path: Path) -> None:

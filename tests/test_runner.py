@@ -24,8 +24,7 @@ from tkperf.events import (
     TestEnded,
     Warned,
 )
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.record import RunStatus, StepKind, StepRecord
 from tkperf.run_watch import RunWatch, Watched
 from tkperf.runner import Run, execute

@@ -1,19 +1,26 @@
 """tkperf measures block devices by the SNIA Performance Test Specification.
 
-From Python, results are read with ``tkperf.load``; docs/python-api.md has examples.
+From Python, ``tkperf.make_plan`` and ``tkperf.run`` measure, ``tkperf.load`` reads results;
+docs/python-api.md has examples.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from tkperf.errors import TkperfError
 
 if TYPE_CHECKING:
     from tkperf.analysis.results import RunResult
+    from tkperf.events import Observer
+    from tkperf.pipeline.consent import Ask
+    from tkperf.pipeline.run_plan import RunPlan
     from tkperf.runfile.reader import RunFile
 
 __version__ = "3.0.0.dev0"
-__all__ = ["__version__", "load", "open_run"]
+__all__ = ["TkperfError", "__version__", "load", "make_plan", "open_run", "run"]
 
 
 def load(path: str | Path) -> RunResult:
@@ -38,3 +45,63 @@ def open_run(path: str | Path) -> RunFile:
     from tkperf.runfile.reader import RunFile  # noqa: PLC0415
 
     return RunFile(Path(path))
+
+
+def make_plan(suite: str, device: str | Path, **wishes: Any) -> RunPlan:
+    """What would run on a device: looked at and checked, nothing asked, created or written.
+
+    Args:
+        suite: ``ssd``, ``hdd`` or ``raid``.
+        device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
+        wishes: fields of ``tkperf.pipeline.request.RunRequest`` by name: ``tests``, ``profile``, ``jobs``,
+            ``io_depth``, ``step_s``, ``active_range``, ``size``, ``no_purge``, ``raid`` ...
+
+    Raises:
+        UsageError: a wish is impossible, or the device cannot fulfil it.
+        DeviceError: the device is missing or cannot be measured or purged.
+        RefusedError: it is in use.
+    """
+    from tkperf.pipeline.request import RunRequest  # noqa: PLC0415
+    from tkperf.pipeline.run_plan import make_plan  # noqa: PLC0415
+
+    if "tests" in wishes:
+        wishes["tests"] = tuple(wishes["tests"])
+    return make_plan(RunRequest(suite=suite, device=str(device), **wishes))
+
+
+def run(
+    plan: RunPlan,
+    name: str,
+    *,
+    folder: str | Path = ".",
+    confirm: str | None = None,
+    ask: Ask | None = None,
+    observers: Sequence[Observer] = (),
+    description: str | None = None,
+) -> RunResult:
+    """Execute a plan, keep everything in ``NAME.tkperf``, and return the results.
+
+    Args:
+        name: of the run file, and in every report.
+        folder: where the run file goes; created if need be.
+        confirm: ``plan.confirm_id``, given by whoever knows that this data may be destroyed.
+        ask: instead, a function that asks somebody and returns the answer.
+        observers: functions that get every event of the run (``tkperf.events``).
+        description: text about the device for the report.
+
+    Raises:
+        RefusedError: no consent, or somebody uses the device; nothing was touched.
+        RunFileError: the name is taken, or the folder has no room.
+        TkperfError: what ended the run early; everything measured is in the run file.
+    """
+    from tkperf.pipeline.api import run as run_plan  # noqa: PLC0415
+
+    return run_plan(
+        plan,
+        name,
+        folder=folder,
+        confirm=confirm,
+        ask=ask,
+        observers=observers,
+        description=description,
+    )

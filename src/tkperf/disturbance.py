@@ -144,6 +144,8 @@ class Compared:
     other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
     are the rates before and after it. Where the border between two steps is drawn a little off, one has what the other
     lacks: ``lacked_bytes`` the steps before were short of, ``surplus_bytes`` they had too many.
+    ``most_bytes`` is all that the device did from well before the step until fio had ended, whoever it
+    was for: none of this step's can be missing in it. None: not known.
     About a border at which a busy host let nobody look, ``blurred_in_bytes`` may be its neighbours' and
     ``blurred_out_bytes`` its own.
 
@@ -165,6 +167,7 @@ class Compared:
     neighbours_bytes_per_s: float = 0.0
     lacked_bytes: float = 0.0
     surplus_bytes: float = 0.0
+    most_bytes: int | None = None
     blurred_in_bytes: float = 0.0
     blurred_out_bytes: float = 0.0
     counting: bool = False
@@ -298,13 +301,19 @@ def _missing(seen: Compared) -> Disturbance | None:
 def find_refutation(seen: Compared) -> str | None:
     """Why the step cannot be what fio says it is; None if the device bears it out.
 
-    A device that counts nothing at all while its ``queue/iostats`` is 1 is flagged, not refuted: there
-    are drivers that never count.
+    All that the device did about the step's time is set against fio's bytes, so that no border drawn
+    wrong refutes anything. A device that counts nothing at all while its ``queue/iostats`` is 1 is
+    flagged, not refuted: there are drivers that never count.
     """
-    missing = _missing(seen) if seen.is_counted else None
-    if missing is None or seen.counted_share < COUNTING_SHARE:
+    if seen.most_bytes is None or not seen.is_counted or seen.counted_share < COUNTING_SHARE:
         return None
-    return missing.text if missing.share is not None and missing.share > REFUTED_SHARE else None
+    share = 1 - seen.most_bytes / seen.fio_bytes if seen.fio_bytes else 0.0
+    if share <= REFUTED_SHARE:
+        return None
+    return (
+        f"fio counted {format_capacity(seen.fio_bytes)}, the device {share:.1%} less: it did not do "
+        "all that fio was told it did"
+    )
 
 
 def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Disturbance, ...]:

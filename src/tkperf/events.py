@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tkperf.figures import TestPlan
 from tkperf.measurement import Sample
 from tkperf.phases import Outcome, Phase
 from tkperf.record import (
@@ -35,6 +36,7 @@ class TestStarted:
 
     test: str
     at_s: float
+    plan: TestPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

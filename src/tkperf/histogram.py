@@ -8,12 +8,18 @@ A bucket is named by its middle value, the convention fio's own percentiles foll
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import cache
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 SUB_BUCKETS = 64
 BUCKETS = 29 * SUB_BUCKETS  # 29 groups: up to about 17 s, the last bucket takes the rest
+
+# Of fewer beyond it a percentile would say little: one more slow I/O would move it.
+LEAST_IOS_BEYOND = 10
 
 IntArray = NDArray[np.int64]
 
@@ -65,6 +71,25 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
         exact, within, (shift + 1) * SUB_BUCKETS + ((within >> shift) & (SUB_BUCKETS - 1))
     )
     return found
+
+
+@cache
+def _share(percent: float) -> Fraction:
+    """A percentage as it is written: 99.9 is 999/1000, not the nearest binary number to it."""
+    return Fraction(str(percent)) / 100
+
+
+def percentile_rank(percent: float, total: int) -> int:
+    """Which I/O is the percentile, from 1: the first that ``percent`` of all have not exceeded.
+
+    Exact: 99.9 % of 1,000 I/Os is the 999th. In floating point 99.9 / 100 x 1000 is above 999.
+    """
+    return ceil(_share(percent) * total)
+
+
+def has_percentile(percent: float, total: int) -> bool:
+    """Whether so many I/Os have that percentile: ten or more are expected beyond it."""
+    return (1 - _share(percent)) * total >= LEAST_IOS_BEYOND
 
 
 class Histogram:
@@ -129,13 +154,14 @@ class Histogram:
         """Latency that ``percent`` of the I/Os did not exceed, to within a bucket.
 
         The middle of the bucket is given, as fio does. None when there are too few I/Os for the
-        percentile to mean anything: fewer than one I/O would lie beyond it.
+        percentile to mean anything: fewer than ten are expected beyond it.
         """
         total = self.total
-        if total == 0 or total * (100 - percent) < 100 * (1 - 1e-9):
+        if not has_percentile(percent, total):
             return None
-        rank = int(np.searchsorted(self.counts.cumsum(), percent / 100 * total, side="left"))
-        return float(BUCKET_MIDDLE_NS[self.indices[min(rank, self.indices.size - 1)]])
+        rank = percentile_rank(percent, total)
+        place = int(np.searchsorted(self.counts.cumsum(), rank, side="left"))
+        return float(BUCKET_MIDDLE_NS[self.indices[place]])
 
     def buckets(self) -> Iterator[tuple[int, int, int]]:
         """Lowest and highest latency in ns, and count, of each bucket with I/Os."""

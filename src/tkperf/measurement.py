@@ -6,12 +6,31 @@ submission plus completion), in ns.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tkperf import histogram
-from tkperf.histogram import Histogram
+from tkperf.histogram import LEAST_IOS_BEYOND, Histogram
 
 REPORTED_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
+TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percentile"
+
+
+def explain_rare(
+    percentiles: Iterable[Mapping[str, float | None]], only: str | None = None
+) -> tuple[str, ...]:
+    """The footnote of a table with dashes where cells had too few I/Os; none without such a dash.
+
+    Args:
+        percentiles: of each cell, by name. One that has none at all was not measured.
+        only: the one percentile that the table shows; None: all of them.
+    """
+    rare = any(
+        any(value is not None for value in each.values())
+        and (None in each.values() if only is None else each[only] is None)
+        for each in percentiles
+    )
+    return (f"- {TOO_FEW_IOS}",) if rare else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +54,10 @@ class IoStats:
         return self.latency_sum_ns / self.latency_ios if self.latency_ios else None
 
     def percentile_ns(self, percent: float) -> float | None:
-        """Latency percentile to within a histogram bucket, kept within the exact extremes."""
+        """Latency percentile to within a histogram bucket, kept within the exact extremes.
+
+        None where fewer than ten I/Os are expected beyond it.
+        """
         value = self.histogram.percentile_ns(percent)
         if value is None:
             return None

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from tkperf.measurement import Measurement
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Cell, Step, Workload
+from tkperf.workload import Step, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ class Idle:
 
 
 Phase = Purge | Fill | Round | Continuous | Idle
-RoundResult = Mapping[Cell, Measurement]
+RoundResult = Mapping[Workload, Measurement]
 Answer = Measurement | RoundResult | None
 
 

@@ -76,6 +76,25 @@ def forecast(
     return Forecast(duration_s=sum(remaining), phases=len(remaining))
 
 
+def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str, ...]:
+    """The sections of a procedure in their order, as the worst case runs through them."""
+    phases = longest_course(procedure, active_range_bytes=active_range_bytes)
+    return tuple(dict.fromkeys(phase.section for phase in phases))
+
+
+def longest_course(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
+    """All phases of a procedure in the worst case: nothing is ever steady, no amount reached."""
+    return phases_of(procedure, _Imagination(Case.WORST, active_range_bytes))
+
+
+def phases_ahead(
+    procedure: Procedure, case: Case, *, active_range_bytes: int
+) -> Iterator[tuple[Phase, float]]:
+    """Every phase that a fresh procedure asks for in a case, and how long it takes in seconds."""
+    imagine = _Imagination(case, active_range_bytes)
+    return ((phase, imagine.duration_s(phase)) for phase in phases_of(procedure, imagine))
+
+
 def upcoming_phase(procedure: Procedure, answers: Sequence[Answer]) -> Phase | None:
     """What a fresh procedure asks for after these answers; None if it has ended."""
     given = iter(answers)
@@ -196,9 +215,8 @@ class _Imagination:
                 last = self._known.get((Round, id(phase.steps)), (None, None))[1]
                 known = last if last is not None and not isinstance(last, Measurement) else {}
                 return {
-                    step.workload.cell: _scaled(
-                        known.get(step.workload.cell)
-                        or _imagined(step.workload, step.duration_s, 1.0),
+                    step.workload: _scaled(
+                        known.get(step.workload) or _imagined(step.workload, step.duration_s, 1.0),
                         factor,
                     )
                     for step in phase.steps

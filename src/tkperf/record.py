@@ -6,10 +6,11 @@ Every time ``*_s`` counts from the start of the run on the monotonic clock; ``*_
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tkperf.disturbance import Disturbance
+from tkperf.figures import TestPlan
 from tkperf.measurement import Measurement
 from tkperf.phases import Outcome
 from tkperf.steady_state import SteadyStateVerdict
@@ -43,7 +44,8 @@ class RunInfo:
 
     ``device`` and ``host`` are facts as plain data (name -> value, None = not known);
     ``profile`` is the whole profile as plain data, user options applied, or of an imported run
-    what is known of it; ``options`` what the user set. ``notices`` are shown on every page of a result (quick profile, file target,
+    what is known of it; ``options`` what the user set. ``alterations`` are the numbers of the
+    specification that the user's options changed, each as ``runtime 60 s -> 1 s``. ``notices`` are shown on every page of a result (quick profile, file target,
     SIMULATED).
     """
 
@@ -64,6 +66,15 @@ class RunInfo:
     device_description: str | None = None
     feature_matrix: str | None = None
     notices: tuple[str, ...] = ()
+    alterations: tuple[str, ...] = ()
+
+    @property
+    def specification(self) -> str | None:
+        """What was measured by, for every header: altered is what does not keep to its numbers."""
+        title = self.profile.get("title")
+        if title is None:
+            return None
+        return f"{title}, altered" if self.alterations else str(title)
 
     @property
     def software(self) -> str:
@@ -80,10 +91,6 @@ class RunInfo:
         """A table of the profile; empty where it is not known, as in an imported run."""
         table = self.profile.get(name)
         return table if isinstance(table, dict) else {}
-
-    def demand(self, test: str) -> dict[str, object]:
-        """The table that has a test's ``jobs`` (thread count) and ``io_depth``."""
-        return self.table("latency" if test == "lat" else "demand")
 
     @property
     def imported(self) -> bool:
@@ -119,6 +126,11 @@ class StepRecord:
     foreign_read_bytes: int | None = None
     foreign_write_bytes: int | None = None
     disturbances: tuple[Disturbance, ...] | None = None
+
+
+def key_of(kind: StepKind, workload: Workload) -> Workload:
+    """What a step's result is found by: in all areas of a disk the same workload."""
+    return replace(workload, region=None) if kind is StepKind.AREA else workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +220,10 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestRecord:
-    """One test of a run as far as it got. ``outcome`` is None if it did not end."""
+    """One test of a run as far as it got. ``outcome`` is None if it did not end.
+
+    ``plan`` is how it is shown, None where its file does not say.
+    """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
@@ -221,6 +236,7 @@ class TestRecord:
     steps: tuple[StepRecord, ...]
     verdicts: tuple[VerdictRecord, ...]
     under_way: UnfinishedStep | None = None
+    plan: TestPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,14 @@ from tkperf.events import (
 )
 from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Answer, Continuous, Fill, Idle, Outcome, Phase, Procedure, Purge, Round
-from tkperf.plan import Case, following_phases, forecast, possible_ends, upcoming_phase
+from tkperf.plan import (
+    Case,
+    following_phases,
+    forecast,
+    possible_ends,
+    section_names,
+    upcoming_phase,
+)
 from tkperf.plausibility import Plan, require_plausible
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
@@ -45,7 +52,7 @@ from tkperf.record import (
 )
 from tkperf.run_watch import RunWatch, Watched
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Cell, Workload
+from tkperf.workload import Workload
 
 Measured = Fill | Round | Continuous
 OnProgress = Callable[[float | None], None]
@@ -174,7 +181,10 @@ class _TestRun:
 
     def execute(self) -> None:
         self.watch.test_begins()
-        self.run.emit(TestStarted(test=self.test.name, at_s=self._now_s()))
+        names = section_names(self._procedure(), active_range_bytes=self.run.active_range_bytes)
+        self.run.emit(
+            TestStarted(test=self.test.name, at_s=self._now_s(), plan=self.test.plan(names))
+        )
         outcome: Outcome | None = None
         status = RunStatus.FAILED
         try:
@@ -307,18 +317,18 @@ class _TestRun:
         return answer
 
     def _round(self, phase: Round) -> Answer:
-        cells: dict[Cell, Measurement] = {}
+        seen_of: dict[Workload, Measurement] = {}
         for position, step in enumerate(phase.steps):
             if position + 1 < len(phase.steps):
                 then: Next | None = Next.for_certain(phase.steps[position + 1])
             else:
-                then = self._next(phase, _answer_with(cells, step.workload.cell), step.duration_s)
+                then = self._next(phase, _answer_with(seen_of, step.workload), step.duration_s)
             execution, seen = self._measure(phase, position, then)
-            cells[step.workload.cell] = _without_samples(execution)
+            seen_of[step.workload] = _without_samples(execution)
             if position + 1 == len(phase.steps):
-                self._start_next(phase, then, cells)
+                self._start_next(phase, then, seen_of)
             self._keep(phase, step.workload, position, step.duration_s, execution, seen)
-        return cells
+        return seen_of
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
         """A step of a round; what cannot be believed is measured again, once."""
@@ -541,9 +551,9 @@ def _without_samples(execution: Execution) -> Measurement:
 
 
 def _answer_with(
-    cells: dict[Cell, Measurement], last: Cell
-) -> Callable[[Measurement], dict[Cell, Measurement]]:
-    """The answer to a round of which all cells but the last are known."""
+    cells: dict[Workload, Measurement], last: Workload
+) -> Callable[[Measurement], dict[Workload, Measurement]]:
+    """The answer to a round of which all workloads but the last are known."""
     return lambda seen: {**cells, last: seen}
 
 

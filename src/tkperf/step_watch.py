@@ -34,6 +34,8 @@ BEGINNING_S = 0.02
 BLIND_S = 0.2
 # fio reports each second: of a report that came this much later it is told how little was done.
 LEAST_PAUSE_S = 1.0
+# A step's first I/O comes later than this before the moment that tkperf takes for its beginning.
+SURELY_S = 0.5
 # As long as tkperf looks this often about a step's border, nothing is blurred; a busy host that lets
 # it wait for a CPU lets fio wait as long.
 USUAL_LOOK_S = 0.03
@@ -96,6 +98,8 @@ class StepWatch:
     _lacked_bytes: float = 0.0
     _surplus_bytes: float = 0.0
     _blur_s: float = 0.0
+    # The counters at a moment at which the step had surely not begun.
+    _surely_before: Counts | None = None
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
     _counting: bool = True
@@ -239,6 +243,7 @@ class StepWatch:
             neighbours_bytes_per_s=self._before_bytes_per_s + sum(ahead),
             lacked_bytes=self._lacked_bytes,
             surplus_bytes=self._surplus_bytes,
+            most_bytes=self._most_bytes(),
             blurred_in_bytes=self._blur_s * self._before_bytes_per_s
             + self._blur_about_s(ended_s) * sum(ahead),
             blurred_out_bytes=(self._blur_s + self._blur_about_s(ended_s)) * self._bytes_per_s,
@@ -246,6 +251,13 @@ class StepWatch:
         )
         self._settle_debts(seen)
         return seen
+
+    def _most_bytes(self) -> int | None:
+        """All that the device did from well before the step until now, when fio has ended."""
+        first, last = self._surely_before, self._glances[-1].counts if self._glances else None
+        if first is None or last is None:
+            return None
+        return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
 
     def _inner_bytes(self, offset_s: float, ended_s: float) -> float:
         """What grew between documents that lie well within the step, for good."""
@@ -294,6 +306,9 @@ class StepWatch:
         if self._previous_end_s > base_s:
             base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
         self._base, self._blur_s = self._counts_at(base_s), self._blur_about_s(base_s)
+        before = [each for each in self._glances if each.at_s <= base_s - SURELY_S]
+        earliest = before[-1:] or self._glances[:1]
+        self._surely_before = earliest[0].counts if earliest else None
         if self._base is not None:
             self._excesses.append(_Excess(base_s, sum(self._base_bytes), 0.0, 0.0))
 

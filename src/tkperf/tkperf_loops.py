@@ -1,4 +1,4 @@
-"""TKperf 2.2's loops, which its result files do not name: values are known by their place alone."""
+"""TKperf 2.2's format: its tests and its loops, by whose order alone values are known."""
 
 from __future__ import annotations
 
@@ -8,3 +8,8 @@ LATENCY_MIXES = (100, 65, 0)
 LATENCY_SIZES_KIB = (8, 4, 0.5)
 THROUGHPUT_SIZES_KIB = (1024, 64, 8, 4, 0.5)
 """On a device with sectors of 4 KiB the last block size of each list is missing."""
+
+# The tests that its files know, and the table that holds the numbers of each in a profile.
+TABLES = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
+# What a run imported from one is called where runs of tkperf name their profile.
+PROFILE_NAME = "TKperf XML"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from tests.builders import run_info
+from tests.builders import run_info, work
 from tkperf.analysis.results import (
-    TITLES,
     CellResult,
     RoundResult,
     RunResult,
@@ -14,27 +14,27 @@ from tkperf.analysis.results import (
     SliceResult,
     TestResult,
 )
-from tkperf.measurement import REPORTED_PERCENTILES
+from tkperf.figures import TestPlan, generic_section
+from tkperf.procedures import known_plan
+from tkperf.quantity import QUANTITIES
 from tkperf.record import RunStatus, RunWarning
-from tkperf.workload import Cell
+from tkperf.workload import Workload
 
-FOUR_KIB_WRITES = Cell(0, 4096)
+FOUR_KIB_WRITES = work()
 
 
 def made_up_cell(
-    value: float | None, cell: Cell = FOUR_KIB_WRITES, *, host_limited: bool = False
+    value: float | None, workload: Workload = FOUR_KIB_WRITES, *, host_limited: bool = False
 ) -> CellResult:
     """A cell that has the same value in every quantity."""
+    figures = {
+        key: (None if value is None else 1000) if key == "ios" else value for key in QUANTITIES
+    }
     return CellResult(
-        read_percent=cell.read_percent,
-        block_size_bytes=cell.block_size_bytes,
-        iops=value,
-        megabytes_per_s=value,
-        latency_mean_us=value,
-        latency_min_us=value,
-        latency_max_us=value,
-        percentiles_us={f"p{percent:g}": value for percent in REPORTED_PERCENTILES},
-        ios=None if value is None else 1000,
+        workload=workload,
+        all=figures,
+        read=figures if workload.read_percent else None,
+        write=figures if workload.read_percent < 100 else None,
         rounds=1,
         host_limited=host_limited,
     )
@@ -42,7 +42,7 @@ def made_up_cell(
 
 def made_up_section(
     name: str,
-    cells: Mapping[Cell, Sequence[float | None]],
+    cells: Mapping[Workload, Sequence[float | None]],
     *,
     steady: bool | None = True,
     areas: bool = False,
@@ -75,6 +75,7 @@ def made_up_section(
     )
     return SectionResult(
         name=name,
+        plan=generic_section(name, areas=areas, stream=stream),
         steady=steady,
         window=tuple(range(1, count + 1)) if window else (),
         ended_because=f"made up of {count}",
@@ -100,6 +101,12 @@ def mean(values: Sequence[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
+def _plan(test: str, sections: Sequence[SectionResult]) -> TestPlan:
+    """That of the SSD test of that name, or of what nobody knows."""
+    plan = known_plan("ssd", test, (each.name for each in sections))
+    return plan or TestPlan(title=test, sections=tuple(each.plan for each in sections))
+
+
 def made_up_run(
     name: str,
     tests: Mapping[str, Sequence[SectionResult]],
@@ -119,12 +126,16 @@ def made_up_run(
         tests=tuple(
             TestResult(
                 name=test,
-                title=TITLES[test],
+                title=_plan(test, sections).title,
+                over_sections=_plan(test, sections).over_sections,
                 status=RunStatus.COMPLETE,
                 duration_s=None,
                 written_bytes=0,
                 longest_gap_s=None,
-                sections=tuple(sections),
+                sections=tuple(
+                    replace(section, plan=plan)
+                    for section, plan in zip(sections, _plan(test, sections).sections, strict=True)
+                ),
             )
             for test, sections in tests.items()
         ),

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
-from tests.builders import run_info, simulate
+from tests.builders import at, run_info, simulate, work
 from tkperf.analysis.claims import Checked, State, check_claims, parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
@@ -23,10 +23,10 @@ from tkperf.cli.check import print_checked, read_and_check
 from tkperf.cli.main import cli
 from tkperf.errors import ClaimsNotMetError, RunFileError, UsageError
 from tkperf.events import RunStarted
+from tkperf.quantity import IOPS, IOS, LATENCY_MEAN
 from tkperf.record import RunStatus
 from tkperf.report.view import build_view
 from tkperf.runfile.writer import RunFileWriter
-from tkperf.workload import Cell
 
 CLAIM = """
 [[claim]]
@@ -58,17 +58,17 @@ def never(_path: Path) -> RunResult:
 
 def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
     """At the limit is met with margin 0; beyond it on the wrong side is not, and says by how much."""
-    cell = result.tests[0].sections[0].cell(Cell(100, 4096))
+    cell = at(result.tests[0].sections[0], 100, 4096)
     assert cell is not None
-    value = cell.iops
+    value, mean_us = cell.value(IOPS), cell.value(LATENCY_MEAN)
     assert value is not None
-    assert cell.latency_mean_us is not None
+    assert mean_us is not None
     text = "".join(
         (
             claim(f"at_least = {value!r}"),
             claim(f"at_least = {2 * value!r}"),
             claim(f"at_least = {value / 2!r}"),
-            claim(f"at_most = {cell.latency_mean_us / 2!r}", metric="latency_mean_us"),
+            claim(f"at_most = {mean_us / 2!r}", metric="latency_mean_us"),
         )
     )
     found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
@@ -79,14 +79,14 @@ def test_limits_are_inclusive_and_margins_signed(result: RunResult) -> None:
 
 
 def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
-    """A cell that is not in the profile, and a percentile with too few I/Os behind it."""
-    text = claim("at_least = 0", read_percent=70) + claim("at_most = 1e9", metric="p99.999_us")
+    """A cell that is not in the profile, and a percentile with fewer than ten I/Os beyond it."""
+    cell = at(result.tests[0].sections[0], 100, 4096)
+    assert 100_000 < (cell.value(IOS) or 0) < 1_000_000  # one to nine are expected beyond 99.999 %
+    rare = claim("at_most = 1e9", metric="p99.999_us") + claim("at_least = 0", metric="p99.999_us")
+    text = claim("at_least = 0", read_percent=70) + rare + claim("at_most = 1e9", metric="p99_us")
     found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
-    cell = result.tests[0].sections[0].cell(Cell(100, 4096))
-    assert cell is not None
-    expected = State.NOT_MEASURED if cell.percentiles_us["p99.999"] is None else State.MET
-    assert [each.state for each in found] == [State.NOT_MEASURED, expected]
-    assert found[0].value is None
+    assert [each.state for each in found] == [*[State.NOT_MEASURED] * 3, State.MET]
+    assert [each.value for each in found[:3]] == [None] * 3
 
 
 def test_steady_state_not_reached_is_noted(result: RunResult) -> None:
@@ -213,7 +213,7 @@ def check_against(earlier: RunResult, result: RunResult) -> Checked:
 
 
 def one_test(test: str, values: Sequence[float | None], **section: Any) -> dict[str, Any]:
-    return {test: [made_up_section("S", {Cell(0, 4096): values}, **section)]}
+    return {test: [made_up_section("S", {work(0, 4096): values}, **section)]}
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_baseline_of_the_other_kind_is_a_mistake(earlier: str, now: str) -> No
 
 def test_a_baseline_of_other_conditions_is_said() -> None:
     """Not steady, another profile, cut short, cells without a value: judged, with the words."""
-    cells = {Cell(0, 4096): (100.0, 100.0), Cell(100, 4096): (None, None)}
+    cells = {work(0, 4096): (100.0, 100.0), work(100, 4096): (None, None)}
     earlier = made_up_run(
         "old",
         {"iops": [made_up_section("S", cells, steady=False)]},
@@ -367,3 +367,21 @@ def test_what_was_not_measured_fails_in_junit(result: RunResult, tmp_path: Path)
     suite = ET.fromstring(render_junit(read_and_check(claims, result), result))
     assert (suite.get("errors"), suite.get("skipped")) == ("1", "0")
     assert suite.find("testcase/error") is not None
+
+
+def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> None:
+    """One of this run, of tkperf, or imported; another name is a typo, and said so."""
+    text = claim("at_least = 1")
+    newer = replace(result, tests=(replace(result.tests[0], name="xyz"),))
+    for test, run, state in (
+        ("iops", result, State.MET),
+        ("xyz", newer, State.MET),
+        ("iops", newer, State.NOT_MEASURED),
+        ("fio", result, State.NOT_MEASURED),
+    ):
+        claims = parse_claims(text.replace('"iops"', f'"{test}"', 1), file="c.toml")
+        (finding,) = check_claims(claims, run, load=never, folder=Path()).findings
+        assert finding.state is state
+    claims = parse_claims(text.replace('"iops"', '"iosp"', 1), file="c.toml")
+    with pytest.raises(UsageError, match="claim 1, key test: 'iosp' is not one of iops, lat"):
+        check_claims(claims, result, load=never, folder=Path())

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
-from tests.builders import run_info, simulate
+from tests.builders import at, run_info, simulate, work
 from tkperf.analysis.compare import Change, ComparedRow, Entry, Span, compare
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
@@ -23,11 +23,11 @@ from tkperf.cli.compare import print_comparison
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.procedures import HDD_TESTS
+from tkperf.quantity import IOPS
 from tkperf.record import PurgeRecord, RunStatus
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
 from tkperf.report.parts import ChartView
-from tkperf.workload import Cell
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +68,15 @@ def test_each_value_is_the_results_own(slow: RunResult, fast: RunResult) -> None
     row = row_of(both.rows, "iops")
     sections = [result.tests[0].sections[0] for result in (slow, fast)]
     for entry, section in zip(row.entries, sections, strict=True):
-        cell = section.cell(row.cell)
+        cell = section.cell(row.workload)
         assert isinstance(cell, CellResult)
-        assert entry.value == cell.iops
+        assert entry.value == cell.value(IOPS)
         seen = [
-            each.iops
+            value
             for one in section.rounds
             if one.number in section.window
             for each in one.cells
-            if each.cell == row.cell and each.iops is not None
+            if each.workload == row.workload and (value := each.value(IOPS)) is not None
         ]
         assert (entry.low, entry.high) == (min(seen), max(seen))
     first, second = row.entries
@@ -114,7 +114,7 @@ def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
         compare([slow, areas])
     with pytest.raises(UsageError, match=r"no test in common .* in all of them$"):
         compare([slow, replace(slow, tests=())])
-    of_fio = made_up_run("f", {"fio": [made_up_section("fio", {Cell(0, 4096): (1.0,)})]})
+    of_fio = made_up_run("f", {"fio": [made_up_section("fio", {work(0, 4096): (1.0,)})]})
     with pytest.raises(UsageError, match="fio's files compare with each other, by workload, not"):
         compare([slow, of_fio])
 
@@ -205,7 +205,7 @@ def made_up_pair() -> tuple[RunResult, RunResult]:
             {
                 "iops": [
                     made_up_section(
-                        "IOPS", {Cell(10 * at, 4096): each for at, each in enumerate(of_run)}
+                        "IOPS", {work(10 * at, 4096): each for at, each in enumerate(of_run)}
                     )
                 ],
                 "tp": [
@@ -232,7 +232,7 @@ def test_the_overview_counts_each_change() -> None:
     assert view.overview.rows == (
         ("IOPS", "second", "3", "2", "1", "0", "1"),
         ("Throughput 4k", "second", "0", "0", "0", "1", "0"),
-        ("Latency", "second", "0", "0", "0", "2", "0"),
+        ("Latency", "second", "0", "0", "0", "3", "0"),
     )
     (section,) = view.tests[0].sections
     assert [row[4] for row in section.tables[0].rows] == [
@@ -336,7 +336,7 @@ def test_other_purges_and_fills_are_named() -> None:
 def test_what_only_some_runs_have_is_named() -> None:
     """A test without its sections, a section without its cells, a cell; of many only a handful."""
     few = {FOUR_KIB_WRITES: (10.0,)}
-    many = {Cell(mix, 4096): (10.0,) for mix in range(8)}
+    many = {work(mix, 4096): (10.0,) for mix in range(8)}
     stream = made_up_section("Write Saturation", few, stream=True)
     runs = [
         made_up_run("a", {"iops": [made_up_section("IOPS", few)], "writesat": [stream]}),
@@ -347,7 +347,7 @@ def test_what_only_some_runs_have_is_named() -> None:
         "only in a, c: test Write Saturation",
         "only in b: X",
         "only in c: "
-        + ", ".join(f"IOPS {Cell(mix, 4096)}" for mix in range(1, 6))
+        + ", ".join(f"IOPS {work(mix, 4096).mix_and_size}" for mix in range(1, 6))
         + " and 2 more results",
     )
 
@@ -395,7 +395,7 @@ def test_a_section_says_what_each_run_did() -> None:
 
 def test_charts_say_what_their_ranges_are_over() -> None:
     """The axis and the text name it, each bar in its tooltip; without a range, nothing is said."""
-    cells = {Cell(mix, 4096): (10.0, 20.0) for mix in (0, 50, 100)}
+    cells = {work(mix, 4096): (10.0, 20.0) for mix in (0, 50, 100)}
     runs = [
         made_up_run("disk", {"iops": [made_up_section("S", cells, areas=True, steady=None)]}),
         made_up_run("once", {"iops": [made_up_section("S", dict.fromkeys(cells, (10.0,)))]}),
@@ -461,18 +461,16 @@ def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     both = compare([slow, fast])
     view = build_comparison_view(both)
     charts = {chart.key: chart for test in view.tests for chart in test.charts}
-    cells = [result.tests[0].sections[0].cell(Cell(0, 4096)) for result in (slow, fast)]
-    writes = [
-        bar["value"] for bar in data_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4 KiB"
-    ]
-    assert writes == [cell.iops for cell in cells if cell is not None]
+    cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
+    writes = [bar["value"] for bar in data_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4k"]
+    assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
     assert {bar["cell"] for bar in data_of(charts["compLATPlt"])} == {
-        f"{mix} 4 KiB" for mix in ("100/0", "65/35", "0/100")
+        f"{mix} 4k" for mix in ("100/0", "65/35", "0/100")
     }
     assert len(data_of(charts["compTPPlt"])) == 8  # two sizes, two directions, two runs
     slices = [result.tests[3].sections[0].slices for result in (slow, fast)]
     assert [point["value"] for point in data_of(charts["compWriteSatIOPSPlt"])] == [
-        each.values.iops for run in slices for each in run
+        each.values.value(IOPS) for run in slices for each in run
     ]
 
 
@@ -508,7 +506,7 @@ def test_hard_disks_are_compared_over_their_areas(tmp_path: Path) -> None:
     assert len(points) == 2 * 8 * 9
     assert sorted({point["x"] for point in points}) == [6.25 + 12.5 * area for area in range(8)]
     values = [
-        cell.iops
+        cell.value(IOPS)
         for result in results
         for area in result.tests[0].sections[0].rounds
         for cell in area.cells
@@ -546,9 +544,9 @@ def test_the_csv_has_every_value_with_its_run() -> None:
     first, second = csv.DictReader(io.StringIO("".join(render_csv(table))))
     assert tuple(first)[:4] == ("run", "target", "test", "section")
     assert (first["run"], first["target"], first["section"]) == (f"'{hostile}", "'@file", "'+S")
-    assert list(second.values()) == [
-        "b", "block device", "iops", "'+S", "0", "4096", "IOPS", "1/s", "10.5", "10.0", "11.0",
-        "the steady-state window", "1.0", "1", "within noise", "0", "",
+    assert [value for value in second.values() if value] == [
+        "b", "block device", "iops", "'+S", "random", "0", "4096", "1", "1", "IOPS", "IOPS", "10.5",
+        "10.0", "11.0", "the steady-state window", "1.0", "1", "within noise", "0",
     ]  # fmt: skip
     assert (first["ratio_to_first"], first["within_noise"], first["change"]) == ("", "", "")
 
@@ -585,3 +583,18 @@ def test_a_folder_with_everything(
         assert archive.read("comparison.pdf").startswith(b"%PDF")
     alone = CliRunner().invoke(cli, ["compare", *files, "-z"])
     assert isinstance(alone.exception, UsageError)
+
+
+def test_the_demand_that_differs_is_that_of_the_tests_in_common() -> None:
+    """As it was run, not as a profile has it: also the latency test's own."""
+
+    def run_at(name: str, jobs: int) -> RunResult:
+        made = made_up_run(name, {"iops": [iops_section()], "lat": [iops_section(name="Latency")]})
+        iops, lat = made.tests
+        tests = (replace(iops, demands=((4, 32),)), replace(lat, demands=((jobs, 1),)))
+        return replace(made, tests=tests)
+
+    demand = "demand (thread count, queue depth) differs (a: TC1/QD1, b: TC2/QD1) in Latency"
+    assert demand in compare([run_at("a", 1), run_at("b", 2)]).warnings
+    same = compare([run_at("a", 1), run_at("b", 1)]).warnings
+    assert not any("demand" in each for each in same)

@@ -15,18 +15,18 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tests.builders import run_info, simulate
+from tests.builders import at, run_info, simulate
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tables import Table, build_tables, render_csv
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import RunResult
 from tkperf.cli.parquet import render_parquet
 from tkperf.errors import UsageError
-from tkperf.profiles import load_profile
+from tkperf.procedures import load_profile
+from tkperf.quantity import IOPS, LATENCY_MAX, THROUGHPUT, Direction, percentile
 from tkperf.record import IMPORTED
 from tkperf.runfile.reader import RunFile
 from tkperf.units import KIB
-from tkperf.workload import Cell
 
 HOSTILE = (
     '=HYPERLINK("x") http://a.example www.a.example @b</root><script>alert(1)</script>|`\u202e'
@@ -68,16 +68,21 @@ def test_csv_has_every_cell(result: RunResult) -> None:
     tables = tables_of(result)
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
-    found = rows(tables["cells"])
+    every = rows(tables["cells"])
+    found = [row for row in every if row["direction"] == "all"]
     assert len(found) == len(cells)
     for row, cell in zip(found, cells, strict=True):
-        assert float(row["iops"]) == cell.iops
-        assert float(row["latency_max_us"]) == cell.latency_max_us
-        rare = cell.percentiles_us["p99.999"]
+        assert float(row["iops"]) == cell.value(IOPS)
+        assert float(row["latency_max_us"]) == cell.value(LATENCY_MAX)
+        rare = cell.value(percentile(99.999))
         assert row["p99.999_us"] == ("" if rare is None else str(rare))
     in_rounds = [cell for each in sections for one in each.rounds for cell in one.cells]
-    assert [float(row["iops"]) for row in rows(tables["rounds"])] == [
-        cell.iops for cell in in_rounds
+    whole = [row for row in rows(tables["rounds"]) if row["direction"] == "all"]
+    assert [float(row["iops"]) for row in whole] == [cell.value(IOPS) for cell in in_rounds]
+    apart = [row for row in every if row["direction"] != "all"]
+    mixed = [cell for cell in cells if cell.workload.read_percent not in (0, 100)]
+    assert [float(row["iops"]) for row in apart] == [
+        cell.value(IOPS, side) for cell in mixed for side in (Direction.READ, Direction.WRITE)
     ]
     assert len(rows(tables["slices"])) == sum(len(section.slices) for section in sections)
     assert len(rows(tables["verdicts"])) == sum(len(section.verdicts) for section in sections)
@@ -163,9 +168,9 @@ def test_xml_is_tkperfs(tmp_path: Path) -> None:
     matrix = tests["iops"]["roundmat"]
     assert len(matrix) == len(iops.rounds)
     assert [len(workload) for workload in matrix[0]] == [8] * 7
-    last = {cell.cell: cell for cell in iops.rounds[-1].cells}
-    assert matrix[-1][6][6] == last[Cell(0, 4 * KIB)].iops
-    assert matrix[-1][1][7] == last[Cell(95, 512)].iops
+    last = iops.rounds[-1]
+    assert matrix[-1][6][6] == at(last, 0, 4 * KIB).value(IOPS)
+    assert matrix[-1][1][7] == at(last, 95, 512).value(IOPS)
     assert tests["iops"]["stdyrounds"] == [number - 1 for number in iops.window]
     slope, intercept = tests["iops"]["stdyslope"]
     assert iops.verdict is not None
@@ -179,7 +184,7 @@ def test_xml_is_tkperfs(tmp_path: Path) -> None:
     assert low <= mean <= high
     reads, writes = tests["tp"]["roundmat"][0]
     throughput = by_name["tp"].sections[0]
-    assert reads[0] * KIB / 1e6 == pytest.approx(throughput.rounds[0].cells[0].megabytes_per_s)
+    assert reads[0] * KIB / 1e6 == pytest.approx(throughput.rounds[0].cells[0].value(THROUGHPUT))
     assert len(reads) == len(writes) == tests["tp"]["rndnr"] + 1
     per_minute, latencies = tests["writesat"]["roundmat"]
     assert len(per_minute) == len(latencies) == len(by_name["writesat"].sections[0].slices)
@@ -237,14 +242,17 @@ def test_markdown_has_the_tables(result: RunResult) -> None:
     """The cell a reader looks for first is there as the terminal shows it; a gap is a dash."""
     text = render_markdown(result)
     cell = result.tests[0].sections[0].cells[-2]
-    assert f"{cell.iops:,.1f}" in text
+    assert f"{cell.value(IOPS):,.1f}" in text
     assert "| - |" in text
 
 
 def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResult) -> None:
     """Demand, purge and preconditioning, of each section where they differ."""
     text = render_markdown(result)
-    assert "| Threads / queue depth | TC2/QD16; latency test TC1/QD1 |" in text
+    assert (
+        "| Threads / queue depth | IOPS, Throughput, Write Saturation: TC2/QD16; Latency: TC1/QD1 |"
+        in text
+    )
     assert "| Purge | test |" in text
     (told,) = re.findall(r"\| Preconditioning \| (.*) \|", text)
     assert "IOPS, Latency" in told

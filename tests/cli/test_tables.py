@@ -22,6 +22,8 @@ from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.check import print_checked
 from tkperf.cli.tables import print_results
 from tkperf.disturbance import Disturbance, DisturbanceCode
+from tkperf.figures import matrix_keys
+from tkperf.quantity import PERCENTILES, QUANTITIES
 from tkperf.report.view import build_view
 from tkperf.runfile.reader import read_run
 
@@ -45,6 +47,40 @@ def test_verdicts_have_the_figures_of_the_other_reports(result: RunResult) -> No
     assert figures in render_markdown(result)
 
 
+FOOTNOTE = "fewer than 10 I/Os expected beyond that percentile"
+
+
+def test_a_percentile_left_out_is_explained_where_its_dash_is(result: RunResult) -> None:
+    """Terminal, Markdown, report: a footnote for each table with such a dash, and for no other."""
+    latency = result.tests[1].sections[0]
+    shown_of = [QUANTITIES[key] for key in matrix_keys(latency.plan) if key.startswith("p")]
+    known = [[cell.value(each) is not None for cell in latency.cells] for each in shown_of]
+    partly = [each for each in known if any(each) and not all(each)]
+    streams = [test.sections[-1] for test in (result.tests[1], result.tests[3])]
+    dashed = [
+        each
+        for each in streams
+        if any(
+            cell.value(one) is None
+            for cell in (each.slices[0].values, each.slices[-1].values, *each.cells)
+            for one in PERCENTILES
+        )
+    ]
+    assert dashed
+    lines = shown(result).splitlines()
+    assert lines.count(f"- {FOOTNOTE}") == len(partly) + len(dashed)
+    assert f"\n\\- {FOOTNOTE}\n" in render_markdown(result)
+    tables = [t for test in build_view(result).tests for each in test.sections for t in each.tables]
+    noted = [table for table in tables if f"- {FOOTNOTE}" in table.notes]
+    assert [t for t in noted if not any("-" in row for row in t.rows)] == []
+    assert len(noted) >= len(dashed)
+    whole = replace(latency, cells=tuple(
+        replace(cell, all=dict.fromkeys(cell.all, 1.0)) for cell in latency.cells
+    ))  # fmt: skip
+    given = replace(result, tests=(replace(result.tests[1], sections=(whole,)),))
+    assert FOOTNOTE not in shown(given) + render_markdown(given)
+
+
 def test_one_of_anything_is_singular(result: RunResult) -> None:
     """A run that was stopped early has one round, one slice."""
     test, stream = result.tests[0], result.tests[3]
@@ -54,7 +90,7 @@ def test_one_of_anything_is_singular(result: RunResult) -> None:
         result,
         tests=(replace(test, sections=(section,)), replace(stream, sections=(slices,))),
     )
-    assert "IOPS, round 1; KiB down" in shown(short)
+    assert "IOPS, mean of round 1; R/W % across" in shown(short)
     for text in (shown(short), render_markdown(short)):
         assert "1 slice, " in text
         assert "1 slices" not in text

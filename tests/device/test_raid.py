@@ -120,7 +120,10 @@ def test_a_set_is_made_initialised_and_deleted(tools: FakeTools, tmp_path: Path)
     """The commands of one life of a set, in order, by the letter."""
     raid = make_set(tmp_path)
     permit = permit_for(raid)
-    assert raid.purge_drives(permit, lambda _: None) == "MegaRAID drive erase, simple"
+    assert (
+        raid.purge_drives(permit, lambda _: None)
+        == "MegaRAID drive erase, simple: overwritten once"
+    )
     raid.create(permit)
     seen: list[float | None] = []
     raid.initialise(seen.append)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from tkperf.engine import Execution, Next, fio_process
 from tkperf.engine.fio import FioEngine
 from tkperf.errors import EngineError, StepFailedError
 from tkperf.events import Event, RunEnded, SampleSeen, StepEnded, StepStarted, Warned
+from tkperf.figures import generic_section
 from tkperf.phases import Continuous, Fill, Outcome, Procedure, Round, SectionOutcome
-from tkperf.procedures import Test as Procedures
-from tkperf.profiles import load_profile
+from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.record import RunStatus
 from tkperf.runner import Run, execute
 from tkperf.workload import Access, Step
@@ -57,7 +58,15 @@ def run_rounds(
         execute(
             Run(
                 info=run_info(device={"path": "/dev/case"}, active_range_length_bytes=64 << 20),
-                tests=[Procedures(name="t", title="t", procedure=procedure)],
+                tests=[
+                    replace(
+                        SSD_TESTS["iops"],
+                        name="t",
+                        title="t",
+                        procedure=procedure,
+                        section_plan=generic_section,
+                    )
+                ],
                 profile=load_profile("quick"),
                 engine=engine,
                 target=FreeTarget(),

@@ -64,7 +64,7 @@ def test_pure_reads_and_writes_have_no_mix(access: Access, read_percent: int, rw
 
 
 def test_sequential_jobs_own_disjoint_regions_and_go_on_where_they_stopped() -> None:
-    """Job n covers its quarter of the range, from its start to the region's end (deviation 10)."""
+    """Job n covers its quarter of the range, from its start to the region's end: not all from 0."""
     step = Step(workload=workload(access=Access.SEQUENTIAL, read_percent=0), duration_s=1)
     quarter = (1 << 30) // 4
     job = parse(render_step_job(step, TARGET, starts_bytes=(0, 4096, 8192, 0)))
@@ -86,7 +86,7 @@ def test_sequential_jobs_own_disjoint_regions_and_go_on_where_they_stopped() -> 
 def test_a_fill_writes_every_byte_of_the_range_exactly_passes_times(
     jobs: int, offset_blocks: int, length_blocks: int, passes: int
 ) -> None:
-    """WIPC: regions tile the range without overlap; 2 x means 2 x whatever numjobs (deviation 7)."""
+    """WIPC: regions tile the range without overlap; 2 x means 2 x whatever numjobs."""
     active = ActiveRange(offset_bytes=offset_blocks * 512, length_bytes=length_blocks * 512)
     filling = workload(access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=jobs)
     target = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=active)

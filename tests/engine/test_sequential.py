@@ -1,4 +1,4 @@
-"""Sequential streams continue over steps."""
+"""Sequential streams continue over steps (docs/method.md)."""
 
 from __future__ import annotations
 

@@ -36,8 +36,7 @@ from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.measurement import NO_IO, Measurement, Sample
 from tkperf.phases import Outcome, SectionOutcome
 from tkperf.plan import Case, forecast
-from tkperf.procedures import SUITES
-from tkperf.profiles import parse_profile
+from tkperf.procedures import TESTS, Circumstances, parse_profile
 from tkperf.record import PurgeRecord, RunStatus, RunWarning, StepKind
 from tkperf.report.html import render_view
 from tkperf.report.view import build_view
@@ -166,11 +165,13 @@ def _profiles() -> tuple[bytes, ...]:
 def _read_profile(data: bytes) -> None:
     profile = parse_profile(data.decode(errors="replace"), file="mine.toml")
     length_bytes = 10**11
-    for suite in SUITES if profile.hard_disk is not None else ("ssd",):
-        for test in SUITES[suite].values():
-            for case in Case:
-                procedure = test.procedure(profile, length_bytes)
-                forecast(procedure, (), case, active_range_bytes=length_bytes)
+    for test in TESTS:
+        if not test.is_in(profile):
+            continue
+        for case in Case:
+            procedure = test.procedure(profile, length_bytes)
+            forecast(procedure, (), case, active_range_bytes=length_bytes)
+        test.describe(profile, Circumstances())
     json.dumps(profile.as_plain_data())
 
 

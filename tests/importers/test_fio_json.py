@@ -21,6 +21,7 @@ from tkperf.analysis.export_markdown import render_markdown
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.importers.fio_json import parse_fio_json
+from tkperf.quantity import IOPS, IOS
 from tkperf.report.html import render_view
 
 GOLDEN = Path(__file__).parents[1] / "golden/fio-3.33-randrw-2jobs.txt.xz"
@@ -386,7 +387,7 @@ def test_a_cell_measured_less_often_is_shown(tmp_path: Path) -> None:
     (section,) = tkperf.load(tmp_path / "x.tkperf").tests[0].sections
     assert section.window == (6, 7, 8, 9, 10)
     assert [each.number for each in section.rounds] == list(range(1, 11))
-    cells = {cell.read_percent: (cell.iops, cell.rounds) for cell in section.cells}
+    cells = {cell.workload.read_percent: (cell.value(IOPS), cell.rounds) for cell in section.cells}
     assert cells == {0: (1007, 5), 100: (2000, 1)}
     path = str(tmp_path / "x.tkperf")
     assert CliRunner().invoke(cli, ["report", path, "--csv", str(tmp_path)]).exit_code == 0
@@ -446,7 +447,7 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
         assert facts[fact] == "not known"
     assert view.tests[0].procedure == ""
     (cell,) = tkperf.load(path).tests[0].sections[0].cells
-    assert (cell.ios, cell.host_limited) == (1000, None)
+    assert (cell.value(IOS), cell.host_limited) == (1000, None)
     exported = CliRunner().invoke(cli, ["report", str(path), "--xml", str(tmp_path / "a.xml")])
     assert isinstance(exported.exception, UsageError)
     shown = CliRunner().invoke(cli, ["show", str(path)])
@@ -601,7 +602,7 @@ def test_the_command(tmp_path: Path) -> None:
     path = tmp_path / "mine.tkperf"
     run = tkperf.load(path)
     assert run.tests[0].sections[0].name == "fio RND TC1/QD8"
-    assert run.tests[0].sections[0].cells[0].iops == 1002
+    assert run.tests[0].sections[0].cells[0].value(IOPS) == 1002
     assert any("IMPORTED from 5 files of fio" in notice for notice in run.info.notices)
     for command in (["show", str(path)], ["report", str(path)], ["compare", str(path), str(path)]):
         done = CliRunner().invoke(cli, command)

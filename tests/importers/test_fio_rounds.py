@@ -20,8 +20,10 @@ from tests.importers.fio_files import VERSIONS, document, job, written
 from tkperf.analysis.compare import Span, compare
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
+from tkperf.figures import FigureKind
 from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.imported import ImportedRun
+from tkperf.quantity import IOPS
 from tkperf.runfile.schema import open_new
 
 Files = Sequence[tuple[str, str]]
@@ -194,7 +196,7 @@ def test_a_file_given_twice_counts_once(tmp_path: Path, how: str) -> None:
     assert ran.exit_code == 0, ran.exception
     assert "counts once" in ran.stderr
     (section,) = tkperf.load(tmp_path / "out/x.tkperf").tests[0].sections
-    assert [one.cells[0].iops for one in section.rounds] == [1, 2]
+    assert [one.cells[0].value(IOPS) for one in section.rounds] == [1, 2]
 
 
 # Verdicts
@@ -230,8 +232,8 @@ def test_noise_is_that_of_the_cell(tmp_path: Path) -> None:
         (tmp_path / f"r{each}.json").write_text(json.dumps(document(read, at_s=60 * each + 30)))
     assert import_files(tmp_path, *sorted(tmp_path.glob("*.json"))).exit_code == 0
     run = tkperf.load(tmp_path / "out/x.tkperf")
-    spans = {row.cell.read_percent: row.entries[1].span
-             for row in compare([run, run]).rows if row.measure.name == "IOPS"}  # fmt: skip
+    spans = {row.workload.read_percent: row.entries[1].span
+             for row in compare([run, run]).rows if row.quantity.label == "IOPS"}  # fmt: skip
     assert spans == {0: Span.WINDOW, 100: Span.UNSTEADY}
 
 
@@ -347,7 +349,7 @@ def test_one_odd_file_is_left_out_and_ends_nothing(tmp_path: Path, odd: str) -> 
     run = tkperf.load(tmp_path / "out/x.tkperf")
     assert any("odd.json" in warning.text for warning in run.warnings)
     (section,) = run.tests[0].sections
-    assert [one.cells[0].iops for one in section.rounds] == [1001, 1002, 1003, 1004, 1005]
+    assert [one.cells[0].value(IOPS) for one in section.rounds] == [1001, 1002, 1003, 1004, 1005]
     alone = CliRunner().invoke(
         cli, ["import", str(tmp_path / "odd.json"), "--output", str(tmp_path)]
     )
@@ -462,3 +464,19 @@ def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.Monke
     assert import_files(tmp_path, *tmp_path.glob("*.json")).exit_code == 0
     assert len([each for each in statements if each.startswith("INSERT INTO step")]) == 40
     assert statements.count("COMMIT") <= 3
+
+
+def test_what_is_shown_of_the_results_is_data() -> None:
+    """Rates and latencies of each section, a convergence chart for each of its mixes."""
+    plan = run_of(*numbered(5)).tests[0].plan
+    assert plan is not None
+    assert plan.title == "Results of fio"
+    (section,) = plan.sections
+    assert section.name == "fio RND TC1/QD1"
+    assert section.quantities[0] == "iops"
+    matrices = [each.quantities for each in section.figures if each.kind is FigureKind.MATRIX]
+    assert matrices == [("iops",), ("megabytes_per_s",), ("latency_mean_us",)]
+    rounds = [each for each in section.figures if each.kind is FigureKind.OVER_ROUNDS]
+    assert [each.read_percents for each in rounds] == [
+        (step.workload.read_percent,) for step in run_of(*numbered(1)).tests[0].steps
+    ]

@@ -17,24 +17,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tkperf
-from tests.builders import run_info, simulate, view_of
+from tests.builders import at, run_info, simulate, view_of
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.cli.main import cli
-from tkperf.cli.run_info import FILE_NOTICE, NO_PURGE_NOTICE, SIMULATED_NOTICE
 from tkperf.errors import RunFileError, UsageError
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
-from tkperf.procedures import SSD_TESTS
-from tkperf.profiles import load_profile
+from tkperf.pipeline.run_info import (
+    FILE_NOTICE,
+    NO_PURGE_NOTICE,
+    SIMULATED_NOTICE,
+)
+from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.report.disclosure import build_page_header
 from tkperf.report.html import render_view
 from tkperf.report.parts import ReportView
 from tkperf.runfile import backlog
 from tkperf.runfile.reader import read_run
 from tkperf.units import KIB
-from tkperf.workload import Cell
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -65,11 +68,11 @@ def test_a_real_latency_file(tmp_path: Path) -> None:
     assert verdict.fit is not None
     assert math.isclose(verdict.fit.slope, theirs["stdyslope"][0], rel_tol=1e-6)
     for cell in section.cells:
-        assert cell.iops is None
-        assert cell.megabytes_per_s is None
-        assert cell.ios is None
-        assert cell.percentiles_us["p99"] is None
-        assert cell.latency_mean_us is not None
+        assert cell.value(IOPS) is None
+        assert cell.value(THROUGHPUT) is None
+        assert cell.value(IOS) is None
+        assert cell.value(percentile(99)) is None
+        assert cell.value(LATENCY_MEAN) is not None
     assert any("IMPORTED" in notice for notice in run.info.notices)
     assert run.warnings == ()
 
@@ -83,7 +86,7 @@ def test_a_real_throughput_file(tmp_path: Path) -> None:
     first = sections[0].verdict
     assert first is not None
     assert first.average == pytest.approx(theirs["stdyavg"] * KIB / 1e6)
-    reads = sections[1].rounds[0].cells[0].megabytes_per_s
+    reads = sections[1].rounds[0].cells[0].value(THROUGHPUT)
     assert reads == pytest.approx(theirs["roundmat"][1][0][0] * KIB / 1e6)
     assert run.info.profile["demand"]["jobs"] == theirs["numjobs"]
 
@@ -109,13 +112,13 @@ def test_our_own_xml_comes_back_the_same(tmp_path: Path) -> None:
             cells = cells_of(section)
             assert len(cells) == len(cells_of(again))
             for cell, copy in zip(cells, cells_of(again), strict=True):
-                assert cell.cell == copy.cell
-                if copy.iops is not None:
-                    assert copy.iops == pytest.approx(cell.iops, rel=1e-9)
-                if copy.latency_mean_us is not None:
-                    assert copy.latency_mean_us == pytest.approx(cell.latency_mean_us)
-                    assert copy.latency_max_us == pytest.approx(cell.latency_max_us)
-    iops = back.tests[0].sections[0].cell(Cell(0, 4 * KIB))
+                assert cell.workload.mix_and_size == copy.workload.mix_and_size
+                if copy.value(IOPS) is not None:
+                    assert copy.value(IOPS) == pytest.approx(cell.value(IOPS), rel=1e-9)
+                if copy.value(LATENCY_MEAN) is not None:
+                    assert copy.value(LATENCY_MEAN) == pytest.approx(cell.value(LATENCY_MEAN))
+                    assert copy.value(LATENCY_MAX) == pytest.approx(cell.value(LATENCY_MAX))
+    iops = at(back.tests[0].sections[0], 0, 4 * KIB)
     assert iops is not None
 
 
@@ -129,10 +132,10 @@ def test_a_stream_has_the_mean_of_its_ios(tmp_path: Path) -> None:
     ((whole,), (copy,)) = (
         run.tests[0].sections[0].cells for run in (own, imported(tmp_path, file))
     )
-    assert copy.latency_mean_us == pytest.approx(whole.latency_mean_us, rel=1e-4)
-    assert copy.iops == pytest.approx(whole.iops, rel=1e-4)
-    slices = [each.values.latency_mean_us or 0.0 for each in own.tests[0].sections[0].slices]
-    assert abs(sum(slices) / len(slices) / (whole.latency_mean_us or 1.0) - 1) > 0.1
+    assert copy.value(LATENCY_MEAN) == pytest.approx(whole.value(LATENCY_MEAN), rel=1e-4)
+    assert copy.value(IOPS) == pytest.approx(whole.value(IOPS), rel=1e-4)
+    slices = [each.values.value(LATENCY_MEAN) or 0.0 for each in own.tests[0].sections[0].slices]
+    assert abs(sum(slices) / len(slices) / (whole.value(LATENCY_MEAN) or 1.0) - 1) > 0.1
 
 
 BOMB = b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x><iops><roundmat>&b;</roundmat></iops></x>'
@@ -400,7 +403,7 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
     assert (test_data["duration_s"], test_data["written_bytes"]) == (None, None)
     for section in test_data["sections"]:
         for cell in section["cells"] + section["rounds"][0]["cells"]:
-            assert (cell["host_limited"], cell["ios"]) == (None, None)
+            assert (cell["host_limited"], cell["all"]["ios"]) == (None, None)
     assert set(data["info"]["profile"]) <= {"title", "demand", "latency", "throughput"}
 
 
@@ -421,18 +424,18 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     run = imported(tmp_path, tmp_path / "y.xml")
     (section,) = run.tests[0].sections
     assert [each.total_written_bytes for each in section.slices] == [None, None]
-    assert [each.values.iops for each in section.slices] == [1000, 1000]
-    assert [each.values.megabytes_per_s for each in section.slices] == [4.096, 4.096]
+    assert [each.values.value(IOPS) for each in section.slices] == [1000, 1000]
+    assert [each.values.value(THROUGHPUT) for each in section.slices] == [4.096, 4.096]
     view = view_of(tmp_path / "x.tkperf")
     (test,) = view.tests
     keys = [chart.key for chart in test.sections[0].charts]
-    assert any("iopslog" in key for key in keys)
-    assert not [key for key in keys if "tgbw" in key or "fills" in key or "percentiles" in key]
+    # IOPS, linear and logarithmic, and latencies; a chart of percentiles would be the fourth.
+    assert keys == [f"writesat0time{number}" for number in ("", "2", "3")]
     assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in us")
     assert ("Written", "-") in [fact for card in view.cards for fact in card.figures]
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout
-    assert "2 slices, 2 min 00 s\n" in shown
-    assert "written\n" not in shown + render_markdown(run)
+    assert "2 slices, 2 min 00 s; latencies" in shown
+    assert "written;" not in shown + render_markdown(run)
 
 
 def test_what_the_file_says_is_known(tmp_path: Path) -> None:

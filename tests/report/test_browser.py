@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.compare import compare
+from tkperf.quantity import IOPS, IOS, LATENCY_MEAN, percentile
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
 from tkperf.seconds import reduce_to_columns
@@ -105,17 +106,17 @@ def test_a_cell_opens_its_seconds_and_its_histogram(visit: Visit) -> None:
     cell = next(
         each
         for each in run.tests[0].sections[0].cells
-        if (each.read_percent, each.block_size_bytes) == (0, 4096)
+        if (each.workload.read_percent, each.workload.block_size_bytes) == (0, 4096)
     )
     button = visit.page.locator(f"button[data-cell='{CELL}']")
-    assert button.inner_text() == f"{cell.iops:,.1f}"
+    assert button.inner_text() == f"{cell.value(IOPS):,.1f}"
     button.focus()
     visit.page.keyboard.press("Enter")
     visit.page.wait_for_selector(f"dialog[data-shown='{CELL}']")
     said = visit.page.locator("dialog dl").inner_text()
-    for figure in (cell.iops, cell.latency_mean_us, cell.percentiles_us["p99.9"]):
-        assert f"{figure:,.1f}" in said
-    assert f"{cell.ios:,}" in said
+    for quantity in (IOPS, LATENCY_MEAN, percentile(99.9)):
+        assert f"{cell.value(quantity):,.1f}" in said
+    assert f"{cell.value(IOS):,}" in said
     assert visit.page.locator("dialog .banner").inner_text() == "SIMULATED: a model"
     assert visit.count("dialog .chart svg.marks") == 4
     assert visit.page.locator("#cell-rounds tbody tr").count() == len(

@@ -170,5 +170,5 @@ def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
 def test_json_has_no_nan_and_a_schema(run_file: Path) -> None:
     """The document for programs is strict JSON and names its layout."""
     text = render_json(tkperf.load(run_file))
-    assert '"schema": "tkperf-results/1"' in text
+    assert '"schema": "tkperf-results/2"' in text
     assert "NaN" not in text

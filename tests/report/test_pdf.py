@@ -20,6 +20,7 @@ from tkperf import process
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import RunResult
 from tkperf.cli.main import cli
+from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.report import drawing
 from tkperf.report.drawing import Drawer
 from tkperf.report.parts import ChartView, ReportView
@@ -178,11 +179,11 @@ def test_every_figure_is_the_run_files(result: RunResult, pages: list[str]) -> N
                 assert f"{section.verdict.average:,.1f}" in text
             for cell in section.cells:
                 if test.name == "iops":
-                    assert f"{cell.iops:,.1f}" in text
+                    assert f"{cell.value(IOPS):,.1f}" in text
                 if test.name == "tp":
-                    assert f"{cell.megabytes_per_s:,.1f}" in text
+                    assert f"{cell.value(THROUGHPUT):,.1f}" in text
                 if test.name == "lat":
-                    assert f"{cell.latency_mean_us:,.1f}" in text
+                    assert f"{cell.value(LATENCY_MEAN):,.1f}" in text
 
 
 def test_every_table_is_printed_whole(run_file: Path, pages: list[str]) -> None:
@@ -192,7 +193,7 @@ def test_every_table_is_printed_whole(run_file: Path, pages: list[str]) -> None:
     sections = [section for test in view.tests for section in test.sections]
     tables = [table for section in sections for table in section.tables]
     tables += [section.determination for section in sections if section.determination]
-    assert len(tables) > 15
+    assert len(tables) >= 15
     for table in tables:
         assert " ".join(table.title.split()[:3]) in text  # a long title may go over two lines
         for row in table.rows:

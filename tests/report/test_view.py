@@ -6,7 +6,6 @@ import base64
 import itertools
 import os
 import zlib
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,35 +16,34 @@ import pytest
 from numpy.typing import NDArray
 
 import tkperf
-from tests.builders import run_info, simulate, view_of
-from tkperf.analysis.results import CellResult, RunResult, SectionResult
-from tkperf.procedures import HDD_TESTS, SSD_TESTS
-from tkperf.profiles import load_profile
+from tests.builders import at, run_info, simulate, view_of
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
+from tkperf.procedures.latency import LatencyTable
+from tkperf.quantity import (
+    IOPS,
+    IOS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    PERCENTILES,
+    THROUGHPUT,
+    percentile,
+)
 from tkperf.report.charts.parts import log_axis
+from tkperf.report.naming import capitalise
 from tkperf.report.parts import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.report.view import build_view
 from tkperf.report.wording import shorten
 from tkperf.steady_state import judge
 from tkperf.units import KIB, format_block_size_kib, format_mix
-from tkperf.workload import Cell
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.txt"
 
-Value = Callable[[CellResult], float | None]
-
-
-def percentile(name: str) -> Value:
-    return lambda cell: cell.percentiles_us[name]
-
-
-COLUMNS: dict[str, Value] = {
-    "Average IOPS": lambda cell: cell.iops,
-    "Average throughput": lambda cell: cell.megabytes_per_s,
-    "Average latency": lambda cell: cell.latency_mean_us,
-    "Maximum latency": lambda cell: cell.latency_max_us,
-    **{
-        f"{name} latency": percentile(name) for name in ("p50", "p99", "p99.9", "p99.99", "p99.999")
-    },
+TAILS = tuple(percentile(percent) for percent in (50, 99, 99.9, 99.99, 99.999))
+P99 = percentile(99)
+TABLES = {
+    capitalise(quantity.title): quantity
+    for quantity in (IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MAX, *TAILS)
 }
 
 
@@ -96,7 +94,7 @@ def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunR
     checked = 0
     for shown, measured in sections(view, result):
         for table in shown.tables:
-            if not measured.slices:
+            if not measured.slices and not table.folded:
                 checked += check_matrix(table, measured)
     assert checked == 12 + 9 * 6 + 2 * 2 - missing_percentiles(result)
 
@@ -104,19 +102,17 @@ def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunR
 def missing_percentiles(result: RunResult) -> int:
     """Tables of percentiles that no cell had enough I/Os for are left out."""
     latency = result.tests[1].sections[0]
-    names = ("p50", "p99", "p99.9", "p99.99", "p99.999")
-    shown = [name for name in names if any(cell.percentiles_us[name] for cell in latency.cells)]
+    shown = [tail for tail in TAILS if any(cell.value(tail) for cell in latency.cells)]
     return 9 * (4 - len(shown))
 
 
 def check_matrix(table: TableView, section: SectionResult) -> int:
-    value = next(value for start, value in COLUMNS.items() if table.title.startswith(start))
+    quantity = TABLES[table.title.split(" by ")[0]]
     count = 0
     for row in table.rows:
         for mix, text in zip(table.columns[1:], row[1:], strict=True):
-            cell = section.cell(Cell(int(mix.split("/")[0]), round(float(row[0]) * KIB)))
-            assert isinstance(cell, CellResult)
-            known = value(cell)
+            cell = at(section, int(mix.split("/")[0]), round(float(row[0]) * KIB))
+            known = cell.value(quantity)
             assert text.rstrip("*") == ("-" if known is None else f"{known:,.1f}")
             count += 1
     return count
@@ -128,17 +124,9 @@ def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunRe
         if measured.slices:
             (table,) = shown.tables
             lines = [measured.slices[0].values, measured.slices[-1].values, measured.cells[0]]
-            for row, cell in zip(
-                table.rows, lines if len(table.rows) == 3 else lines[1:], strict=True
-            ):
-                percentiles = cell.percentiles_us.values()
-                values = (
-                    cell.iops,
-                    cell.megabytes_per_s,
-                    cell.latency_mean_us,
-                    *percentiles,
-                    cell.latency_max_us,
-                )
+            for row, cell in zip(table.rows, lines[-len(table.rows) :], strict=True):
+                quantities = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
+                values = (cell.value(quantity) for quantity in quantities)
                 told = tuple("-" if value is None else f"{value:,.1f}" for value in values)
                 assert row[1:] == told
 
@@ -162,8 +150,8 @@ def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: P
                 of_cell: dict[str, list[int]] = {}
                 for at, step in enumerate(test.steps):
                     if step.section == section and step.kind != "fill":
-                        cell = step.workload.cell
-                        key = f"{test.name}{number}-{cell.read_percent}-{cell.block_size_bytes}"
+                        work = step.workload
+                        key = f"{test.name}{number}-{work.read_percent}-{work.block_size_bytes}"
                         of_cell.setdefault(key, []).append(at)
                 for key, steps in of_cell.items():
                     shown = cells[key]
@@ -179,14 +167,14 @@ def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: R
     cells = {cell.key: cell for cell in view.cells}
     (iops,) = result.tests[0].sections
     for cell in iops.cells:
-        shown = cells[f"iops0-{cell.read_percent}-{cell.block_size_bytes}"]
-        assert unpack(shown.buckets["count"], np.float64).sum() == cell.ios
+        shown = cells[f"iops0-{cell.workload.read_percent}-{cell.workload.block_size_bytes}"]
+        assert unpack(shown.buckets["count"], np.float64).sum() == cell.value(IOS)
         facts = dict(shown.facts)
-        assert facts["IOPS"] == f"{cell.iops:,.1f}"
-        assert facts["99 % latency (us)"] == f"{cell.percentiles_us['p99']:,.1f}"
+        assert facts["IOPS"] == f"{cell.value(IOPS):,.1f}"
+        assert facts["p99 latency (us)"] == f"{cell.value(P99):,.1f}"
         marks = {mark["mark"]: mark["us"] for mark in shown.marks}
-        assert marks["99 %"] == cell.percentiles_us["p99"]
-        assert marks["MRT"] == cell.latency_max_us
+        assert marks["99 %"] == cell.value(P99)
+        assert marks["MRT"] == cell.value(LATENCY_MAX)
         assert len(shown.rounds.rows if shown.rounds else ()) == len(iops.rounds)
 
 
@@ -207,10 +195,10 @@ def test_convergence_is_every_round(view: ReportView, result: RunResult) -> None
     """Writes of each block size, round after round."""
     (iops,) = result.tests[0].sections
     expected = [
-        (each.number, format_block_size_kib(cell.block_size_bytes), cell.iops)
+        (each.number, format_block_size_kib(cell.workload.block_size_bytes), cell.value(IOPS))
         for each in iops.rounds
         for cell in each.cells
-        if cell.read_percent == 0
+        if cell.workload.read_percent == 0
     ]
     rows = rows_of(view, "iops0convergence")
     assert [(row["round"], row["series"], row["value"]) for row in rows] == expected
@@ -222,14 +210,15 @@ def test_bars_are_as_high_as_their_values(view: ReportView, result: RunResult) -
     faces = rows_of(view, "iops03d", "faces")
     bars: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in faces:
-        bars.setdefault((row["mix"], row["size"]), []).append(row)
+        bars.setdefault((row["column"], row["row"]), []).append(row)
     assert len(bars) == len(iops.cells)
     heights = {}
     for cell in iops.cells:
-        rows = bars[format_mix(cell.read_percent), format_block_size_kib(cell.block_size_bytes)]
-        assert {row["value"] for row in rows} == {cell.iops}
+        work = cell.workload
+        rows = bars[format_mix(work.read_percent), format_block_size_kib(work.block_size_bytes)]
+        assert {row["value"] for row in rows} == {cell.value(IOPS)}
         left = [row["y"] for row in rows if row["face"].endswith("/left")]
-        heights[cell.cell] = (left[3] - left[0]) / (cell.iops or 1)
+        heights[work] = (left[3] - left[0]) / (cell.value(IOPS) or 1)
     assert max(heights.values()) == pytest.approx(min(heights.values()), rel=0.05)
     order = list(dict.fromkeys(row["face"].rsplit("/", 1)[0] for row in faces))
     places = [tuple(int(part) for part in place.split("/")) for place in order]
@@ -243,18 +232,16 @@ def test_streams_over_time_amount_and_fills(view: ReportView, result: RunResult)
     slices = section.slices
     length_bytes = result.info.active_range_length_bytes or 0
     expected = {
-        "iops": [each.start_s + each.duration_s / 2 for each in slices],
+        "time": [each.start_s + each.duration_s / 2 for each in slices],
         "tgbw": [(each.total_written_bytes or 0) / 1e9 for each in slices],
         "fills": [(each.total_written_bytes or 0) / length_bytes for each in slices],
     }
     for name, places in expected.items():
         rows = rows_of(view, f"writesat0{name}")
         assert [row["x"] for row in rows] == places
-        assert [row["value"] for row in rows] == [each.values.iops for each in slices]
-    tail = [
-        row["value"] for row in rows_of(view, "writesat0percentiles") if row["series"] == "99 %"
-    ]
-    assert tail == [each.values.percentiles_us["p99"] for each in slices]
+        assert [row["value"] for row in rows] == [each.values.value(IOPS) for each in slices]
+    tail = [row["value"] for row in rows_of(view, "writesat0time4") if row["series"] == "p99"]
+    assert tail == [each.values.value(P99) for each in slices]
 
 
 def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path) -> None:
@@ -262,7 +249,7 @@ def test_seconds_are_drawn_with_their_extremes(view: ReportView, run_file: Path)
     with tkperf.open_run(run_file) as opened:
         saturation = opened.record().tests[3]
         highest = max(seconds.latency_max_us.max() for seconds in opened.seconds(saturation))
-    rows = rows_of(view, "writesat0secondslatency", "seconds")
+    rows = rows_of(view, "writesat0seconds2", "seconds")
     assert max(row["high"] for row in rows) == highest
     assert {row["series"] for row in rows} == {"mean of a second", "maximum of a second"}
 
@@ -350,15 +337,16 @@ def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result:
     (section,) = result.tests[3].sections
     assert not section.window
     (whole,) = section.cells
-    ios = sum(each.values.ios or 0 for each in section.slices)
+    ios = sum(each.values.value(IOS) or 0 for each in section.slices)
     total_us = sum(
-        (each.values.latency_mean_us or 0) * (each.values.ios or 0) for each in section.slices
+        (each.values.value(LATENCY_MEAN) or 0) * (each.values.value(IOS) or 0)
+        for each in section.slices
     )
-    assert whole.ios == ios
-    assert whole.iops == pytest.approx(ios / sum(each.duration_s for each in section.slices))
-    assert whole.latency_mean_us == pytest.approx(total_us / ios)
+    assert whole.value(IOS) == ios
+    assert whole.value(IOPS) == pytest.approx(ios / sum(each.duration_s for each in section.slices))
+    assert whole.value(LATENCY_MEAN) == pytest.approx(total_us / ios)
     shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
-    assert dict(shown.facts)["Mean latency (us)"] == f"{whole.latency_mean_us:,.1f}"
+    assert dict(shown.facts)["Mean latency (us)"] == f"{whole.value(LATENCY_MEAN):,.1f}"
 
 
 def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
@@ -372,9 +360,9 @@ def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
     result = replace(result, tests=(replace(test, sections=(section,)),))
     (shown,) = build_view(result).tests[0].sections
     (table,) = shown.tables
-    assert table.title == "Round 1, cut off before its end: IOPS"
+    assert table.title == "Round 1, cut off before its end: IOPS by block size and R/W mix"
     told = [text for row in table.rows for text in row[1:] if text != "-"]
-    assert sorted(told) == sorted(f"{cell.iops:,.1f}" for cell in cut.cells)
+    assert sorted(told) == sorted(f"{cell.value(IOPS):,.1f}" for cell in cut.cells)
 
 
 def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
@@ -393,8 +381,9 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
 
 def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     """Not what the profile would have done in other tests."""
-    quick, changed = load_profile("quick"), msgspec.structs.replace
-    profile = changed(quick, latency=changed(quick.latency, jobs=3, io_depth=7))
+    quick = load_profile("quick")
+    latency = msgspec.structs.replace(quick.table(LatencyTable), jobs=3, io_depth=7)
+    profile = quick.with_tables(latency)
     info = run_info()
     simulate(tmp_path, info, profile=profile, suite={"writesat": SSD_TESTS["writesat"]})
     facts = dict(pair for _, block in view_of(tmp_path / "run.tkperf").disclosure for pair in block)
@@ -405,7 +394,7 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     simulate(tmp_path / "both", info, profile=profile, suite=both)
     view = view_of(tmp_path / "both/run.tkperf")
     facts = dict(pair for _, block in view.disclosure for pair in block)
-    filled = "2 x the active range, SEQ 128 KiB writes"
+    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
     assert facts["Preconditioning (WIPC)"] == f"{filled} (Latency); none (Write Saturation)"
     assert facts["Threads / queue depth"] == (
         "TC 3 / QD 7 (Latency); TC 2 / QD 16 (Write Saturation)"

@@ -385,6 +385,12 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
     with sqlite3.connect(path) as database:
         for column in ("planned_pause", "foreign_read_bytes", "foreign_write_bytes", "watched"):
             database.execute(f"ALTER TABLE step DROP COLUMN {column}")
+        for column in (
+            "block_mix", "zones", "offered_iops", "arrival", "compressible_percent",
+            "region_offset_bytes", "region_length_bytes",
+        ):  # fmt: skip
+            database.execute(f"ALTER TABLE step DROP COLUMN {column}")
+        database.execute("ALTER TABLE test DROP COLUMN plan")
         for table in ("disturbance", "under_way_sample", "under_way_part", "under_way"):
             database.execute(f"DROP TABLE {table}")
         database.execute("DELETE FROM migration WHERE number > 3")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any
 
 import msgspec
 
@@ -23,33 +23,42 @@ from tkperf.analysis.conditions import (
     find_remarks,
 )
 from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
+from tkperf.analysis.layout import DEPTH, JOBS, find_axes
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
-from tkperf.measurement import REPORTED_PERCENTILES
+from tkperf.importers import FIO_TEST
+from tkperf.procedures import TESTS
+from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction, Quantity
 from tkperf.strict import decode_strictly
 from tkperf.units import format_block_size, format_count, format_mix, parse_size_bytes
+from tkperf.workload import Workload
 
-RATES = ("iops", "megabytes_per_s")
-LATENCIES = (
-    "latency_mean_us",
-    "latency_max_us",
-    *(f"p{percent:g}_us" for percent in REPORTED_PERCENTILES),
+METRICS = tuple(
+    key
+    for key, each in QUANTITIES.items()
+    if each.better is not Better.NEITHER and each != LATENCY_MIN
 )
 # Each is looked for in all of a run.
 MOST_CLAIMS = 10_000
-TESTS = Literal["iops", "lat", "tp", "writesat", "fio"]
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One promise about one cell: ``metric`` is at least or at most a value."""
+    """One promise about one workload: ``metric`` is at least or at most a value.
 
-    test: TESTS
+    ``jobs`` and ``io_depth`` are needed only where a section has the same mix and block size with
+    several; ``direction`` asks of a mix for its reads or writes alone.
+    """
+
+    test: Annotated[str, msgspec.Meta(min_length=1)]
     metric: str
     read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
     block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
     at_least: float | None = None
     at_most: float | None = None
     section: str | None = None
+    jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    direction: Direction = Direction.ALL
     source: str | None = None
 
 
@@ -111,8 +120,8 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
         raise UsageError(f"claims {file}: holds no [[claim]] and no [baseline]")
     for number, claim in enumerate(claims.claim, start=1):
         where = f"claims {file}, claim {number}"
-        if claim.metric not in (*RATES, *LATENCIES):
-            known = ", ".join((*RATES, *LATENCIES))
+        if claim.metric not in METRICS:
+            known = ", ".join(METRICS)
             raise UsageError(f"{where}, key metric: '{claim.metric}' is not one of {known}")
         if (claim.at_least is None) == (claim.at_most is None):
             raise UsageError(f"{where}: give either at_least or at_most")
@@ -136,9 +145,10 @@ def check_claims(
         folder: what the baseline's path is relative to.
 
     Raises:
-        UsageError, RunFileError: the baseline cannot be read, or has nothing to check or to check
-            with.
+        UsageError, RunFileError: a test that nobody knows, or the baseline cannot be read, or has
+            nothing to check or to check with.
     """
+    _require_tests(claims, result)
     cells = _by_place(result)
     findings = [_check(claim, cells) for claim in claims.claim]
     warnings = [*find_cut_short("run", result)]
@@ -165,32 +175,51 @@ def check_claims(
     return Checked(findings=tuple(findings), warnings=tuple(warnings))
 
 
+def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
+    """A test that the run has not may be one of another run; a name that nobody knows is a typo."""
+    known = dict.fromkeys((*(t.name for t in TESTS), *(t.name for t in result.tests), FIO_TEST))
+    for number, claim in enumerate(claims.claim, start=1):
+        if claim.test not in known:
+            names = ", ".join(known)
+            raise UsageError(f"claim {number}, key test: '{claim.test}' is not one of {names}")
+
+
 def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None]]:
     """A claim for each cell of an earlier run, in the measure that its test is about, and a note."""
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
-    metrics = {"lat": "latency_mean_us", "tp": "megabytes_per_s"}
     for test in earlier.tests:
-        metric = metrics.get(test.name, "iops")
         for section in test.sections:
+            metric = next(key for key in (*section.plan.quantities, "iops") if key in METRICS)
+            demand = _demand_of(section)
             for cell in section.cells:
-                unsteady = section.steady_of(cell.cell) is False
+                unsteady = section.steady_of(cell.workload) is False
                 note = "the baseline was not steady" if unsteady else None
-                value = _value(cell, metric)
-                if value is None or test.name not in get_args(TESTS):
+                quantity = QUANTITIES[metric]
+                value = _value(cell, quantity)
+                if value is None:
                     continue
-                is_latency = metric in LATENCIES
+                is_latency = quantity.better is Better.LOWER
                 claim = Claim(
-                    test=test.name,  # type: ignore[arg-type]
+                    test=test.name,
                     section=section.name,
                     metric=metric,
-                    read_percent=cell.read_percent,
-                    block_size=str(cell.block_size_bytes),
+                    read_percent=cell.workload.read_percent,
+                    block_size=str(cell.workload.block_size_bytes),
+                    **demand(cell.workload),
                     at_least=None if is_latency else value * (1 - share),
                     at_most=value * (1 + share) if is_latency else None,
                     source=source,
                 )
                 yield claim, note
+
+
+def _demand_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
+    """What a claim must say of threads and depth to be of one cell of the section."""
+    axes = find_axes(cell.workload for cell in section.cells)
+    if JOBS not in axes and DEPTH not in axes:
+        return lambda _: {}
+    return lambda workload: {"jobs": workload.jobs, "io_depth": workload.io_depth}
 
 
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
@@ -200,19 +229,32 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
     """What became of a claim; ``note`` is what is known before."""
     size_bytes = parse_size_bytes(str(claim.block_size))
     named = f"{claim.test} {format_mix(claim.read_percent)} {format_block_size(size_bytes)} "
-    named += claim.metric
+    named += (
+        claim.metric
+        if claim.direction is Direction.ALL
+        else f"{claim.metric} of {claim.direction}s"
+    )
+    named += "".join(
+        f" {word}{number}"
+        for word, number in (("TC", claim.jobs), ("QD", claim.io_depth))
+        if number is not None
+    )
     sign, limit = ("<=", claim.at_most) if claim.at_least is None else (">=", claim.at_least)
     assert limit is not None
-    found = cells.get((claim.test, claim.section, claim.read_percent, size_bytes))
-    value = None if found is None else _value(found[1], claim.metric)
-    unit = "us" if claim.metric in LATENCIES else {"iops": "IOPS"}.get(claim.metric, "MB/s")
+    place = (claim.test, claim.section, claim.read_percent, size_bytes)
+    several = [each for each in cells.get(place, ()) if _is_meant(claim, each[1].workload)]
+    found = several[0] if len(several) == 1 else None
+    quantity = QUANTITIES[claim.metric]
+    value = None if found is None else _value(found[1], quantity, claim.direction)
     state, margin, notes = State.NOT_MEASURED, None, [note]
+    if len(several) > 1:
+        notes.append("measured with several thread counts or depths: name jobs and io_depth")
     if value is not None and found is not None:
         good = value <= limit if sign == "<=" else value >= limit
         state = State.MET if good else State.NOT_MET
         margin = _margin_percent(limit - value if sign == "<=" else value - limit, limit)
         section, cell = found
-        unsteady = section.steady_of(cell.cell) is False
+        unsteady = section.steady_of(cell.workload) is False
         notes.append("steady state was not reached" if unsteady else None)
         notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
         notes.append(HOST_LIMITED if cell.host_limited else None)
@@ -221,9 +263,9 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
         claim=f"{claim.section}: {named}" if claim.section else named,
         source=claim.source,
         state=state,
-        limit=f"{sign} {limit:,.6g} {unit}",
+        limit=f"{sign} {limit:,.6g} {quantity.unit}",
         value=value,
-        unit=unit,
+        unit=quantity.unit,
         margin_percent=margin,
         note="; ".join(each for each in notes if each) or None,
     )
@@ -234,7 +276,11 @@ def _margin_percent(gap: float, limit: float) -> float | None:
     return margin if math.isfinite(margin) else None
 
 
-Places = dict[tuple[str, str | None, int, int], tuple[SectionResult, CellResult]]
+def _is_meant(claim: Claim, workload: Workload) -> bool:
+    return claim.jobs in (None, workload.jobs) and claim.io_depth in (None, workload.io_depth)
+
+
+Places = dict[tuple[str, str | None, int, int], list[tuple[SectionResult, CellResult]]]
 
 
 def _by_place(result: RunResult) -> Places:
@@ -242,16 +288,19 @@ def _by_place(result: RunResult) -> Places:
     found: Places = {}
     for test in result.tests:
         for section in test.sections:
+            here: Places = {}
             for cell in section.cells:
+                work = cell.workload
                 for name in (section.name, None):
-                    place = (test.name, name, cell.read_percent, cell.block_size_bytes)
-                    found.setdefault(place, (section, cell))
+                    place = (test.name, name, work.read_percent, work.block_size_bytes)
+                    here.setdefault(place, []).append((section, cell))
+            for place, cells in here.items():
+                found.setdefault(place, cells)
     return found
 
 
-def _value(cell: CellResult, metric: str) -> float | None:
-    percentile = metric.removesuffix("_us")
-    value: float | None = (
-        cell.percentiles_us[percentile] if metric.startswith("p") else getattr(cell, metric)
-    )
+def _value(
+    cell: CellResult, quantity: Quantity, direction: Direction = Direction.ALL
+) -> float | None:
+    value = cell.value(quantity, direction)
     return value if value is not None and math.isfinite(value) else None

@@ -9,7 +9,7 @@ made under different conditions are compared with a warning for each difference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -19,37 +19,12 @@ from tkperf.analysis.conditions import (
     find_gaps,
     find_remarks,
 )
-from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.analysis.layout import comparable_axes, place_of
+from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.disturbance import DisturbanceCode
 from tkperf.errors import UsageError
-from tkperf.workload import Cell
-
-Value = Callable[[CellResult], float | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
-    """What a section is compared in. ``higher_is_better`` decides which ratio is a gain."""
-
-    name: str
-    unit: str
-    value: Value
-    higher_is_better: bool
-
-
-IOPS = Measure(name="IOPS", unit="1/s", value=lambda cell: cell.iops, higher_is_better=True)
-THROUGHPUT = Measure(
-    name="throughput", unit="MB/s", value=lambda cell: cell.megabytes_per_s, higher_is_better=True
-)
-MEAN = Measure(
-    name="mean latency", unit="us", value=lambda cell: cell.latency_mean_us, higher_is_better=False
-)
-TAIL = Measure(
-    name="p99.9 latency",
-    unit="us",
-    value=lambda cell: cell.percentiles_us["p99.9"],
-    higher_is_better=False,
-)
+from tkperf.quantity import QUANTITIES, Better, Quantity
+from tkperf.workload import Workload
 
 
 class Span(StrEnum):
@@ -106,8 +81,8 @@ class Entry:
 class ComparedRow:
     test: str
     section: str
-    cell: Cell
-    measure: Measure
+    workload: Workload
+    quantity: Quantity
     entries: tuple[Entry, ...]
 
 
@@ -176,16 +151,23 @@ def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
             known = [each for each in sections if each is not None]
             if len(known) < len(results):
                 continue
-            for cell in section.cells:
-                if all(each.cell(cell.cell) is not None for each in known):
-                    for measure in _measures(test, section):
-                        yield ComparedRow(
-                            test=test.name,
-                            section=section.name,
-                            cell=cell.cell,
-                            measure=measure,
-                            entries=tuple(_entries(known, cell.cell, measure)),
-                        )
+            axes = comparable_axes([cell.workload for cell in each.cells] for each in known)
+            places = [
+                {place_of(cell.workload, axes): cell.workload for cell in each.cells}
+                for each in known
+            ]
+            for place, workload in places[0].items():
+                if not all(place in each for each in places):
+                    continue
+                workloads = [each[place] for each in places]
+                for quantity in _quantities(section):
+                    yield ComparedRow(
+                        test=test.name,
+                        section=section.name,
+                        workload=workload,
+                        quantity=quantity,
+                        entries=tuple(_entries(known, workloads, quantity)),
+                    )
 
 
 def _find(result: RunResult, test: TestResult, section: SectionResult) -> SectionResult | None:
@@ -196,22 +178,19 @@ def _find(result: RunResult, test: TestResult, section: SectionResult) -> Sectio
     return None
 
 
-def _measures(test: TestResult, section: SectionResult) -> tuple[Measure, ...]:
-    if section.slices:
-        return (IOPS, MEAN, TAIL)
-    if test.name == "lat":
-        return (MEAN, TAIL)
-    if test.name == "fio":
-        return (IOPS, MEAN, TAIL)
-    return (THROUGHPUT,) if test.name == "tp" else (IOPS,)
+def _quantities(section: SectionResult) -> list[Quantity]:
+    """What the section is about, by its plan; a plan of another version may have others."""
+    return [QUANTITIES[key] for key in section.plan.quantities if key in QUANTITIES]
 
 
-def _entries(sections: Sequence[SectionResult], cell: Cell, measure: Measure) -> Iterator[Entry]:
+def _entries(
+    sections: Sequence[SectionResult], workloads: Sequence[Workload], quantity: Quantity
+) -> Iterator[Entry]:
     first: Entry | None = None
-    for section in sections:
-        found = section.cell(cell)
-        value = None if found is None else measure.value(found)
-        low, high, span = _range(section, cell, measure.value)
+    for section, workload in zip(sections, workloads, strict=True):
+        found = section.cell(workload)
+        value = None if found is None else found.value(quantity)
+        low, high, span = _range(section, workload, quantity)
         entry = Entry(
             value=value,
             low=low,
@@ -226,11 +205,11 @@ def _entries(sections: Sequence[SectionResult], cell: Cell, measure: Measure) ->
         if first is None:
             first = entry
         else:
-            entry = _against(first, entry, measure)
+            entry = _against(first, entry, quantity)
         yield entry
 
 
-def _against(first: Entry, entry: Entry, measure: Measure) -> Entry:
+def _against(first: Entry, entry: Entry, quantity: Quantity) -> Entry:
     """The entry with what it is against the first run's."""
     if entry.value is None or not first.value:
         return replace(entry, change=Change.NOT_COMPARABLE)
@@ -240,7 +219,9 @@ def _against(first: Entry, entry: Entry, measure: Measure) -> Entry:
     elif noise:
         change = Change.WITHIN_NOISE
     else:
-        change = Change.BETTER if (ratio > 1) == measure.higher_is_better else Change.WORSE
+        change = (
+            Change.BETTER if (ratio > 1) == (quantity.better is Better.HIGHER) else Change.WORSE
+        )
     return replace(entry, ratio=ratio, within_noise=noise, change=change)
 
 
@@ -254,7 +235,7 @@ def _within_noise(first: Entry, entry: Entry) -> bool | None:
 
 
 def _range(
-    section: SectionResult, cell: Cell, value: Value
+    section: SectionResult, workload: Workload, quantity: Quantity
 ) -> tuple[float | None, float | None, Span | None]:
     """The lowest and the highest of what the value is a mean of, and what that is."""
     rounds = [
@@ -262,20 +243,20 @@ def _range(
         for one in section.rounds
         if one.number in section.window
         for each in one.cells
-        if each.cell == cell
+        if each.workload == workload
     ]
     slices = [
         one.values for one in section.slices if not section.window or one.number in section.window
     ]
-    seen = [each for each in map(value, rounds or slices) if each is not None]
+    seen = [value for each in rounds or slices if (value := each.value(quantity)) is not None]
     if len(seen) < 2:
         return None, None, None
-    return min(seen), max(seen), _span(section, cell)
+    return min(seen), max(seen), _span(section, workload)
 
 
-def _span(section: SectionResult, cell: Cell) -> Span:
+def _span(section: SectionResult, workload: Workload) -> Span:
     if section.areas:
         return Span.AREAS
     if not section.window:
         return Span.STREAM
-    return Span.WINDOW if section.steady_of(cell) else Span.UNSTEADY
+    return Span.WINDOW if section.steady_of(workload) else Span.UNSTEADY

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
-from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.disturbance import find_codes
-from tkperf.profiles import TABLES
+from tkperf.procedures import find_test
 from tkperf.record import RunStatus
 from tkperf.units import format_count
 
 # Of a long list only the first are said.
 MOST_SAID = 5
-
-# What all of them share; demand, active range and write cache are compared as they were in the run.
-_SHARED_TABLES = ("steady_state", "preconditioning")
-_HARD_DISK_KEYS = {"iops": "iops_", "tp": "throughput_"}
 
 Of = Callable[[RunResult], object]
 Place = tuple[str, ...]
@@ -29,7 +25,6 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
     conditions: dict[str, Of] = {
         "profile": lambda result: result.info.profile_name,
         "suite": lambda result: result.info.suite,
-        "demand (thread count, queue depth)": describe_demand,
         "active range": _share,
         "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
         "fio": lambda result: result.info.fio_version,
@@ -41,6 +36,7 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
         seen = [of(result) for result in results]
         if len({str(value) for value in seen}) > 1:
             yield f"{condition} differs ({_each(names, seen)})"
+    yield from _demand_differences(names, results)
     yield from _profile_differences(names, results)
     yield from _section_differences(names, results, "purge", describe_purge)
     yield from _section_differences(names, results, "preconditioning", describe_preconditioning)
@@ -48,7 +44,11 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
 
 def explain_nothing_common(results: Sequence[RunResult]) -> str:
     """Why runs without a common test have none, as far as that can be said; else empty."""
-    kinds = {test.name == "fio" for result in results for test in result.tests}
+    kinds = {
+        find_test(result.info.suite, test.name) is None
+        for result in results
+        for test in result.tests
+    }
     if len(kinds) < 2:
         return ""
     return (
@@ -70,7 +70,7 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
     )
     cells: Level = tuple(
         {
-            (*place, str(cell.cell)): f"{place[1]} {cell.cell}"
+            (*place, cell.workload.mix_and_size): f"{place[1]} {cell.workload.mix_and_size}"
             for place, section in _sections(result).items()
             if _all_have(sections, place)
             for cell in section.cells
@@ -133,10 +133,17 @@ def _handful(items: Sequence[str], more: str) -> str:
     return f"{said} and {format_count(left, f'more {more}')}" if left > 0 else said
 
 
-def describe_demand(result: RunResult, test: str = "iops") -> str | None:
-    """Thread count and queue depth, by default of all tests but latency; None is not known."""
-    demand = result.info.demand(test)
-    return f"TC{demand.get('jobs')}/QD{demand.get('io_depth')}" if demand else None
+def describe_demand(test: TestResult) -> str | None:
+    """Thread count and queue depth of what a test measured, or their ranges; None is not known."""
+    if not test.demands:
+        return None
+    jobs, depths = zip(*test.demands, strict=True)
+    return f"TC{_span(jobs)}/QD{_span(depths)}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low}-{high}"
 
 
 def _share(result: RunResult) -> str | None:
@@ -152,13 +159,32 @@ def _first_word(value: object) -> str | None:
     return str(value).split(",")[0] if value is not None else None
 
 
+def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+    """Tests whose demand differs alike are said together."""
+    differing: dict[tuple[str | None, ...], list[str]] = {}
+    for test in _common_tests(results):
+        seen = tuple(
+            describe_demand(next(each for each in result.tests if each.name == test.name))
+            for result in results
+        )
+        if len(set(seen)) > 1:
+            differing.setdefault(seen, []).append(test.title)
+    for seen, tests in differing.items():
+        yield (
+            f"demand (thread count, queue depth) differs ({_each(names, seen)}) in "
+            f"{_handful(tests, 'test')}"
+        )
+
+
+def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
+    """The first run's tests that all runs have."""
+    others = [{test.name for test in result.tests} for result in results]
+    return [test for test in results[0].tests if all(test.name in names for names in others)]
+
+
 def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
     """The profiles' numbers behind the tests that all runs have; profiles of one name may differ."""
-    tests = [
-        test.name
-        for test in results[0].tests
-        if all(test.name in (other.name for other in result.tests) for result in results)
-    ]
+    tests = [test.name for test in _common_tests(results)]
     numbers = [_numbers(result, tests) for result in results]
     differing = []
     for key in dict.fromkeys(key for each in numbers for key in each):
@@ -170,20 +196,22 @@ def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> 
 
 
 def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
-    """The run's profile as far as these tests use it, as flat keys such as ``iops.step_s``."""
-    if result.info.suite == "hdd":
-        others = tuple(prefix for test, prefix in _HARD_DISK_KEYS.items() if test not in tests)
-        return {
-            f"hard_disk.{key}": value
-            for key, value in _table(result, "hard_disk")
-            if not key.startswith(others)
+    """The run's profile as far as these tests use it, as flat keys such as ``iops.step_s``.
+
+    Demand, active range and write cache are compared as they were in the run.
+    """
+    found = (find_test(result.info.suite, name) for name in tests)
+    known = [test for test in found if test is not None]
+    shared = dict.fromkeys(table.key for test in known for table in test.shared)
+    numbers = {f"{key}.{name}": value for key in shared for name, value in _table(result, key)}
+    for test in known:
+        numbers |= {
+            f"{table.key}.{name}": value
+            for table in test.tables
+            for name, value in _table(result, table.key)
+            if name not in test.not_used
         }
-    tables = [TABLES[test] for test in tests if test in TABLES]
-    return {
-        f"{table}.{key}": value
-        for table in (*(_SHARED_TABLES if tables else ()), *tables)
-        for key, value in _table(result, table)
-    }
+    return numbers
 
 
 def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:

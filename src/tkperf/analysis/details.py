@@ -8,9 +8,9 @@ from functools import reduce
 
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.measurement import NO_IO, IoStats
-from tkperf.record import RunRecord, StepKind, StepRecord
+from tkperf.record import RunRecord, StepKind, StepRecord, key_of
 from tkperf.seconds import Seconds, join
-from tkperf.workload import Cell, Workload
+from tkperf.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,6 @@ class CellDetail:
     seconds: Seconds
     whole: IoStats
     job_file: str
-
-    @property
-    def cell(self) -> Cell:
-        return self.workload.cell
 
 
 def build_details(
@@ -73,12 +69,12 @@ def _details(
     seconds: Sequence[Seconds],
     sections: Mapping[tuple[str, str], SectionResult],
 ) -> Iterator[CellDetail]:
-    found: dict[tuple[str, Cell], list[tuple[StepRecord, Seconds]]] = {}
+    found: dict[tuple[str, Workload], list[tuple[StepRecord, Seconds]]] = {}
     for step, samples in zip(steps, seconds, strict=True):
         if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
-            key = (step.section, step.workload.cell)
+            key = (step.section, key_of(step.kind, step.workload))
             found.setdefault(key, []).append((step, samples))
-    for (name, _), members in found.items():
+    for (name, workload), members in found.items():
         window, verdict = sections[test, name].window, sections[test, name].verdict
         # Of a stream all I/Os count: its slices outside the window are as much of it.
         whole = members[0][0].kind is StepKind.CONTINUOUS or not window
@@ -87,7 +83,7 @@ def _details(
         yield CellDetail(
             test=test,
             section=name,
-            workload=members[0][0].workload,
+            workload=workload,
             parts=tuple(
                 Part(
                     number=step.number,

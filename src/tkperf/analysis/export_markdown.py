@@ -6,18 +6,16 @@ import re
 from collections.abc import Callable
 
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
-from tkperf.analysis.flags import describe_counts, describe_window, explain_marks, mark
-from tkperf.analysis.results import CellResult, RunResult, SectionResult, describe_stream
+from tkperf.analysis.flags import describe_counts, describe_window
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.tables import Table, build_directions, build_matrices, build_stream
+from tkperf.figures import matrix_keys
+from tkperf.quantity import QUANTITIES
 from tkperf.units import (
     drop_controls,
-    format_block_size_kib,
     format_capacity,
-    format_mix,
     format_number,
 )
-from tkperf.workload import Cell
-
-Value = Callable[[CellResult], float | None]
 
 
 def render_markdown(result: RunResult) -> str:
@@ -36,7 +34,7 @@ def render_markdown(result: RunResult) -> str:
         "Interface": device.get("interface"),
         "Link": device.get("link"),
         "Write cache": device.get("write_cache_in_run"),
-        "Profile": f"{info.profile_name}: {info.profile.get('title')}",
+        "Profile": f"{info.profile_name}: {info.specification}",
         "Load": ", ".join(word for word in (info.fio_version, info.engine) if word),
         "Threads / queue depth": _demand(result),
         "Purge": _by_section(result, describe_purge),
@@ -60,19 +58,19 @@ def render_markdown(result: RunResult) -> str:
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
             lines += _tables(section)
-            for line in explain_marks(section.cells):
-                lines += [_text(line), ""]
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _demand(result: RunResult) -> str | None:
-    demand = describe_demand(result)
-    latency = describe_demand(result, "lat")
-    if latency is None or all(test.name != "lat" for test in result.tests):
-        return demand
-    return f"{demand or 'not known'}; latency test {latency}"
+    """Of all tests; with their titles where it is not the same for all."""
+    titles: dict[str | None, list[str]] = {}
+    for test in result.tests:
+        titles.setdefault(describe_demand(test), []).append(test.title)
+    if len(titles) < 2:
+        return next(iter(titles), None)
+    return "; ".join(f"{', '.join(of)}: {demand or 'not known'}" for demand, of in titles.items())
 
 
 def _by_section(
@@ -113,60 +111,35 @@ def _verdict(section: SectionResult) -> list[str]:
 
 def _tables(section: SectionResult) -> list[str]:
     if section.slices:
-        return [describe_stream(section), "", *_cells_table(section.cells)]
-    if section.name.startswith("Throughput"):
-        return _matrix(section, "MB/s", lambda cell: cell.megabytes_per_s)
-    if section.name == "Latency":
-        return [
-            *_matrix(section, "mean latency in us", lambda cell: cell.latency_mean_us),
-            *_matrix(section, "p99.9 latency in us", lambda cell: cell.percentiles_us["p99.9"]),
-            *_matrix(section, "maximum latency in us", lambda cell: cell.latency_max_us),
-        ]
-    return _matrix(section, "IOPS", lambda cell: cell.iops)
-
-
-def _matrix(section: SectionResult, quantity: str, value: Value) -> list[str]:
+        return _table(build_stream(section))
     if not section.cells:
         return ["nothing was measured to the end", ""]
-    mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
-    sizes = sorted({cell.block_size_bytes for cell in section.cells})
-    lines = [
-        f"| {quantity}, KiB \\ R/W % | " + " | ".join(format_mix(mix) for mix in mixes) + " |",
-        "|---:|" + "---:|" * len(mixes),
+    quantities = [QUANTITIES[key] for key in matrix_keys(section.plan)]
+    apart = (build_directions(section, each) for each in quantities[:1])
+    tables = [*build_matrices(section, quantities), *(each for each in apart if each)]
+    return [line for table in tables for line in _table(table)]
+
+
+def _table(table: Table) -> list[str]:
+    title = ", ".join(each for each in (table.title, table.over) if each)
+    across = f"; {table.across} across" if table.across else ""
+    return [
+        f"{_text(title)}{_text(across)}",
+        "",
+        f"| {' | '.join(map(_text, table.head))} |",
+        "|" + "---:|" * len(table.head),
+        *(
+            f"| {' | '.join(_text(each if isinstance(each, str) else each.text()) for each in row)} |"
+            for row in table.rows
+        ),
+        "",
+        *(line for note in table.notes for line in (_note(note), "")),
     ]
-    for size in sizes:
-        cells = (section.cell(Cell(mix, size)) for mix in mixes)
-        fields = (
-            "-" if cell is None else format_number(value(cell), 1) + _mark(cell) for cell in cells
-        )
-        lines.append(f"| {format_block_size_kib(size)} | " + " | ".join(fields) + " |")
-    return [*lines, ""]
 
 
-def _cells_table(cells: tuple[CellResult, ...]) -> list[str]:
-    names = tuple(cells[0].percentiles_us) if cells else ()
-    lines = [
-        "| R/W % | KiB | IOPS | MB/s | mean us | " + " | ".join(names) + " | max us |",
-        "|---|---:|" + "---:|" * (4 + len(names)),
-    ]
-    for cell in cells:
-        values = (
-            cell.iops,
-            cell.megabytes_per_s,
-            cell.latency_mean_us,
-            *cell.percentiles_us.values(),
-            cell.latency_max_us,
-        )
-        lines.append(
-            f"| {format_mix(cell.read_percent)} | {format_block_size_kib(cell.block_size_bytes)} | "
-            + " | ".join(format_number(value, 1) + _mark(cell) for value in values)
-            + " |"
-        )
-    return lines
-
-
-def _mark(cell: CellResult) -> str:
-    return _text(mark(cell))
+def _note(note: str) -> str:
+    """A line of its own; one that begins with a dash would be an item of a list."""
+    return f"\\{_text(note)}" if note.startswith("-") else _text(note)
 
 
 def _text(value: object) -> str:

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.disturbance import DisturbanceCode
-from tkperf.measurement import REPORTED_PERCENTILES, Sample
+from tkperf.measurement import Sample
+from tkperf.quantity import QUANTITIES, Direction
 from tkperf.record import StepRecord
+from tkperf.workload import Workload
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
 _PIECE_CHARACTERS = 1 << 20
@@ -27,15 +29,15 @@ Samples = Callable[[str, StepRecord], Iterable[Sample]]
 
 # ``target`` says whether a device, a file or a simulation was measured.
 _PLACE = ("run", "target", "test", "section")
-_CELL = (
-    "read_percent", "block_size_bytes", "iops", "megabytes_per_s", "latency_mean_us",
-    "latency_min_us", "latency_max_us",
-    *(f"p{percent:g}_us" for percent in REPORTED_PERCENTILES), "ios", "host_limited",
-    "disturbances", "foreign_bytes",
+_WORKLOAD = (
+    "access", "read_percent", "block_size_bytes", "block_mix", "threads", "queue_depth",
+    "offered_iops", "arrival", "zones", "compressible_percent", "region_offset_bytes",
+    "region_length_bytes",
 )  # fmt: skip
+# A row for all I/Os of a cell, and of a mix one for its reads and one for its writes.
+_CELL = (*_WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
 _SAMPLE = (
-    "kind", "number", "position", "access", "read_percent", "block_size_bytes",
-    "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
+    "kind", "number", "position", *_WORKLOAD, "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
     "read_megabytes_per_s", "write_megabytes_per_s", "latency_mean_us",
     *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
 )  # fmt: skip
@@ -46,20 +48,21 @@ _VERDICT = (
 )  # fmt: skip
 
 _COMPARISON = (
-    "read_percent", "block_size_bytes", "measure", "unit", "value", "low", "high", "range_over",
+    *_WORKLOAD, "measure", "unit", "value", "low", "high", "range_over",
     "ratio_to_first", "within_noise", "change", "host_limited", "disturbances",
 )  # fmt: skip
 
 # Every column that is not a real number, whichever table it is in.
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
-    "disturbances",
+    "disturbances", "block_mix", "arrival", "zones", "direction",
 ))  # fmt: skip
 FLAGS = frozenset(("host_limited", "complete", "reached", "within_noise"))
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
     "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
-    "position", "foreign_bytes",
+    "position", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
+    "region_offset_bytes", "region_length_bytes",
 ))  # fmt: skip
 
 
@@ -119,10 +122,9 @@ def _seconds(
     result: RunResult, steps: Iterable[tuple[str, StepRecord]], samples: Samples
 ) -> Iterator[Row]:
     for test, step in steps:
-        work = step.workload
         place = (
-            *_target(result), test, step.section, step.kind.value, step.number, step.position, work.access.value,
-            work.read_percent, work.block_size_bytes, step.started_s,
+            *_target(result), test, step.section, step.kind.value, step.number, step.position,
+            *_workload(step.workload), step.started_s,
         )  # fmt: skip
         for sample in samples(test, step):
             yield (*place, *_sample(sample))
@@ -156,49 +158,59 @@ def _place(result: RunResult, test: TestResult) -> Row:
     return (*_target(result), test.name)
 
 
-def _cell(cell: CellResult) -> Row:
+def _workload(work: Workload) -> Row:
     return (
-        cell.read_percent,
-        cell.block_size_bytes,
-        cell.iops,
-        cell.megabytes_per_s,
-        cell.latency_mean_us,
-        cell.latency_min_us,
-        cell.latency_max_us,
-        *cell.percentiles_us.values(),
-        cell.ios,
-        cell.host_limited,
-        _disturbances(cell.disturbances),
-        cell.foreign_bytes,
+        work.access.value,
+        work.read_percent,
+        work.block_size_bytes,
+        work.blocks_text if work.block_mix else None,
+        work.jobs,
+        work.io_depth,
+        work.offered_iops,
+        None if work.offered_iops is None else work.arrival.value,
+        work.zones_text or None,
+        work.compressible_percent,
+        work.region and work.region.offset_bytes,
+        work.region and work.region.length_bytes,
     )
+
+
+def _cell(cell: CellResult) -> Iterator[Row]:
+    """All I/Os of a cell, and of a mix its reads and its writes."""
+    mixed = cell.workload.read_percent not in (0, 100)
+    for direction in Direction if mixed else (Direction.ALL,):
+        yield (
+            *_workload(cell.workload),
+            direction.value,
+            *(cell.value(quantity, direction) for quantity in QUANTITIES.values()),
+            cell.host_limited,
+            _disturbances(cell.disturbances),
+            cell.foreign_bytes,
+        )
 
 
 def _cells(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for cell in section.cells:
-            yield (*_place(result, test), section.name, *_cell(cell), cell.rounds)
+            for row in _cell(cell):
+                yield (*_place(result, test), section.name, *row, cell.rounds)
 
 
 def _rounds(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for each in section.rounds:
-            for cell in each.cells:
-                yield (
-                    *_place(result, test),
-                    section.name,
-                    each.number,
-                    each.complete,
-                    *_cell(cell),
-                )
+            for row in (row for cell in each.cells for row in _cell(cell)):
+                yield (*_place(result, test), section.name, each.number, each.complete, *row)
 
 
 def _slices(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for each in section.slices:
-            yield (
-                *_place(result, test), section.name, each.number, each.start_s, each.duration_s,
-                each.total_written_bytes, *_cell(each.values),
-            )  # fmt: skip
+            for row in _cell(each.values):
+                yield (
+                    *_place(result, test), section.name, each.number, each.start_s,
+                    each.duration_s, each.total_written_bytes, *row,
+                )  # fmt: skip
 
 
 def _verdicts(result: RunResult) -> Iterator[Row]:
@@ -238,8 +250,7 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
         ):
             yield (
                 name, result.info.device.get("kind"), row.test, row.section,
-                row.cell.read_percent, row.cell.block_size_bytes,
-                row.measure.name, row.measure.unit, entry.value, entry.low, entry.high, entry.span,
+                *_workload(row.workload), row.quantity.label, row.quantity.unit, entry.value, entry.low, entry.high, entry.span,
                 entry.ratio, entry.within_noise, entry.change, entry.host_limited,
                 _disturbances(entry.disturbances),
             )  # fmt: skip

@@ -1,7 +1,7 @@
 """Results in the XML format of TKperf 2.2, so that tkperf-cmp and scripts around it go on working.
 
 The root element is named after the run; every text is JSON; rounds count from 0; throughput is in
-KiB/s, latencies in us (PTS.md, section 9, and files written by TKperf 2.2). What TKperf has no
+KiB/s, latencies in us (TKperf 2.2's source, and files it wrote). What TKperf has no
 place for (percentiles, samples, more than one verdict, other block sizes) is left out.
 """
 
@@ -16,17 +16,17 @@ from xml.etree import ElementTree as ET
 from tkperf.analysis.export_json import finite
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.errors import UsageError
-from tkperf.profiles import TABLES
+from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, LATENCY_MIN, THROUGHPUT
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.tkperf_loops import (
     IOPS_MIXES,
     IOPS_SIZES_KIB,
     LATENCY_MIXES,
     LATENCY_SIZES_KIB,
+    TABLES,
     THROUGHPUT_SIZES_KIB,
 )
 from tkperf.units import KIB
-from tkperf.workload import Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,26 +85,28 @@ def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
     more = tuple(f"{section.name} has no place there" for section in test.sections[1:])
     match test.name:
         case "iops":
-            rounds = _by_round(first, IOPS_MIXES, IOPS_SIZES_KIB, lambda cell: cell.iops)
+            rounds = _by_round(first, IOPS_MIXES, IOPS_SIZES_KIB, lambda cell: cell.value(IOPS))
         case "lat":
             rounds = _by_round(first, LATENCY_MIXES, LATENCY_SIZES_KIB, _latencies)
         case "tp":
             return _throughput_rounds(test.sections)
-        case _:
+        case "writesat":
             return [
-                [each.values.iops for each in first.slices],
+                [each.values.value(IOPS) for each in first.slices],
                 [_latencies(each.values) for each in first.slices],
             ], more
+        case unknown:
+            raise NotImplementedError(f"TKperf's format of test {unknown}")
     if rounds is None:
         return None, ("its cells are not those that TKperf measures",)
     return rounds, more
 
 
 def _add_test(element: ET.Element, test: TestResult, rounds: object, result: RunResult) -> None:
-    demand = result.info.demand(test.name)
+    jobs, io_depth = test.demands[0] if len(test.demands) == 1 else (None, None)
     _add(element, "fioversion", result.info.fio_version)
-    _add(element, "numjobs", demand.get("jobs"))
-    _add(element, "iodepth", demand.get("io_depth"))
+    _add(element, "numjobs", jobs)
+    _add(element, "iodepth", io_depth)
     _add(element, "runtime", _step_s(test.name, result))
     _add(element, "xargs", ["refill_buffers"])
     first = test.sections[0]
@@ -139,17 +141,17 @@ def _by_round(
 ) -> list[object] | None:
     """[round][mix][block size] in the order of TKperf's loops; None if a cell of them is missing."""
     rounds: list[object] = []
-    measured = {cell.block_size_bytes for cell in section.cells}
+    measured = {cell.workload.block_size_bytes for cell in section.cells}
     sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
     if sizes_bytes[-1] not in measured:  # sectors of 4 KiB
         sizes_bytes.pop()
     for each in section.rounds:
-        cells = {cell.cell: cell for cell in each.cells}
+        cells = {_place(cell): cell for cell in each.cells}
         if not each.complete:
             continue
-        if any(Cell(mix, size) not in cells for mix in mixes for size in sizes_bytes):
+        if any((mix, size) not in cells for mix in mixes for size in sizes_bytes):
             return None
-        rounds.append([[value(cells[Cell(mix, size)]) for size in sizes_bytes] for mix in mixes])
+        rounds.append([[value(cells[mix, size]) for size in sizes_bytes] for mix in mixes])
     return rounds
 
 
@@ -157,7 +159,9 @@ def _throughput_rounds(
     sections: Sequence[SectionResult],
 ) -> tuple[list[object] | None, tuple[str, ...]]:
     """[block size][reads, writes] of TKperf's block sizes, as far as none of them is missing."""
-    by_size = {cell.block_size_bytes: section for section in sections for cell in section.cells}
+    by_size = {
+        cell.workload.block_size_bytes: section for section in sections for cell in section.cells
+    }
     rounds: list[object] = []
     for size_kib in THROUGHPUT_SIZES_KIB:
         section = by_size.pop(round(size_kib * KIB), None)
@@ -172,18 +176,22 @@ def _throughput(section: SectionResult) -> list[list[float | None]]:
     """[reads, writes] of one block size, a value a round."""
     return [
         [
-            None if cell.megabytes_per_s is None else cell.megabytes_per_s * 1e6 / KIB
+            None if (value := cell.value(THROUGHPUT)) is None else value * 1e6 / KIB
             for each in section.rounds
             if each.complete
             for cell in each.cells
-            if cell.read_percent == mix
+            if cell.workload.read_percent == mix
         ]
         for mix in (100, 0)
     ]
 
 
 def _latencies(cell: CellResult) -> list[float | None]:
-    return [cell.latency_min_us, cell.latency_max_us, cell.latency_mean_us]
+    return [cell.value(each) for each in (LATENCY_MIN, LATENCY_MAX, LATENCY_MEAN)]
+
+
+def _place(cell: CellResult) -> tuple[int, int]:
+    return cell.workload.read_percent, cell.workload.block_size_bytes
 
 
 def _step_s(test: str, result: RunResult) -> object:

@@ -1,9 +1,7 @@
 """What a run found, as plain data: the one source of every table, chart and export.
 
-Rules (PTS section 2.2 and 3.3): a reported number is the mean over the rounds of the steady-state
-window; a mean latency is the mean of the rounds' means; a maximum is the greatest of the window;
-percentiles come from the merged histograms of the window. A stream without a window is one single
-measurement. None is "not measured".
+A cell is what was measured of one workload over the rounds of a window (``quantity.py`` has the
+rules); a stream without a window is one single measurement. None is "not measured".
 """
 
 from __future__ import annotations
@@ -24,8 +22,13 @@ from tkperf.analysis.incomplete import (
     without_holes,
 )
 from tkperf.disturbance import DisturbanceCode, find_codes
-from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
-from tkperf.phases import SectionOutcome
+from tkperf.errors import ProfileError
+from tkperf.figures import SectionPlan, TestPlan, generic_section
+from tkperf.measurement import Measurement
+from tkperf.phases import Round, SectionOutcome
+from tkperf.procedures import find_test, known_plan, read_stored_profile
+from tkperf.procedures.walk import first_rounds
+from tkperf.quantity import IOS, Direction, Figures, Quantity, combine
 from tkperf.record import (
     LeftOut,
     PurgeRecord,
@@ -36,47 +39,38 @@ from tkperf.record import (
     StepKind,
     StepRecord,
     TestRecord,
+    key_of,
 )
 from tkperf.steady_state import SteadyStateVerdict
+from tkperf.tkperf_loops import PROFILE_NAME
 from tkperf.units import format_capacity, format_count, format_duration
-from tkperf.workload import Cell
-
-TITLES = {
-    "iops": "IOPS",
-    "lat": "Latency",
-    "tp": "Throughput",
-    "writesat": "Write Saturation",
-    "fio": "Results of fio",
-}
+from tkperf.workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """One cell of a table. Rates per second, latencies in us, all I/Os of the cell together.
+    """What was measured of one workload of a section: a cell of its tables.
 
-    ``percentiles_us`` maps ``p50`` ... ``p99.999`` to a latency, or to None where there were too
-    few I/Os. ``rounds`` says how many rounds the values are averaged over. ``host_limited`` and
-    ``disturbances``, the kinds of what disturbed any of its steps, are None where nobody watched, as
-    in an imported run; ``foreign_bytes``, what others moved meanwhile, where it was not compared.
+    ``all`` has every quantity by its key, None where it was not measured; ``read`` and ``write`` the
+    same of one direction, None where the workload has none of it. ``rounds`` says how many rounds the
+    values are of. ``host_limited`` and ``disturbances``, the kinds of what disturbed any of its steps,
+    are None where nobody watched, as in an imported run; ``foreign_bytes``, what others moved
+    meanwhile, where it was not compared.
     """
 
-    read_percent: int
-    block_size_bytes: int
-    iops: float | None
-    megabytes_per_s: float | None
-    latency_mean_us: float | None
-    latency_min_us: float | None
-    latency_max_us: float | None
-    percentiles_us: dict[str, float | None]
-    ios: int | None
+    workload: Workload
+    all: Figures
+    read: Figures | None
+    write: Figures | None
     rounds: int
     host_limited: bool | None
     disturbances: tuple[DisturbanceCode, ...] | None = None
     foreign_bytes: int | None = None
 
-    @property
-    def cell(self) -> Cell:
-        return Cell(self.read_percent, self.block_size_bytes)
+    def value(self, quantity: Quantity, direction: Direction = Direction.ALL) -> float | None:
+        """A quantity's value; None: not measured."""
+        figures: Figures | None = getattr(self, direction)
+        return None if figures is None else figures[quantity.key]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +100,7 @@ class SliceResult:
 class SectionResult:
     """A part of a test with its own purge and verdict.
 
+    ``plan`` is how it is shown.
     ``cells`` are the results: means over ``window``. ``verdict`` is the last one given, None if
     the section has no steady-state rule. ``workload`` describes a stream's workload. With
     ``areas``, ``rounds`` are the areas of a hard disk from its start, not rounds in time.
@@ -113,6 +108,7 @@ class SectionResult:
     """
 
     name: str
+    plan: SectionPlan
     steady: bool | None
     window: tuple[int, ...]
     ended_because: str
@@ -130,15 +126,17 @@ class SectionResult:
     """Of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
     disturbed_in_window: int | None = 0
 
-    def cell(self, cell: Cell) -> CellResult | None:
-        return next((each for each in self.cells if each.cell == cell), None)
+    def cell(self, workload: Workload) -> CellResult | None:
+        return next((each for each in self.cells if each.workload == workload), None)
 
-    def steady_of(self, cell: Cell) -> bool | None:
+    def steady_of(self, workload: Workload) -> bool | None:
         """Whether a cell was steady by its own rounds, where it was judged by them; else the section.
 
         None: nothing was judged.
         """
-        own = [each for each in self.verdicts if each.tracking.startswith(f"{cell} ")]
+        own = [
+            each for each in self.verdicts if each.tracking.startswith(f"{workload.mix_and_size} ")
+        ]
         if not own:
             return self.steady
         return own[-1].reached if own[-1].judged else None
@@ -165,6 +163,10 @@ class TestResult:
     not_compared_steps: int | None = 0
     under_way: str | None = None
     """The step that did not end, in words: it is no result."""
+    over_sections: tuple[str, ...] = ()
+    """Quantities that are drawn over all sections, by their keys."""
+    demands: tuple[tuple[int, int], ...] = ()
+    """(Threads, queue depth) of what was measured, in order; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +182,7 @@ class RunResult:
     tests: tuple[TestResult, ...]
 
 
-SCHEMA = "tkperf-results/1"
+SCHEMA = "tkperf-results/2"
 
 
 def analyse(record: RunRecord) -> RunResult:
@@ -188,7 +190,8 @@ def analyse(record: RunRecord) -> RunResult:
     tests = tuple(
         _test(
             test,
-            record.info.table("hard_disk"),
+            _plan(record.info.suite, test),
+            _planned_areas(record.info, test),
             [each for each in record.left_out if each.step and each.test == test.name],
             record.status,
         )
@@ -202,7 +205,7 @@ def analyse(record: RunRecord) -> RunResult:
         ended_because=record.ended_because,
         warnings=(*record.warnings, *_cut_off(tests, record.status)),
         tests=(
-            tuple(_without_guesses(test) for test in tests)
+            tuple(_without_guesses(test, record.info) for test in tests)
             # A run whose device is not known may be an imported one.
             if record.info.imported or not record.info.device
             else tests
@@ -228,17 +231,20 @@ def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
     return replace(result, info=info, warnings=(*before, *name_left_out(left_out)))
 
 
-def _without_guesses(test: TestResult) -> TestResult:
+def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
     """An imported test: what its tool did not record is not known, whatever the steps add up to."""
     # TKperf's XML has rates; counts were made of them so that rates are what they were.
-    counted = test.name == "fio"
+    counted = info.profile_name != PROFILE_NAME
+    demand_known = any(
+        "jobs" in table for table in info.profile.values() if isinstance(table, dict)
+    )
 
     def cells(of: Iterable[CellResult]) -> tuple[CellResult, ...]:
         return tuple(
             replace(
                 cell,
                 host_limited=None,
-                ios=cell.ios if counted else None,
+                **({} if counted else _without_counts(cell)),
             )
             for cell in of
         )
@@ -247,6 +253,7 @@ def _without_guesses(test: TestResult) -> TestResult:
         test,
         duration_s=None,
         written_bytes=None,
+        demands=test.demands if demand_known else (),
         sections=tuple(
             replace(
                 section,
@@ -262,8 +269,51 @@ def _without_guesses(test: TestResult) -> TestResult:
     )
 
 
+def _without_counts(cell: CellResult) -> dict[str, Any]:
+    """Rates were told, of all I/Os together: how many there were, and which, was made of them."""
+    mixed = cell.workload.read_percent not in (0, 100)
+    return {
+        direction: None
+        if figures is None or (mixed and direction is not Direction.ALL)
+        else {**figures, IOS.key: None}
+        for direction in Direction
+        for figures in (getattr(cell, direction),)
+    }
+
+
+def _plan(suite: str, test: TestRecord) -> TestPlan:
+    """How the test is shown; a section that no plan knows by what was recorded."""
+    names = list(dict.fromkeys(step.section for step in test.steps))
+    plan = test.plan or known_plan(suite, test.name, names) or TestPlan(title=test.name)
+    return replace(
+        plan,
+        sections=tuple(plan.section(name) or _recorded(test.steps, name) for name in names),
+    )
+
+
+def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
+    kinds = {step.kind for step in steps if step.section == name}
+    return generic_section(name, areas=StepKind.AREA in kinds, stream=StepKind.CONTINUOUS in kinds)
+
+
+def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
+    """The first area of each section, as the run's own profile has them; empty if it does not say."""
+    known = find_test(info.suite, test.name)
+    if known is None or not any(step.kind is StepKind.AREA for step in test.steps):
+        return {}
+    try:
+        profile = read_stored_profile(info.profile)
+        return first_rounds(known, profile, info.active_range_length_bytes or 0)
+    except (ProfileError, ValueError):
+        return {}
+
+
 def _test(
-    test: TestRecord, disk: dict[str, Any], lost: Sequence[LeftOut], status: RunStatus
+    test: TestRecord,
+    plan: TestPlan,
+    planned: dict[str, Round],
+    lost: Sequence[LeftOut],
+    status: RunStatus,
 ) -> TestResult:
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
@@ -277,12 +327,23 @@ def _test(
     nobody_watched = bool(test.steps) and not watched
     return TestResult(
         name=test.name,
-        title=TITLES.get(test.name, test.name),
+        title=plan.title,
         status=test.status,
         duration_s=None if test.ended_s is None else test.ended_s - test.started_s,
         written_bytes=None if lost else sum(step.measurement.write.bytes for step in test.steps),
         longest_gap_s=None if lost else max(gaps, default=None),
-        sections=tuple(_section(test, name, of, disk, lost) for name, of in sections.items()),
+        sections=tuple(
+            _section(test, section, sections[section.name], planned.get(section.name), lost)
+            for section in plan.sections
+        ),
+        over_sections=plan.over_sections,
+        demands=tuple(
+            dict.fromkeys(
+                (step.workload.jobs, step.workload.io_depth)
+                for step in test.steps
+                if step.kind is not StepKind.FILL
+            )
+        ),
         disturbed_steps=None
         if nobody_watched
         else {code: disturbed[code] for code in find_codes(disturbed)},
@@ -295,23 +356,26 @@ def _test(
 
 def _section(
     test: TestRecord,
-    name: str,
+    plan: SectionPlan,
     steps: Sequence[StepRecord],
-    disk: dict[str, Any],
+    planned: Round | None,
     lost_steps: Sequence[LeftOut],
 ) -> SectionResult:
+    name = plan.name
     given = [each for each in test.verdicts if each.section == name]
     ended = None
     if test.outcome is not None:
         ended = next((each for each in test.outcome.sections if each.section == name), None)
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
-    areas = _complete_areas(in_areas, _steps_an_area(test.name, disk))
+    areas = _complete_areas(in_areas, planned)
     lost = [each for each in lost_steps if each.section in (name, None)]
     # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.
     verdicts = () if stream else tuple(each.verdict for each in given)
     window, because = _window(ended, verdicts, areas, test)
     judged = {each.number for each in given} | set(areas)
+    if ended is not None:  # also rounds that nobody judged
+        judged |= {step.number for step in steps if step.kind is StepKind.ROUND}
     if lost:
         judged = without_holes(steps, judged, lost)
     rounds = _rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
@@ -320,6 +384,7 @@ def _section(
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     return SectionResult(
         name=name,
+        plan=plan,
         steady=verdict.reached if verdict is not None and verdict.judged else None,
         window=window,
         ended_because=because,
@@ -327,7 +392,7 @@ def _section(
         verdicts=tuple(each.verdict for each in given),
         cells=_window_cells(steps, window, bool(lost)),
         rounds=rounds,
-        areas=disk.get("areas", len(areas)) if in_areas else None,
+        areas=((planned and planned.areas) or len(areas)) if in_areas else None,
         slices=slices,
         workload=str(stream[0].workload) if stream else None,
         purge=next((purge for purge in test.purges if purge.section == name), None),
@@ -367,27 +432,17 @@ def _window(
     return window, f"the test did not end: {test.status.value}"
 
 
-def _steps_an_area(test: str, disk: dict[str, object]) -> int | None:
-    """How many steps each area of a hard disk gets; None is not known."""
-    if test == "tp":
-        return 2
-    mixes, sizes = disk.get("iops_read_percents"), disk.get("iops_block_sizes_kib")
-    if not (isinstance(mixes, Sequence) and isinstance(sizes, Sequence)):
-        return None
-    return len(mixes) * len(sizes)
-
-
-def _complete_areas(steps: Sequence[StepRecord], expected: int | None) -> tuple[int, ...]:
+def _complete_areas(steps: Sequence[StepRecord], planned: Round | None) -> tuple[int, ...]:
     """Numbers of the areas in which every step was run."""
     ran = Counter(step.number for step in steps)
-    whole = expected or max(ran.values(), default=0)
+    whole = max(ran.values(), default=0) if planned is None else len(planned.steps)
     return tuple(number for number, count in ran.items() if count == whole)
 
 
 def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:
     by_number: dict[int, list[CellResult]] = {}
     for step in steps:
-        by_number.setdefault(step.number, []).append(_of_steps(step.workload.cell, [step]))
+        by_number.setdefault(step.number, []).append(_of_steps(_key(step), [step]))
     return tuple(
         RoundResult(number=number, complete=number in judged, cells=tuple(cells))
         for number, cells in by_number.items()
@@ -406,7 +461,7 @@ def _slices(steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
                 start_s=start_s,
                 duration_s=step.measurement.duration_s,
                 total_written_bytes=None if lost else written_bytes,
-                values=_of_steps(step.workload.cell, [step]),
+                values=_of_steps(_key(step), [step]),
             )
         )
     return tuple(slices)
@@ -440,22 +495,27 @@ def _window_cells(
         if lost:
             return ()
         whole = _join([step.measurement for step in measured])
-        result = _of_steps(measured[0].workload.cell, measured, as_one=whole)
+        result = _of_steps(_key(measured[0]), measured, as_one=whole)
         return (replace(result, rounds=len(measured)),)
-    in_window: dict[Cell, list[StepRecord]] = {}
+    in_window: dict[Workload, list[StepRecord]] = {}
     numbers = set(window)
     for step in measured:
         if step.number in numbers:
-            in_window.setdefault(step.workload.cell, []).append(step)
+            in_window.setdefault(_key(step), []).append(step)
     return tuple(
-        _of_steps(cell, rounds)
-        for cell, rounds in in_window.items()
+        _of_steps(workload, rounds)
+        for workload, rounds in in_window.items()
         if not lost or len(rounds) == len(window)
     )
 
 
+def _key(step: StepRecord) -> Workload:
+    """The workload that a step's result is found by: the same in all areas of a disk."""
+    return key_of(step.kind, step.workload)
+
+
 def _of_steps(
-    cell: Cell, steps: Sequence[StepRecord], *, as_one: Measurement | None = None
+    workload: Workload, steps: Sequence[StepRecord], *, as_one: Measurement | None = None
 ) -> CellResult:
     """A cell of these steps, with what disturbed them."""
     seen = [step.measurement for step in steps] if as_one is None else [as_one]
@@ -467,7 +527,7 @@ def _of_steps(
         if step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
     ]
     return replace(
-        summarise(cell, seen),
+        summarise(workload, seen),
         disturbances=codes if codes or watched else None,
         foreign_bytes=sum(foreign) if len(foreign) == len(steps) else None,
     )
@@ -484,31 +544,19 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
     )
 
 
-def summarise(cell: Cell, rounds: Sequence[Measurement]) -> CellResult:
+def summarise(workload: Workload, rounds: Sequence[Measurement]) -> CellResult:
     """One cell from the rounds of its window."""
-    counted = all(seen.rates_known for seen in rounds)
-    whole: IoStats = reduce(add, (seen.both for seen in rounds))
-    means = [seen.latency_mean_us for seen in rounds if seen.latency_mean_us is not None]
-    sides = [side for seen in rounds for side in (seen.read, seen.write) if side.latency_ios]
-    # An extreme or percentile of some rounds would pass for one of all.
-    counted_in = [side.histogram.total > 0 for side in sides]
-    known_min = all(side.latency_min_ns is not None for side in sides)
-    known_max = all(side.latency_max_ns is not None for side in sides)
+    whole = combine(rounds)
+    mixed = 0 < workload.read_percent < 100
     return CellResult(
-        read_percent=cell.read_percent,
-        block_size_bytes=cell.block_size_bytes,
-        iops=sum(seen.iops for seen in rounds) / len(rounds) if counted else None,
-        megabytes_per_s=(
-            sum(seen.megabytes_per_s for seen in rounds) / len(rounds) if counted else None
-        ),
-        latency_mean_us=sum(means) / len(means) if means else None,
-        latency_min_us=_us(whole.latency_min_ns) if known_min else None,
-        latency_max_us=_us(whole.latency_max_ns) if known_max else None,
-        percentiles_us={
-            f"p{percent:g}": _us(whole.percentile_ns(percent)) if all(counted_in) else None
-            for percent in REPORTED_PERCENTILES
-        },
-        ios=whole.ios if counted else None,
+        workload=workload,
+        all=whole,
+        read=combine(rounds, Direction.READ)
+        if mixed
+        else (whole if workload.read_percent else None),
+        write=combine(rounds, Direction.WRITE)
+        if mixed
+        else (None if workload.read_percent else whole),
         rounds=len(rounds),
         host_limited=any(seen.host_limited for seen in rounds),
     )
@@ -531,7 +579,3 @@ def _histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int
     return tuple(
         (lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.buckets()
     )
-
-
-def _us(value_ns: float | None) -> float | None:
-    return None if value_ns is None else value_ns / 1000

@@ -14,6 +14,7 @@ from rich.table import Table
 from tkperf.analysis.compare import Change, Comparison, Entry, compare
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.flags import explain_marks, mark
+from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import analyse
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import Outputs, files_in, plain
@@ -26,7 +27,6 @@ from tkperf.cli.rendering import (
 )
 from tkperf.errors import UsageError
 from tkperf.runfile.reader import read_run
-from tkperf.units import format_block_size_kib, format_mix
 
 PICTURE_SUFFIX = ".png"
 STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
@@ -142,15 +142,15 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for section in dict.fromkeys((row.test, row.section) for row in comparison.rows):
         rows = [row for row in comparison.rows if (row.test, row.section) == section]
         table = Table(title=plain(section[1]), title_justify="left", title_style="bold")
-        for name in ("KiB", "R/W %", ""):
+        axes = listing_axes(row.workload for row in rows)
+        for name in (*(axis.title for axis in axes), ""):
             table.add_column(name, justify="right")
         for name in comparison.names:
             table.add_column(plain(name), justify="right", overflow="fold")
         for row in rows:
             table.add_row(
-                format_block_size_kib(row.cell.block_size_bytes),
-                format_mix(row.cell.read_percent),
-                f"{row.measure.name} {row.measure.unit}",
+                *(axis.text(row.workload) for axis in axes),
+                row.quantity.title,
                 *(_entry(entry) for entry in row.entries),
             )
         console.print(table)

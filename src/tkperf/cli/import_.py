@@ -14,7 +14,6 @@ import click
 
 from tkperf import __version__
 from tkperf.cli.console import complain
-from tkperf.cli.options import LONGEST_NAME, refuse_long_name
 from tkperf.cli.output import say_path
 from tkperf.errors import UsageError
 from tkperf.events import (
@@ -31,6 +30,7 @@ from tkperf.importers.imported import ImportedRun, one_line
 from tkperf.importers.left_out import MOST_SAID, natural_key
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.input_files import RESULTS_BYTES, read_input
+from tkperf.pipeline.names import LONGEST_NAME, refuse_long_name
 from tkperf.record import IMPORTED, RunInfo, RunStatus, RunWarning
 from tkperf.runfile.whole import write_whole
 from tkperf.runfile.writer import RunFileWriter
@@ -184,7 +184,7 @@ def _write_events(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
     for warning in run.warnings:
         writer(Warned(warning=warning))
     for test in run.tests:
-        writer(TestStarted(test=test.name, at_s=0.0))
+        writer(TestStarted(test=test.name, at_s=0.0, plan=test.plan))
         for step in test.steps:
             writer(StepEnded(test=test.name, record=step))
         for record in test.verdicts:

@@ -17,12 +17,10 @@ from tkperf.device.purge import METHOD_NAMES
 from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError
 from tkperf.input_files import TEXT_BYTES, read_input
+from tkperf.pipeline.names import require_name
 from tkperf.procedures import SUITES
 from tkperf.process import find_program
 from tkperf.profiles import built_in_profiles
-
-# File systems take 255 bytes, with what comes before and after NAME in the names of files.
-LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +28,7 @@ class RunOptions:
     """The options of one run, as given; None where the profile or a default decides.
 
     Raises:
-        UsageError: NAME cannot be a file name, or options exclude each other.
+        UsageError: NAME cannot be a file name, or nobody could be notified as asked.
     """
 
     suite: str
@@ -67,24 +65,8 @@ class RunOptions:
     command_line: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", self.name):
-            raise UsageError(
-                f"NAME '{self.name}' becomes a file name: use letters, digits and . _ + - only, "
-                "beginning with a letter or digit"
-            )
-        refuse_long_name("NAME", self.name)
-        given = [
-            option
-            for option, value in (
-                ("--no-purge", self.no_purge),
-                ("--purge", self.purge_method),
-                ("--purge-command", self.purge_command),
-            )
-            if value
-        ]
+        require_name(self.name)
         self._check_notification()
-        if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)} exclude each other: give one of them")
 
     def _check_notification(self) -> None:
         """A mistake here must not show only after 30 hours."""
@@ -120,14 +102,6 @@ def smtp_login() -> tuple[str, str] | None:
     """User and password for the mail server, if both are given."""
     user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
     return (user, password) if user and password else None
-
-
-def refuse_long_name(what: str, name: str) -> None:
-    """Raise where a name could not be the name of a file."""
-    if len(name) > LONGEST_NAME:
-        raise UsageError(
-            f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most"
-        )
 
 
 def _is_mail_address(text: str) -> bool:
@@ -186,8 +160,12 @@ def tests_option(suite: str, flags: tuple[str, str]) -> Callable[[Function], Fun
         "tests",
         type=click.Choice(list(SUITES[suite])),
         multiple=True,
-        help=f"Tests to run, one or more; default all: {' '.join(SUITES[suite])}.",
+        help=f"Tests to run, one or more; default: {' '.join(_by_default(suite))}.",
     )
+
+
+def _by_default(suite: str) -> list[str]:
+    return [name for name, test in SUITES[suite].items() if test.by_default]
 
 
 def profile_option(default: str) -> Callable[[Function], Function]:
@@ -226,7 +204,7 @@ def load_options(function: Function) -> Function:
             "step_s",
             metavar="SECONDS",
             type=click.FloatRange(min=1, max=86400),
-            help="Length of each step and of each write-saturation slice.",
+            help="Length of each step and of each write-saturation slice, whose 24 hours stay.",
         ),
         click.option(
             "--active-range",

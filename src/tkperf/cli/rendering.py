@@ -81,8 +81,8 @@ def render_comparison_pdf(view: ReportView, comparison: Comparison, drawer: Draw
 def render_tkperf_plots(view: ReportView) -> dict[str, bytes]:
     """tkperf-cmp's pictures, as PNG by the names of its files."""
     with _packages():
-        from tkperf.report.comparison_tests import find_tkperf_charts  # noqa: PLC0415
         from tkperf.report.drawing import draw_png  # noqa: PLC0415
+        from tkperf.report.tkperf_charts import find_tkperf_charts  # noqa: PLC0415
     return {
         f"{chart.key}.png": draw_png(chart.spec)
         for test in view.tests

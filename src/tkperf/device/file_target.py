@@ -6,10 +6,30 @@ import mmap
 import os
 from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from tkperf.device.identity import file_system_of
 from tkperf.errors import DeviceError
 from tkperf.units import MIB, format_capacity
+
+
+def plan_file_target(path: Path) -> int:
+    """Whether a scratch file could be created, and the block that direct I/O would take on it.
+
+    Tried with a small file of another name in the same folder, which is removed at once.
+
+    Raises:
+        DeviceError: something has that name, or the folder takes no such file.
+    """
+    if os.path.lexists(path):
+        raise _exists(path)
+    try:
+        with NamedTemporaryFile(dir=path.parent, prefix=".tkperf-") as probe:
+            probe.write(bytes(mmap.PAGESIZE))
+            probe.flush()
+            return find_direct_io_block_bytes(probe.name, called=str(path))
+    except OSError as error:
+        raise DeviceError(f"cannot create the scratch file {path}: {error.strerror}") from error
 
 
 def create_file_target(path: Path, size_bytes: int, *, written: bool = False) -> tuple[int, int]:
@@ -27,11 +47,7 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        if path.is_dir():
-            raise DeviceError(f"{path} is a directory: name a file in it") from None
-        raise DeviceError(
-            f"{path} exists already: leave --size out to use it, which erases what it holds"
-        ) from None
+        raise _exists(path) from None
     except OSError as error:
         raise DeviceError(f"cannot create the scratch file {path}: {error.strerror}") from error
     try:
@@ -51,6 +67,14 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
     return (status.st_dev, status.st_ino)
 
 
+def _exists(path: Path) -> DeviceError:
+    if path.is_dir():
+        return DeviceError(f"{path} is a directory: name a file in it")
+    return DeviceError(
+        f"{path} exists already: leave --size out to use it, which erases what it holds"
+    )
+
+
 def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
     """Remove a scratch file made here, unless something else has its name by now."""
     with suppress(OSError):
@@ -59,8 +83,11 @@ def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:
             path.unlink()
 
 
-def find_direct_io_block_bytes(path: str) -> int:
+def find_direct_io_block_bytes(path: str, *, called: str | None = None) -> int:
     """The smallest block that direct I/O takes on a file: 512, or 4096 over a 4Kn drive.
+
+    Args:
+        called: what people call it, if that is not its path.
 
     Raises:
         DeviceError: the file system has no direct I/O, or the read fails.
@@ -81,7 +108,7 @@ def find_direct_io_block_bytes(path: str) -> int:
             return block_bytes
     file_system = file_system_of(Path(path)) or "its"
     raise DeviceError(
-        f"{path} cannot be read with direct I/O ({reason}): the {file_system} file system does not "
+        f"{called or path} cannot be read with direct I/O ({reason}): the {file_system} file system does not "
         "support it, and without it the page cache would be measured. Put the file on another file "
         "system (ext4, xfs)"
     )

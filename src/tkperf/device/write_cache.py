@@ -1,6 +1,6 @@
 """The drive's volatile write cache: set for a run, verified, and put back afterwards.
 
-The PTS has it off for enterprise and on for client drives (PTS User Guide; PTS.md section 2).
+The PTS has it off for enterprise and on for client drives (PTS User Guide, section 7).
 NVMe: feature 06h; SCSI and, through libata, ATA: the caching mode page behind sysfs cache_type.
 """
 

@@ -2,11 +2,11 @@
 
 Choices that hold for every job, with their reasons:
 
-- ``direct=1``, no file system or page cache between fio and the device (PTS section 2).
-- ``randrepeat=0`` with a 64-bit generator: a fresh uniform sequence for each step (PTS: at least
-  48 bits of state, the sequence of addresses not repeated). ``norandommap``: addresses are drawn
-  independently, also when more than the whole range is written.
-- ``refill_buffers``: every write carries new random data (PTS: random data pattern).
+- ``direct=1``, no file system or page cache between fio and the device (PTS User Guide, section 4).
+- ``randrepeat=0`` with a 64-bit generator: a fresh uniform sequence for each step
+  (docs/method.md). ``norandommap``: addresses are drawn independently, also when more than the
+  whole range is written.
+- ``refill_buffers``: every write carries new random data (PTS User Guide, section 7).
 - ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
 - sequential jobs own disjoint regions of the active range and go on where they stopped, as far as fio
   can do that (``sequential.py``).
@@ -76,7 +76,9 @@ def render_step_job(
         prerun: command that fio's threads wait for before their first I/O.
     """
     workload = step.workload
-    span = step.area.within(target.active_range) if step.area else target.active_range
+    span = target.active_range
+    if workload.region is not None:
+        span = workload.region.within(span)
     lines = _global_lines(workload, target, prerun)
     lines += ["time_based=1", f"runtime={round(step.duration_s * 1000)}ms"]
     if workload.access is Access.RANDOM:
@@ -86,6 +88,7 @@ def render_step_job(
             "norandommap=1",
             "random_generator=tausworthe64",
             f"numjobs={workload.jobs}",
+            *_zone_lines(workload),
             "",
             "[step]",
         ]
@@ -161,7 +164,7 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> 
         "direct=1",
         "thread=1",
         f"rw={_rw(workload)}",
-        f"bs={workload.block_size_bytes}",
+        _block_line(workload),
         f"iodepth={workload.io_depth}",
         "randrepeat=0",
         "refill_buffers=1",
@@ -174,9 +177,46 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> 
     ]
     if 0 < workload.read_percent < 100:
         lines.append(f"rwmixread={workload.read_percent}")
+    if workload.compressible_percent is not None:
+        lines.append(f"buffer_compress_percentage={workload.compressible_percent}")
+    lines += _rate_lines(workload)
     if prerun:
         lines.append(f"exec_prerun={prerun}")
     return lines
+
+
+def _block_line(workload: Workload) -> str:
+    if not workload.block_mix:
+        return f"bs={workload.block_size_bytes}"
+    shares = (f"{each.block_size_bytes}/{each.percent}" for each in workload.block_mix)
+    return f"bssplit={':'.join(shares)}"
+
+
+def _zone_lines(workload: Workload) -> list[str]:
+    if not workload.zones:
+        return []
+    zones = (f"{each.access_percent}/{each.range_percent}" for each in workload.zones)
+    return [f"random_distribution=zoned:{':'.join(zones)}"]
+
+
+def _rate_lines(workload: Workload) -> list[str]:
+    """The offered rate as fio takes it: whole I/Os a second, of each job and direction.
+
+    Raises:
+        UsageError: less than one I/O a second for a job and direction.
+    """
+    if workload.offered_iops is None:
+        return []
+    of_job = workload.offered_iops / workload.jobs
+    shares = (workload.read_percent / 100, 1 - workload.read_percent / 100)
+    rates = [round(of_job * share) for share in shares]
+    if any(share and not rate for share, rate in zip(shares, rates, strict=True)):
+        raise UsageError(
+            f"{workload.offered_iops:g} IOPS offered are less than one a second for each of "
+            f"{format_count(workload.jobs, 'job')} and direction: offer more, or take fewer jobs"
+        )
+    spelled = ",".join(str(rate) if rate else "" for rate in rates)
+    return [f"rate_iops={spelled}", f"rate_process={workload.arrival.value}"]
 
 
 def _filename(target: FioTarget) -> str:

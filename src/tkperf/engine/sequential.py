@@ -42,7 +42,7 @@ class SequentialCursors:
         workload = step.workload
         if workload.access is not Access.SEQUENTIAL:
             return ()
-        cursor = None if step.area else self._cursors.get(workload)
+        cursor = None if step.workload.region else self._cursors.get(workload)
         if cursor is None:
             return (0,) * workload.jobs
         regions = self._regions(workload)
@@ -55,7 +55,7 @@ class SequentialCursors:
     def advance(self, step: Step, starts_bytes: Sequence[int], job_bytes: Sequence[int]) -> None:
         """Note what each job moved in a step that began at ``starts_bytes``."""
         workload = step.workload
-        if step.area:
+        if step.workload.region:
             return
         positions = []
         for region, start, moved in zip(

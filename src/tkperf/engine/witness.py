@@ -14,7 +14,7 @@ from tkperf.workload import Access, ActiveRange, Step, Workload
 def witness_step(process: FioProcess, step: Step, active_range: ActiveRange) -> Witness:
     """Of a timed step that has ended."""
     workload = step.workload
-    span = step.area or active_range
+    span = step.workload.region or active_range
     tells_depth = workload.access is Access.RANDOM or _holds_a_full_queue(workload, span)
     jobs = tuple(
         JobSeen(

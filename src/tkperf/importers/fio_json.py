@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import Any, TypeVar
 
 from tkperf.errors import UsageError
+from tkperf.importers import FIO_TEST
 from tkperf.importers.fio_counters import Job, build_measurement, name_of
 from tkperf.importers.fio_documents import (
     ALL_CLIENTS,
@@ -36,7 +37,6 @@ from tkperf.importers.imported import (
 )
 from tkperf.importers.left_out import MOST_SAID, Remarks, Unusable, natural_key
 
-TEST = "fio"
 T = TypeVar("T")
 
 
@@ -118,7 +118,7 @@ class FioResults:
         """
         self._require_results()
         series = arrange(self._results, self._names, self.remarks)
-        test = build_test(TEST, series, self._names)
+        test = build_test(FIO_TEST, series, self._names)
         require_room(test.steps, place=_some(sorted(self._names, key=natural_key)))
         versions = sorted(self._versions, key=lambda each: self._versions[each])
         return ImportedRun(

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from tkperf.figures import FigureKind, SectionPlan, TestPlan, drawn, matrices, over_rounds
 from tkperf.importers.fio_series import Series
 from tkperf.importers.imported import describe_rounds, imported_test, readable
 from tkperf.importers.left_out import MOST_SAID
 from tkperf.phases import SectionOutcome
-from tkperf.profiles import load_profile
+from tkperf.procedures import load_profile
 from tkperf.record import StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import Criteria, SteadyStateVerdict, judge
-from tkperf.units import KIB
-from tkperf.workload import Cell
+from tkperf.units import KIB, format_mix
+from tkperf.workload import Access, Workload
 
 
 def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
@@ -26,13 +27,41 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
     steps: list[StepRecord] = []
     verdicts: list[VerdictRecord] = []
     sections: list[SectionOutcome] = []
+    plans: list[SectionPlan] = []
     for section in dict.fromkeys(one.section for one in series):
         cells = [one for one in series if one.section == section]
         steps += _steps(cells, files)
         found, ended = _judge(section, cells, criteria)
         verdicts += found
         sections.append(ended)
-    return imported_test(name, steps, verdicts, sections)
+        plans.append(_plan(section, [one.workload for one in cells]))
+    plan = TestPlan(title="Results of fio", sections=tuple(plans))
+    return imported_test(name, steps, verdicts, sections, plan)
+
+
+def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
+    """Rates and latencies, whatever workloads they were."""
+    access = "SEQ" if workloads[0].access is Access.SEQUENTIAL else "RND"
+    return SectionPlan(
+        name=section,
+        quantities=("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us"),
+        figures=(
+            *matrices("iops", "megabytes_per_s", "latency_mean_us"),
+            *(
+                over_rounds(
+                    "iops", f"Steady state convergence: {access} {_words(mix)}", mix, log=True
+                )
+                for mix in sorted({each.read_percent for each in workloads})
+            ),
+            drawn(FigureKind.WINDOW),
+            drawn(FigureKind.OVER_AXIS, "iops", log=True),
+            drawn(FigureKind.BARS_3D, "iops"),
+        ),
+    )
+
+
+def _words(read_percent: int) -> str:
+    return {0: "writes", 100: "reads"}.get(read_percent, f"R/W {format_mix(read_percent)}")
 
 
 def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
@@ -97,8 +126,8 @@ def _judge(
             records.append(
                 VerdictRecord(section=section, number=numbers[last - 1], verdict=verdict)
             )
-            finals[one.workload.cell] = verdict
-    final = finals.pop(tracked.workload.cell)
+            finals[one.workload] = verdict
+    final = finals.pop(tracked.workload)
     because = describe_rounds(len(tracked.rounds), "files", final)
     return records, SectionOutcome(
         section=section,
@@ -115,18 +144,18 @@ def _verdict(
     return judge(
         numbers[window],
         [result.measurement.iops for result in one.rounds[window]],
-        tracking=f"{one.workload.cell} IOPS",
+        tracking=f"{one.workload.mix_and_size} IOPS",
         unit="IOPS",
         criteria=criteria,
     )
 
 
-def _describe_others(finals: dict[Cell, SteadyStateVerdict]) -> str:
+def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
     """What the other cells' own rounds say."""
     judged = {cell: verdict for cell, verdict in finals.items() if verdict.judged}
     if not judged:
         return ""
-    unsteady = [str(cell) for cell, verdict in judged.items() if not verdict.reached]
+    unsteady = [cell.mix_and_size for cell, verdict in judged.items() if not verdict.reached]
     said = f"; by their own rounds {len(judged) - len(unsteady)} of {len(judged)} other cells are steady"
     if unsteady:
         more = len(unsteady) - MOST_SAID

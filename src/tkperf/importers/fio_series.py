@@ -17,7 +17,7 @@ from tkperf.importers.fio_options import kb_base_of, parse_number, parse_time_s
 from tkperf.importers.imported import readable
 from tkperf.importers.left_out import NaturalKey, Remarks, natural_key, without_numbers
 from tkperf.measurement import Measurement
-from tkperf.workload import Access, Cell, Workload
+from tkperf.workload import Access, Workload
 
 # Purposes, as job and file names tell them. "preconditioned" is what a drive is afterwards.
 _PURPOSES = {
@@ -239,16 +239,16 @@ def _order(one: Series, names: Sequence[str], keys: Sequence[NaturalKey], remark
 
 def _name_sections(series: Sequence[Series], names: Sequence[str]) -> None:
     """Give each series its section; series of one cell are told apart by what is different."""
-    rivals: dict[tuple[str, Cell], list[Series]] = {}
+    rivals: dict[tuple[str, Workload], list[Series]] = {}
     for one in series:
         one.section = ", ".join((_base_name(one.workload), *one.identity.always))
-        rivals.setdefault((one.section, one.workload.cell), []).append(one)
-    taken: set[tuple[str, Cell]] = set()
+        rivals.setdefault((one.section, one.workload), []).append(one)
+    taken: set[tuple[str, Workload]] = set()
     for group in rivals.values():
         labels = [_labels(one, group, names) for one in group]
         for one, said in zip(group, labels, strict=True):
             name, count = ", ".join((one.section, *said)), 1
-            while (place := (name, one.workload.cell)) in taken:
+            while (place := (name, one.workload)) in taken:
                 count += 1
                 name = ", ".join((one.section, *said, f"({count})"))
             taken.add(place)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tkperf.errors import UsageError
+from tkperf.figures import TestPlan
 from tkperf.measurement import IoStats
 from tkperf.phases import Outcome, SectionOutcome
 from tkperf.record import RunStatus, RunWarning, StepRecord, TestRecord, VerdictRecord
@@ -49,8 +50,9 @@ def imported_test(
     steps: Sequence[StepRecord],
     verdicts: Sequence[VerdictRecord],
     sections: Sequence[SectionOutcome],
+    plan: TestPlan | None = None,
 ) -> TestRecord:
-    """A test that was run elsewhere, to its end."""
+    """A test that was run elsewhere, to its end; ``plan`` None: shown like a test of tkperf."""
     return TestRecord(
         name=name,
         status=RunStatus.COMPLETE,
@@ -60,6 +62,7 @@ def imported_test(
         purges=(),
         steps=tuple(steps),
         verdicts=tuple(verdicts),
+        plan=plan,
     )
 
 

@@ -1,4 +1,4 @@
-"""Result XML of TKperf 1.x to 2.2: the four SSD tests (PTS.md, section 9).
+"""Result XML of TKperf 1.x to 2.2: the four SSD tests (TKperf 2.2's source, and files it wrote).
 
 Every text is JSON. Rounds count from 0 there, from 1 here. Throughput is in KiB/s. A latency
 result has [min, max, mean] in us and no count of I/Os, so its rates stay unknown. Steady state is
@@ -28,8 +28,8 @@ from tkperf.importers.imported import (
 from tkperf.importers.tkperf_elements import DEFAULT_STEP_S, Source
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import SectionOutcome
+from tkperf.procedures import load_profile
 from tkperf.procedures.parts import mean_latency_us
-from tkperf.profiles import TABLES, load_profile
 from tkperf.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.tkperf_loops import (
@@ -37,18 +37,23 @@ from tkperf.tkperf_loops import (
     IOPS_SIZES_KIB,
     LATENCY_MIXES,
     LATENCY_SIZES_KIB,
+    PROFILE_NAME,
+    TABLES,
     THROUGHPUT_SIZES_KIB,
 )
 from tkperf.units import KIB, format_block_size
-from tkperf.workload import Access, Cell, Workload
+from tkperf.workload import Access, Workload
 
-TRACKED = Cell(0, 4 * KIB)
+# What TKperf tracks: read percent, block size.
+TRACKED = (0, 4 * KIB)
 # Stands for a number of I/Os that nobody knows, so that a mean keeps all its digits.
 UNKNOWN_IOS = 1_000_000
 # No drive is faster, no response slower.
 LARGEST_IOPS, LARGEST_KIB_PER_S, LONGEST_US = 1e10, 1e12, 3.6e9
 # How tkperf's own notices begin: its export puts them above the device's description.
-NOTICE = re.compile(r"(SIMULATED|FILE TARGET|NOT PURGED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*")
+NOTICE = re.compile(
+    r"(SIMULATED|FILE TARGET|NOT PURGED|ALTERED|QUICK PROFILE|IMPORTED)(:| from ) *\S.*"
+)
 NOTICE_LINES = 8
 
 
@@ -86,7 +91,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         date=_line(header.text("testdate")),
         written_s=None,
         tool=tool,
-        profile_name="TKperf XML",
+        profile_name=PROFILE_NAME,
         profile=_profile(tool, found),
         fio_version=next((version for version in versions if version), None),
         command_line=header.text("cmdline"),
@@ -143,7 +148,7 @@ def _iops(source: Source) -> TestRecord:
             workload = source.workload(Access.RANDOM, mix, size_kib)
             seen = _rate(workload, iops, source.step_s)
             steps.append(_step("IOPS", number, position, workload, source, seen))
-    return _judged(source, "iops", "IOPS", steps, f"RND {TRACKED} IOPS", "IOPS")
+    return _judged(source, "iops", "IOPS", steps, "RND 0/100 4k IOPS", "IOPS")
 
 
 def _latency(source: Source) -> TestRecord:
@@ -156,7 +161,7 @@ def _latency(source: Source) -> TestRecord:
             read, write = (times, NO_IO) if mix else (NO_IO, times)
             seen = Measurement(duration_s=source.step_s, read=read, write=write, rates_known=False)
             steps.append(_step("Latency", number, position, workload, source, seen))
-    return _judged(source, "lat", "Latency", steps, f"RND {TRACKED} mean latency", "us")
+    return _judged(source, "lat", "Latency", steps, "RND 0/100 4k mean latency", "us")
 
 
 def _throughput(source: Source) -> TestRecord:
@@ -178,7 +183,7 @@ def _throughput(source: Source) -> TestRecord:
                 iops = kib_per_s / size_kib
                 seen = _rate(workload, iops, source.step_s)
                 steps.append(_step(section, number, position, workload, source, seen))
-        tracking = f"SEQ {Cell(0, round(size_kib * KIB))} MB/s"
+        tracking = f"SEQ 0/100 {format_block_size(round(size_kib * KIB))} MB/s"
         tests.append(_judged(source, "tp", section, steps, tracking, "MB/s"))
     return _merged(tests)
 
@@ -294,7 +299,10 @@ def _judged(
     tracked = [
         step
         for step in steps
-        if step.workload.read_percent == 0 and (test == "tp" or step.workload.cell == TRACKED)
+        if step.workload.read_percent == 0
+        and (
+            test == "tp" or (step.workload.read_percent, step.workload.block_size_bytes) == TRACKED
+        )
     ]
     if not tracked:
         raise UsageError(f"{source.file}, {test}: no rounds")

@@ -1,48 +1,113 @@
 """The tests, each a generator of phases that reads like its specification.
 
 Nothing in here does I/O, reads a clock or knows fio: a procedure only says what to do next, given
-what was seen.
+what was seen. A test is one module with one descriptor, ``TEST``; this one only collects them.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
-from tkperf.phases import Procedure
-from tkperf.procedures.hard_disk import hard_disk_iops, hard_disk_throughput
-from tkperf.procedures.iops import iops
-from tkperf.procedures.latency import latency
-from tkperf.procedures.throughput import throughput
-from tkperf.procedures.write_saturation import write_saturation
-from tkperf.profiles import Profile
+from tkperf import profiles
+from tkperf.errors import ProfileError, UsageError
+from tkperf.figures import TestPlan
+from tkperf.procedures import (
+    hard_disk_iops,
+    hard_disk_throughput,
+    iops,
+    latency,
+    throughput,
+    write_saturation,
+)
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.walk import find_excess, fit_to_sector
+from tkperf.profiles import Profile, built_in_profiles
+
+__all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
+
+# In the order in which a suite runs them, TKperf's.
+TESTS: tuple[Test, ...] = (
+    iops.TEST,
+    latency.TEST,
+    throughput.TEST,
+    write_saturation.TEST,
+    hard_disk_iops.TEST,
+    hard_disk_throughput.TEST,
+)
+_TABLES = tuple(table for test in TESTS for table in test.tables)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
-    """A test by the name that the command line, the run file and reports use.
+def _suite(name: str) -> dict[str, Test]:
+    return {test.name: test for test in TESTS if name in test.suites}
 
-    ``procedure`` takes the profile, fitted to the device, and the length of the active range in
-    bytes, and returns a fresh generator each time.
-    """
-
-    __test__ = False
-
-    name: str
-    title: str
-    procedure: Callable[[Profile, int], Procedure]
-
-
-# In the order TKperf runs them.
-SSD_TESTS: dict[str, Test] = {
-    "iops": Test(name="iops", title="IOPS", procedure=iops),
-    "lat": Test(name="lat", title="Latency", procedure=latency),
-    "tp": Test(name="tp", title="Throughput", procedure=throughput),
-    "writesat": Test(name="writesat", title="Write Saturation", procedure=write_saturation),
-}
-
-HDD_TESTS: dict[str, Test] = {
-    "iops": Test(name="iops", title="IOPS", procedure=hard_disk_iops),
-    "tp": Test(name="tp", title="Throughput", procedure=hard_disk_throughput),
-}
 
 # A RAID set is tested like one large SSD.
-SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": SSD_TESTS}
+SSD_TESTS, HDD_TESTS = _suite("ssd"), _suite("hdd")
+SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": _suite("raid")}
+
+
+def find_test(suite: str, name: str) -> Test | None:
+    """A test by its name; of a suite that is not known, such as an imported run's, an SSD test."""
+    return SUITES.get(suite, SSD_TESTS).get(name)
+
+
+def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
+    """How a test is shown whose run file does not say; None if this version does not know it."""
+    known = find_test(suite, test)
+    return None if known is None else known.plan(sections)
+
+
+def load_profile(name_or_path: str) -> Profile:
+    """A shipped profile by name, or a user's own by path (anything with a ``/`` or ``.toml``).
+
+    Raises:
+        UsageError: no such profile.
+        ProfileError: the file is not a valid profile; the message names file, key and reason.
+    """
+    return _without_excess(profiles.load_profile(name_or_path, _TABLES), file=name_or_path)
+
+
+def parse_profile(text: str, *, file: str) -> Profile:
+    """Decode a profile with the tables of all tests; ``file`` is named in errors.
+
+    Raises:
+        ProfileError: not TOML, a typo, an impossible value, or a test that nobody can mean.
+    """
+    return _without_excess(profiles.parse_profile(text, _TABLES, file=file), file=file)
+
+
+def _without_excess(profile: Profile, *, file: str) -> Profile:
+    if excess := find_excess(TESTS, profile):
+        raise ProfileError(f"profile {file}, key {excess}")
+    return profile
+
+
+def read_stored_profile(data: Mapping[str, object]) -> Profile:
+    """The profile of a run file as far as this version understands it, each table on its own."""
+    return profiles.read_stored_profile(data, _TABLES)
+
+
+def choose_tests(profile: Profile, suite: str, names: Sequence[str] = ()) -> tuple[Test, ...]:
+    """The tests to run, in the suite's order: those of these names, else those run by default.
+
+    Raises:
+        UsageError: the profile does not define a named test, or none of the suite's.
+    """
+    tests = SUITES[suite].values()
+    chosen = tuple(
+        test
+        for test in tests
+        if (test.name in names if names else test.by_default and test.is_in(profile))
+    )
+    missing = [test for test in chosen or tests if not test.is_in(profile)]
+    if missing:
+        keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
+        which = f"test {missing[0].name}" if names else "any test"
+        raise UsageError(
+            f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "
+            f"--profile {' or '.join(_with_table(missing[0]))}, or an own profile that has it"
+        )
+    return chosen
+
+
+def _with_table(test: Test) -> list[str]:
+    """The shipped profiles that define a test."""
+    return [name for name in built_in_profiles() if test.is_in(load_profile(name))]

@@ -8,57 +8,60 @@ that would need it. TKperf 2.2, perfTest/DeviceTests.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from typing import Annotated, ClassVar, Self
 
-from tkperf.phases import Answer, Outcome, Procedure, Round, SectionOutcome
+import msgspec
+
+from tkperf.figures import FigureKind, SectionPlan, drawn, matrices
+from tkperf.phases import Answer, Round, SectionOutcome
 from tkperf.procedures.parts import Part
-from tkperf.profiles import HardDiskTable, Profile
-from tkperf.units import KIB, format_block_size, format_count
-from tkperf.workload import Access, ActiveRange, Step
+from tkperf.profiles.tables import (
+    MOST_AREAS,
+    BlockSizeKib,
+    BlockSizesKib,
+    Percents,
+    SteppedTable,
+    addressable,
+)
+from tkperf.units import KIB, format_count
+from tkperf.workload import ActiveRange, Step
 
-IOPS_SECTION = "IOPS by area"
 
+class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
+    """The suite of ``tkperf hdd``: the disk cut into ``areas`` of equal size."""
 
-def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Random reads and writes of small blocks in each area."""
-    table = expect_table(profile)
+    key: ClassVar[str] = "hard_disk"
 
-    def steps(area: ActiveRange) -> tuple[Step, ...]:
-        return tuple(
-            Step(
-                workload=profile.workload(Access.RANDOM, read_percent, block_size_kib),
-                duration_s=table.step_s,
-                area=area,
-            )
-            for read_percent in table.iops_read_percents
-            for block_size_kib in table.iops_block_sizes_kib
+    areas: Annotated[int, msgspec.Meta(ge=1, le=MOST_AREAS)]
+    area_alignment_kib: BlockSizeKib
+    iops_read_percents: Percents
+    iops_block_sizes_kib: BlockSizesKib
+    throughput_block_sizes_kib: BlockSizesKib
+
+    def fitted(self, logical_block_bytes: int) -> Self:
+        return msgspec.structs.replace(
+            self,
+            iops_block_sizes_kib=addressable(self.iops_block_sizes_kib, logical_block_bytes),
+            throughput_block_sizes_kib=addressable(
+                self.throughput_block_sizes_kib, logical_block_bytes
+            ),
         )
 
-    outcome = yield from _each_area(IOPS_SECTION, table, active_range_bytes, steps)
-    return Outcome(sections=(outcome,))
+
+def area_plan(name: str, quantity: str) -> SectionPlan:
+    """How a quantity over the areas is shown."""
+    return SectionPlan(
+        name=name,
+        quantities=(quantity,),
+        figures=(
+            *matrices(quantity),
+            drawn(FigureKind.OVER_AREAS, quantity),
+            drawn(FigureKind.SPREAD, quantity),
+        ),
+    )
 
 
-def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure:
-    """For each block size, sequential read and then write in each area."""
-    table = expect_table(profile)
-    outcomes = []
-    for block_size_kib in table.throughput_block_sizes_kib:
-
-        def steps(area: ActiveRange, block_size_kib: float = block_size_kib) -> tuple[Step, ...]:
-            return tuple(
-                Step(
-                    workload=profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
-                    duration_s=table.step_s,
-                    area=area,
-                )
-                for read_percent in (100, 0)
-            )
-
-        section = f"Throughput by area {format_block_size(round(block_size_kib * KIB))}"
-        outcomes.append((yield from _each_area(section, table, active_range_bytes, steps)))
-    return Outcome(sections=tuple(outcomes))
-
-
-def _each_area(
+def each_area(
     section: str,
     table: HardDiskTable,
     active_range_bytes: int,
@@ -89,10 +92,3 @@ def cut_into_areas(table: HardDiskTable, active_range_bytes: int) -> tuple[Activ
         ActiveRange(offset_bytes=index * length_bytes, length_bytes=length_bytes)
         for index in range(table.areas)
     )
-
-
-def expect_table(profile: Profile) -> HardDiskTable:
-    """The profile's table for hard disks; the command line has seen to it that there is one."""
-    if profile.hard_disk is None:
-        raise ValueError(f"profile {profile.name} has no table hard_disk")
-    return profile.hard_disk

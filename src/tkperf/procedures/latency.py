@@ -1,23 +1,82 @@
 """Latency test (PTS section 9): response time with one outstanding I/O."""
 
-from dataclasses import replace
+from __future__ import annotations
 
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from tkperf.figures import (
+    DISTRIBUTION,
+    FigureKind,
+    SectionPlan,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.procedures import wording
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.mixes_and_sizes import MixesAndSizes
 from tkperf.procedures.parts import (
+    find_tracked,
     mean_latency_us,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
-from tkperf.profiles import Profile, tracked_cell
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import LONGEST_S, Depth, Jobs
+from tkperf.units import format_mix
 from tkperf.workload import Access, Step
 
 SECTION = "Latency"
 HISTOGRAM_SECTION = "Response time histogram"
+_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+
+
+class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
+    """The loops of the test with its own demand; ``histogram_s`` 0: no histogram run afterwards."""
+
+    key: ClassVar[str] = "latency"
+
+    jobs: Jobs
+    io_depth: Depth
+    histogram_s: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)]
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the rounds and the histogram run are shown."""
+    quantities = ("latency_mean_us", "p99.9_us", "latency_max_us")
+    if name == HISTOGRAM_SECTION:
+        return SectionPlan(name=name, quantities=("iops", *quantities), figures=DISTRIBUTION)
+    return SectionPlan(
+        name=name,
+        quantities=quantities,
+        figures=(
+            *matrices("latency_mean_us", "latency_max_us", *_PERCENTILES),
+            *(
+                over_rounds(
+                    "latency_mean_us",
+                    f"Steady state convergence: mean latency, R/W {format_mix(mix)}",
+                    mix,
+                )
+                for mix in (0, 65, 100)
+            ),
+            over_rounds(
+                "latency_max_us", "Maximum latency of RND writes over the rounds", 0, log=True
+            ),
+            drawn(FigureKind.WINDOW),
+            drawn(FigureKind.OVER_AXIS, "latency_mean_us", log=True),
+            drawn(FigureKind.BARS_3D, "latency_mean_us"),
+            drawn(FigureKind.BARS_3D, "latency_max_us"),
+        ),
+    )
 
 
 def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge, precondition, loop until the mean of random 4 KiB writes is steady, histogram run."""
-    table = profile.latency
+    table = profile.table(LatencyTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
 
@@ -33,12 +92,12 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
         for read_percent in table.read_percents
         for block_size_kib in table.block_sizes_kib
     )
-    tracked = tracked_cell(table)
+    tracked = find_tracked(steps, table.tracking_read_percent, table.tracking_block_size_kib)
     outcome = yield from rounds_until_steady(
         SECTION,
         steps,
         profile.steady_state,
-        tracking=f"RND {tracked} mean latency",
+        tracking=f"RND {tracked.mix_and_size} mean latency",
         unit="us",
         tracked_value=lambda round_result: mean_latency_us(round_result[tracked]),
     )
@@ -49,7 +108,7 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield Continuous(
         section=HISTOGRAM_SECTION,
         number=1,
-        workload=next(step.workload for step in steps if step.workload.cell == tracked),
+        workload=tracked,
         duration_s=table.histogram_s,
         longest_s=table.histogram_s,
     )
@@ -57,3 +116,36 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
         section=HISTOGRAM_SECTION, window=(1,), verdict=None, ended_because="ran its full time"
     )
     return Outcome(sections=(outcome, histogram_outcome))
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(LatencyTable)
+    lines = (
+        *wording.purge(circumstances),
+        wording.preconditioning(profile, circumstances),
+        wording.at_most_rounds(profile),
+        f"    For R/W mix {wording.mixes(table.read_percents)}:",
+        f"        For block size {wording.sizes(table.block_sizes_kib)} KiB:",
+        f"            RND, TC {table.jobs} / QD {table.io_depth}, {table.step_s:g} s",
+        f"Tracking variable: mean latency of RND {table.tracked}",
+        wording.steady_state(profile),
+    )
+    if not table.histogram_s:
+        return lines
+    return (
+        *lines,
+        f"Then RND {table.tracked} for {table.histogram_s:g} s: response time histogram",
+    )
+
+
+TEST = Test(
+    name="lat",
+    title="Latency",
+    source="PTS-E 1.1, latency test",
+    suites=("ssd", "raid"),
+    table=LatencyTable,
+    procedure=latency,
+    describe=describe,
+    section_plan=section_plan,
+    tracked=("latency_mean_us",),
+)

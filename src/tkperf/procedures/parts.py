@@ -15,9 +15,10 @@ from tkperf.phases import (
     RoundResult,
     SectionOutcome,
 )
-from tkperf.profiles import Profile, SteadyStateTable
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import SteadyStateTable
 from tkperf.steady_state import SteadyStateVerdict, judge
-from tkperf.units import format_count, format_window
+from tkperf.units import KIB, format_count, format_window
 from tkperf.workload import Access, Step, Workload
 
 Part = Phase | SteadyStateVerdict
@@ -81,13 +82,22 @@ def rounds_until_all_steady(
 
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
     is judged by the rule and each verdict is told. Without steady state the window is the last
-    rounds, and the outcome says so. ``exactly_rounds`` fixes the number of rounds; the verdicts then
-    only inform.
+    rounds, and the outcome says so. ``exactly_rounds`` fixes the number of rounds, which another
+    section was judged by: these are not judged on their own.
 
     Raises:
         ValueError: nothing is tracked.
     """
-    last_round = exactly_rounds or rules.max_rounds
+    if exactly_rounds is not None:
+        for number in range(1, exactly_rounds + 1):
+            yield Round(section=section, number=number, steps=steps)
+        window = range(max(1, exactly_rounds - rules.window_rounds + 1), exactly_rounds + 1)
+        return SectionOutcome(
+            section=section,
+            window=tuple(window),
+            verdict=None,
+            ended_because=f"{format_count(exactly_rounds, 'round')}, as many as the first section",
+        )
     rounds: list[int] = []
     values: list[list[float]] = [[] for _ in tracked]
     while True:
@@ -106,7 +116,7 @@ def rounds_until_all_steady(
             yield verdict
             verdicts.append(verdict)
         decided_by = find_decisive(verdicts)
-        if (decided_by.reached and exactly_rounds is None) or rounds[-1] >= last_round:
+        if decided_by.reached or rounds[-1] >= rules.max_rounds:
             break
     return SectionOutcome(
         section=section,
@@ -114,6 +124,17 @@ def rounds_until_all_steady(
         verdict=decided_by,
         ended_because=_why_ended(decided_by, rounds[-1], named=len(verdicts) > 1),
         verdicts=tuple(verdicts),
+    )
+
+
+def find_tracked(steps: Sequence[Step], read_percent: int, block_size_kib: float) -> Workload:
+    """The workload whose result decides steady state, among the steps of a round."""
+    block_size_bytes = round(block_size_kib * KIB)
+    return next(
+        step.workload
+        for step in steps
+        if (step.workload.read_percent, step.workload.block_size_bytes)
+        == (read_percent, block_size_bytes)
     )
 
 
@@ -189,7 +210,7 @@ def stream_until(
 def expect_round(answer: Answer) -> RoundResult:
     """The answer to a Round phase."""
     if answer is None or isinstance(answer, Measurement):
-        raise TypeError("a Round is answered with its cells")
+        raise TypeError("a Round is answered with a measurement of each workload")
     return answer
 
 

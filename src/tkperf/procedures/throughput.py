@@ -3,21 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import ClassVar, Literal, Self
 
+import msgspec
+
+from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Answer, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.procedures import wording
+from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.parts import (
     Part,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
 from tkperf.profiles import Profile
+from tkperf.profiles.tables import BlockSizesKib, SteppedTable, addressable
 from tkperf.units import KIB, format_block_size
-from tkperf.workload import Access, Cell, Step
+from tkperf.workload import Access, Step
+
+
+class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
+    """``steady_state``: judged for each block size, or for the first, the others copying its rounds."""
+
+    key: ClassVar[str] = "throughput"
+
+    block_sizes_kib: BlockSizesKib
+    precondition: bool
+    steady_state: Literal["each", "first"]
+
+    def fitted(self, logical_block_bytes: int) -> Self:
+        kept = addressable(self.block_sizes_kib, logical_block_bytes)
+        return msgspec.structs.replace(self, block_sizes_kib=kept)
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the section of a block size is shown."""
+    return SectionPlan(
+        name=name,
+        quantities=("megabytes_per_s",),
+        figures=(
+            *matrices("megabytes_per_s"),
+            over_rounds("megabytes_per_s", "Steady state convergence: SEQ writes", 0),
+            over_rounds("megabytes_per_s", "Steady state convergence: SEQ reads", 100),
+            drawn(FigureKind.WINDOW),
+        ),
+    )
 
 
 def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
     """For each block size: purge, precondition, read and write in turn until writes are steady."""
-    table = profile.throughput
+    table = profile.table(ThroughputTable)
     outcomes: list[SectionOutcome] = []
     for block_size_kib in table.block_sizes_kib:
         copies_first = table.steady_state == "first" and outcomes
@@ -29,27 +64,61 @@ def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
 def _one_block_size(
     profile: Profile, block_size_kib: float, exactly_rounds: int | None
 ) -> Generator[Part, Answer, SectionOutcome]:
-    written = Cell(0, round(block_size_kib * KIB))
-    section = f"Throughput {format_block_size(written.block_size_bytes)}"
+    table = profile.table(ThroughputTable)
+    section = f"Throughput {format_block_size(round(block_size_kib * KIB))}"
     yield Purge(section=section)
-    if profile.throughput.precondition:
+    if table.precondition:
         yield workload_independent_preconditioning(profile, section)
 
     steps = tuple(
         Step(
             workload=profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
-            duration_s=profile.throughput.step_s,
+            duration_s=table.step_s,
         )
         for read_percent in (100, 0)
     )
+    written = steps[1].workload
     return (
         yield from rounds_until_steady(
             section,
             steps,
             profile.steady_state,
-            tracking=f"SEQ {written} MB/s",
+            tracking=f"SEQ {written.mix_and_size} MB/s",
             unit="MB/s",
             tracked_value=lambda round_result: round_result[written].megabytes_per_s,
             exactly_rounds=exactly_rounds,
         )
     )
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(ThroughputTable)
+    first, *others = table.block_sizes_kib
+    judged = "each block size"
+    if table.steady_state == "first" and others:
+        judged = f"{first:g} KiB; the other block sizes run as many rounds and are not judged"
+    before = [*wording.purge(circumstances)]
+    if table.precondition:
+        before.append(wording.preconditioning(profile, circumstances))
+    return (
+        f"For block size {wording.sizes(table.block_sizes_kib)} KiB:",
+        *(f"    {line}" for line in before),
+        f"    {wording.at_most_rounds(profile)}",
+        f"        SEQ read, then SEQ write, {wording.demand(profile)}, {table.step_s:g} s each",
+        f"Tracking variable: MB/s of SEQ writes of {judged}",
+        wording.steady_state(profile),
+    )
+
+
+TEST = Test(
+    name="tp",
+    title="Throughput",
+    source="PTS-E 1.1, throughput test",
+    suites=("ssd", "raid"),
+    table=ThroughputTable,
+    procedure=throughput,
+    describe=describe,
+    section_plan=section_plan,
+    tracked=("megabytes_per_s",),
+    over_sections=("megabytes_per_s",),
+)

@@ -2,13 +2,83 @@
 
 from __future__ import annotations
 
+from typing import Annotated, ClassVar, Self
+
+import msgspec
+
+from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
 from tkperf.phases import Outcome, Procedure, Purge, SectionOutcome
+from tkperf.procedures import wording
+from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.parts import Stream, stream_until
-from tkperf.profiles import Profile, WriteSaturationTable
-from tkperf.units import format_capacity, format_count
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    MOST_SLICES,
+    BlockSizeKib,
+    Percent,
+    Seconds,
+    SteadyStateTable,
+    TestTable,
+)
+from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Access
 
 SECTION = "Write Saturation"
+_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+
+
+class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
+    """``round_every_slices`` 0: no steady-state rule, runs to amount or time."""
+
+    key: ClassVar[str] = "write_saturation"
+
+    block_size_kib: BlockSizeKib
+    read_percent: Percent
+    slice_s: Seconds
+    max_slices: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
+    capacity_multiple: Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
+    round_every_slices: Annotated[int, msgspec.Meta(ge=0, le=MOST_SLICES)]
+
+    def scaled(self, step_s: float) -> Self:
+        """Slices of another length: the longest time and the time between judged slices stay.
+
+        A stream of more slices than can be looked ahead of ends earlier.
+        """
+
+        def as_many(slices: int) -> int:
+            return min(MOST_SLICES, max(1, round(slices * self.slice_s / step_s)))
+
+        every = self.round_every_slices
+        return msgspec.structs.replace(
+            self,
+            slice_s=step_s,
+            max_slices=as_many(self.max_slices),
+            round_every_slices=every and as_many(every),
+        )
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the stream is shown."""
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us", "p99.9_us"),
+        figures=(
+            drawn(FigureKind.OVER_TIME, "iops"),
+            drawn(FigureKind.OVER_TIME, "iops", log=True),
+            drawn(FigureKind.OVER_WRITTEN, "iops"),
+            drawn(FigureKind.OVER_WRITTEN, "iops", log=True),
+            drawn(FigureKind.OVER_FILLS, "iops"),
+            drawn(
+                FigureKind.OVER_TIME, "latency_mean_us", "p99.9_us", "latency_max_us",
+                title="Latency over time", log=True,
+            ),
+            drawn(
+                FigureKind.OVER_TIME, *_PERCENTILES, title="Latency percentiles over time", log=True
+            ),
+            drawn(FigureKind.WINDOW),
+            *DISTRIBUTION,
+        ),
+    )  # fmt: skip
 
 
 def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
@@ -17,7 +87,7 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
     Ends with the first of: the capacity multiple written, the longest time, steady state of the
     slices sampled every ``round_every_slices`` (PTS-E 1.1: minutes 1, 31, 61 ...).
     """
-    table = profile.write_saturation
+    table = profile.table(WriteSaturationTable)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
     yield Purge(section=SECTION)
     stream = yield from stream_until(
@@ -50,3 +120,43 @@ def _why_ended(stream: Stream, table: WriteSaturationTable, active_range_bytes: 
         written = f"{table.capacity_multiple:g} x the active range"
         return f"{written} written ({format_capacity(stream.written_bytes)})"
     return f"longest time of {format_count(table.max_slices, 'slice')}"
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(WriteSaturationTable)
+    longest = format_duration(table.max_slices * table.slice_s)
+    written = f"{table.capacity_multiple:g} x the active range is written"
+    stream = (
+        f"    RND {table.block_size_kib:g} KiB, {table.read_percent} % reads, "
+        f"{wording.demand(profile)}, one unbroken stream, recorded in slices of {table.slice_s:g} s"
+    )
+    if not table.round_every_slices:
+        ends = f"Until {written} or {longest} have passed:"
+        return (*wording.purge(circumstances), ends, stream)
+    return (
+        *wording.purge(circumstances),
+        f"Until {written}, {longest} have passed, or steady state of {_judged(table)}:",
+        stream,
+        f"Tracking variable: IOPS of {_judged(table)}",
+        wording.steady_state(profile),
+    )
+
+
+def _judged(table: WriteSaturationTable) -> str:
+    """``minutes 1, 31, 61 ...``."""
+    numbers = ", ".join(str(1 + index * table.round_every_slices) for index in range(3))
+    return f"{'minutes' if table.slice_s == 60 else 'slices'} {numbers} ..."
+
+
+TEST = Test(
+    name="writesat",
+    title="Write Saturation",
+    source="PTS-E 1.1, write saturation test",
+    suites=("ssd", "raid"),
+    table=WriteSaturationTable,
+    procedure=write_saturation,
+    describe=describe,
+    section_plan=section_plan,
+    shared=(SteadyStateTable,),
+    tracked=("iops",),
+)

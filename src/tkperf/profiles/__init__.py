@@ -2,172 +2,91 @@
 
 A profile is a TOML file. Those shipped with tkperf live in this folder; a user may give an own
 file. Reading is strict: an unknown key, a missing one or an impossible value is an error that
-names file, key and reason.
+names file, key and reason. What tables of tests there are, ``tkperf.procedures`` says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from tkperf.errors import ProfileError, UsageError
 from tkperf.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.profiles.faults import find_fault
-from tkperf.steady_state import Criteria
+from tkperf.profiles.tables import (
+    SHARED_TABLES,
+    ActiveRangeTable,
+    DemandTable,
+    PreconditioningTable,
+    SteadyStateTable,
+    Table,
+    TestTable,
+    WriteCacheTable,
+)
 from tkperf.strict import decode_strictly
-from tkperf.units import KIB, format_block_size_kib, parse_size_bytes
-from tkperf.workload import Access, ActiveRange, Cell, Workload
+from tkperf.units import KIB, parse_size_bytes
+from tkperf.workload import Access, ActiveRange, Workload
 
-Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
-# Beyond these a number is a slip. How long a run may take is found by going through all of it,
-# so a count that nobody means would take the time, too.
-MOST_ROUNDS = 10_000  # of one-minute steps in 56 cells more than a year
-MOST_SLICES = 20_000  # two weeks of minutes
-MOST_AREAS = 4096
-MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
-Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
-# As the options -nj and -iod, and as the command line's step length.
-Jobs = Annotated[int, msgspec.Meta(ge=1, le=1024)]
-Depth = Annotated[int, msgspec.Meta(ge=1, le=65536)]
-Passes = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-# fio reports once a second; shorter steps hold nothing that could be told.
-_LONGEST_S = 30 * 86400
-Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=_LONGEST_S)]
-# Infinity switches a rule off.
-Excursion = Annotated[float, msgspec.Meta(gt=0)]
-BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=16 * 1024)]
-Percents = Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1, max_length=101)]
-BlockSizesKib = Annotated[
-    tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)
-]
-Source = Annotated[str, msgspec.Meta(min_length=1)]
+AnyTable = TypeVar("AnyTable", bound=Table)
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
-# The table that holds the numbers of each test of the SSD suite.
-TABLES = {"iops": "iops", "lat": "latency", "tp": "throughput", "writesat": "write_saturation"}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """All numbers of one specification, by table.
 
-
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    source: Source
-
-
-class SteadyStateTable(_Table, frozen=True, kw_only=True):
-    window_rounds: Annotated[int, msgspec.Meta(ge=2, le=100)]
-    max_data_excursion_percent: Excursion
-    max_slope_excursion_percent: Excursion
-    max_rounds: Rounds
-
-    @property
-    def criteria(self) -> Criteria:
-        return Criteria(
-            window_rounds=self.window_rounds,
-            max_data_excursion=self.max_data_excursion_percent / 100,
-            max_slope_excursion=self.max_slope_excursion_percent / 100,
-        )
-
-
-class DemandTable(_Table, frozen=True, kw_only=True):
-    """Thread count (TC) and queue depth per thread (QD) of all tests but latency."""
-
-    jobs: Jobs
-    io_depth: Depth
-
-
-class ActiveRangeTable(_Table, frozen=True, kw_only=True):
-    """``length`` is a share of the device such as ``100%`` or a size such as ``16GiB``."""
-
-    length: str
-
-
-class PreconditioningTable(_Table, frozen=True, kw_only=True):
-    """Workload-independent preconditioning: ``passes`` x the active range, sequentially."""
-
-    block_size_kib: BlockSizeKib
-    passes: Passes
-
-
-class IopsTable(_Table, frozen=True, kw_only=True):
-    """``read_percents`` is the outer loop, ``block_sizes_kib`` the inner one."""
-
-    read_percents: Percents
-    block_sizes_kib: BlockSizesKib
-    step_s: Seconds
-    tracking_read_percent: Percent
-    tracking_block_size_kib: BlockSizeKib
-
-
-class ThroughputTable(_Table, frozen=True, kw_only=True):
-    """``steady_state``: judged for each block size, or for the first, the others copying it."""
-
-    block_sizes_kib: BlockSizesKib
-    step_s: Seconds
-    precondition: bool
-    steady_state: Literal["each", "first"]
-
-
-class LatencyTable(_Table, frozen=True, kw_only=True):
-    """``histogram_s`` 0: no histogram run after steady state."""
-
-    read_percents: Percents
-    block_sizes_kib: BlockSizesKib
-    step_s: Seconds
-    jobs: Jobs
-    io_depth: Depth
-    tracking_read_percent: Percent
-    tracking_block_size_kib: BlockSizeKib
-    histogram_s: Annotated[float, msgspec.Meta(ge=0, le=_LONGEST_S)]
-
-
-class WriteSaturationTable(_Table, frozen=True, kw_only=True):
-    """``round_every_slices`` 0: no steady-state rule, runs to amount or time."""
-
-    block_size_kib: BlockSizeKib
-    read_percent: Percent
-    slice_s: Seconds
-    max_slices: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
-    capacity_multiple: Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
-    round_every_slices: Annotated[int, msgspec.Meta(ge=0, le=MOST_SLICES)]
-
-
-class WriteCacheTable(_Table, frozen=True, kw_only=True):
-    """The drive's volatile write cache for the length of a run; ``keep`` leaves it as it is."""
-
-    setting: Literal["on", "off", "keep"]
-
-
-class HardDiskTable(_Table, frozen=True, kw_only=True):
-    """The suite of ``tkperf hdd``: the disk cut into ``areas`` of equal size."""
-
-    areas: Annotated[int, msgspec.Meta(ge=1, le=MOST_AREAS)]
-    area_alignment_kib: BlockSizeKib
-    iops_read_percents: Percents
-    iops_block_sizes_kib: BlockSizesKib
-    throughput_block_sizes_kib: BlockSizesKib
-    step_s: Seconds
-
-
-class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """All numbers of one specification. ``notice`` is shown in every result if not empty.
-
-    ``hard_disk`` is None where the specification knows no hard disks.
+    ``notice`` is shown in every result if not empty. The table of a test that the specification
+    does not define is missing; a shared one only where a run file does not have it.
     """
 
-    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    name: str
     title: str
     notice: str
-    steady_state: SteadyStateTable
-    demand: DemandTable
-    active_range: ActiveRangeTable
-    preconditioning: PreconditioningTable
-    iops: IopsTable
-    throughput: ThroughputTable
-    latency: LatencyTable
-    write_saturation: WriteSaturationTable
-    write_cache: WriteCacheTable
-    hard_disk: HardDiskTable | None = None
+    tables: Mapping[str, Table]
+
+    def table(self, type_: type[AnyTable]) -> AnyTable:
+        """The table of this type.
+
+        Raises:
+            ProfileError: there is none.
+        """
+        found = self.tables.get(type_.key)
+        if not isinstance(found, type_):
+            raise ProfileError(f"profile {self.name} has no table {type_.key}")
+        return found
+
+    def has(self, type_: type[Table]) -> bool:
+        return isinstance(self.tables.get(type_.key), type_)
+
+    def with_tables(self, *changed: Table) -> Profile:
+        """The profile with these tables in the place of its own."""
+        return replace(self, tables={**self.tables, **{each.key: each for each in changed}})
+
+    @property
+    def steady_state(self) -> SteadyStateTable:
+        return self.table(SteadyStateTable)
+
+    @property
+    def demand(self) -> DemandTable:
+        return self.table(DemandTable)
+
+    @property
+    def active_range(self) -> ActiveRangeTable:
+        return self.table(ActiveRangeTable)
+
+    @property
+    def preconditioning(self) -> PreconditioningTable:
+        return self.table(PreconditioningTable)
+
+    @property
+    def write_cache(self) -> WriteCacheTable:
+        return self.table(WriteCacheTable)
 
     def workload(self, access: Access, read_percent: int, block_size_kib: float) -> Workload:
         """A workload at the profile's demand intensity."""
@@ -180,9 +99,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         )
 
     def as_plain_data(self) -> dict[str, object]:
-        data = msgspec.to_builtins(self)
-        assert isinstance(data, dict)
-        return data
+        """As its TOML file has it."""
+        data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
+        return data | {key: msgspec.to_builtins(table) for key, table in self.tables.items()}
 
 
 def built_in_profiles() -> tuple[str, ...]:
@@ -197,8 +116,11 @@ def built_in_profiles() -> tuple[str, ...]:
     )
 
 
-def load_profile(name_or_path: str) -> Profile:
+def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile:
     """A shipped profile by name, or a user's own by path (anything with a ``/`` or ``.toml``).
+
+    Args:
+        tests: the tables that it may have beside the shared ones.
 
     Raises:
         UsageError: no such profile.
@@ -207,27 +129,38 @@ def load_profile(name_or_path: str) -> Profile:
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         path = Path(name_or_path)
         text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
-        return parse_profile(text, file=str(path))
+        return parse_profile(text, tests, file=str(path))
     if name_or_path not in built_in_profiles():
         raise UsageError(
             f"there is no profile '{name_or_path}'; shipped are {', '.join(built_in_profiles())}; "
             "an own profile is given as a path to its .toml file"
         )
     file = resources.files(__name__) / f"{name_or_path}.toml"
-    return parse_profile(file.read_text(encoding="utf-8"), file=str(file))
+    return parse_profile(file.read_text(encoding="utf-8"), tests, file=str(file))
 
 
-def parse_profile(text: str, *, file: str) -> Profile:
+def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> Profile:
     """Decode a profile; ``file`` is named in errors.
+
+    Args:
+        tests: the tables that it may have beside the shared ones.
 
     Raises:
         ProfileError: not TOML, a typo, or an impossible value.
     """
-    profile = decode_strictly(
-        lambda: msgspec.toml.decode(text, type=Profile),
+    types = tuple(dict.fromkeys(tests))
+    document: Any = decode_strictly(
+        lambda: msgspec.toml.decode(text, type=_document_type(types)),
         what=f"profile {file}",
         language="TOML",
         error=ProfileError,
+    )
+    tables = {each.key: getattr(document, each.key) for each in (*SHARED_TABLES, *types)}
+    profile = Profile(
+        name=document.name,
+        title=document.title,
+        notice=document.notice,
+        tables={key: table for key, table in tables.items() if table is not None},
     )
     fault = find_fault(profile)
     try:
@@ -237,6 +170,43 @@ def parse_profile(text: str, *, file: str) -> Profile:
     if fault:
         raise ProfileError(f"profile {file}, key {fault}")
     return profile
+
+
+@cache
+def _document_type(tests: tuple[type[TestTable], ...]) -> type[msgspec.Struct]:
+    """What a TOML file holds: every shared table, and tables of tests or not."""
+    return msgspec.defstruct(
+        "Profile",
+        [
+            ("name", Name),
+            ("title", str),
+            ("notice", str),
+            *((each.key, each) for each in SHARED_TABLES),
+            *((each.key, each | None, None) for each in tests),
+        ],
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def read_stored_profile(data: Mapping[str, object], tests: Iterable[type[TestTable]]) -> Profile:
+    """The profile that a run file keeps, as far as this version understands it.
+
+    Each table is decoded on its own: a key more is passed over, and a table that lacks one, or that
+    an imported run has only a part of, takes no other with it.
+    """
+    tables = {}
+    for type_ in dict.fromkeys((*SHARED_TABLES, *tests)):
+        stored = data.get(type_.key)
+        if isinstance(stored, dict):
+            known = {key: stored[key] for key in type_.__struct_fields__ if key in stored}
+            try:
+                tables[type_.key] = msgspec.convert(known, type_)
+            except msgspec.ValidationError:
+                continue
+    name, title, notice = (str(data.get(key) or "") for key in ("name", "title", "notice"))
+    return Profile(name=name, title=title, notice=notice, tables=tables)
 
 
 def resolve_active_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
@@ -274,7 +244,11 @@ def apply_options(
     step_s: float | None = None,
     write_cache: str | None = None,
 ) -> Profile:
-    """The profile with what the user set on the command line (-nj, -iod, -rt ...) in place."""
+    """The profile with what the user set (-nj, -iod, -rt ...) in place.
+
+    ``step_s`` is the length of each step and of each slice of write saturation, whose times stay
+    as they are: see ``_resliced``.
+    """
     demand = msgspec.structs.replace(
         profile.demand,
         jobs=jobs or profile.demand.jobs,
@@ -283,83 +257,8 @@ def apply_options(
     cache = msgspec.structs.replace(
         profile.write_cache, setting=write_cache or profile.write_cache.setting
     )
-    profile = msgspec.structs.replace(profile, demand=demand, write_cache=cache)
+    profile = profile.with_tables(demand, cache)
     if step_s is None:
         return profile
-    replace = msgspec.structs.replace
-    hard_disk = profile.hard_disk
-    return replace(
-        profile,
-        hard_disk=None if hard_disk is None else replace(hard_disk, step_s=step_s),
-        iops=replace(profile.iops, step_s=step_s),
-        throughput=replace(profile.throughput, step_s=step_s),
-        latency=replace(profile.latency, step_s=step_s),
-        write_saturation=replace(profile.write_saturation, slice_s=step_s),
-    )
-
-
-def fit_to_sector(profile: Profile, logical_block_bytes: int) -> tuple[Profile, dict[str, str]]:
-    """Drop block sizes that the device cannot address, with a warning for each test.
-
-    A 4Kn device drops 0.5 KiB and goes on tracking 4 KiB, which is found by key.
-
-    Returns:
-        The profile that fits, and for each test that lost a block size the warning to show.
-
-    Raises:
-        UsageError: a tracked or sole block size is below the sector size.
-    """
-    warnings: dict[str, str] = {}
-
-    def fitting(
-        test: str, sizes_kib: tuple[float, ...], tracked_kib: float | None
-    ) -> tuple[float, ...]:
-        kept = tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0)
-        if not kept or (tracked_kib is not None and tracked_kib not in kept):
-            raise UsageError(
-                f"the device's logical sector is {logical_block_bytes} bytes: test {test} of "
-                f"profile {profile.name} cannot run, its tracked block size is no multiple of that"
-            )
-        dropped = [
-            format_block_size_kib(round(size * KIB)) for size in sizes_kib if size not in kept
-        ]
-        if dropped:
-            warnings[test] = (
-                f"{test}: block size {', '.join(dropped)} KiB left out, the device's logical "
-                f"sector is {logical_block_bytes} bytes"
-            )
-        return kept
-
-    replace = msgspec.structs.replace
-    iops, throughput, latency = profile.iops, profile.throughput, profile.latency
-    fitting("writesat", (profile.write_saturation.block_size_kib,), None)
-    hard_disk = profile.hard_disk
-    if hard_disk is not None:
-        hard_disk = replace(
-            hard_disk,
-            iops_block_sizes_kib=fitting("iops", hard_disk.iops_block_sizes_kib, None),
-            throughput_block_sizes_kib=fitting("tp", hard_disk.throughput_block_sizes_kib, None),
-        )
-    fitted = replace(
-        profile,
-        hard_disk=hard_disk,
-        iops=replace(
-            iops,
-            block_sizes_kib=fitting("iops", iops.block_sizes_kib, iops.tracking_block_size_kib),
-        ),
-        latency=replace(
-            latency,
-            block_sizes_kib=fitting(
-                "lat", latency.block_sizes_kib, latency.tracking_block_size_kib
-            ),
-        ),
-        throughput=replace(
-            throughput, block_sizes_kib=fitting("tp", throughput.block_sizes_kib, None)
-        ),
-    )
-    return fitted, warnings
-
-
-def tracked_cell(table: IopsTable | LatencyTable) -> Cell:
-    """The cell whose value decides steady state."""
-    return Cell(table.tracking_read_percent, round(table.tracking_block_size_kib * KIB))
+    tests = (each for each in profile.tables.values() if isinstance(each, TestTable))
+    return profile.with_tables(*(each.scaled(step_s) for each in tests))

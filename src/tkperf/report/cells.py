@@ -10,9 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail
-from tkperf.analysis.flags import describe_disturbances, explain_marks, mark
+from tkperf.analysis.flags import describe_disturbances, explain_marks
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
-from tkperf.measurement import REPORTED_PERCENTILES
+from tkperf.analysis.tables import figure
+from tkperf.measurement import NO_IO, Measurement
+from tkperf.quantity import (
+    IOPS,
+    IOS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    PERCENTILES,
+    THROUGHPUT,
+    Direction,
+    Figures,
+    combine,
+    percentile,
+)
 from tkperf.report.charts.latency import (
     exceedance,
     histogram_rows,
@@ -20,34 +33,28 @@ from tkperf.report.charts.latency import (
     response_time_histogram,
 )
 from tkperf.report.charts.parts import Spec
-from tkperf.report.charts.seconds import (
-    IOPS,
-    LATENCY,
-    THROUGHPUT,
-    find_rate,
-    over_seconds,
-    part_rows,
-    window_rows,
-)
+from tkperf.report.charts.seconds import LATENCIES, over_seconds, part_rows, window_rows
+from tkperf.report.naming import capitalise, describe_together
 from tkperf.report.parts import CellView, Facts, TableView
-from tkperf.report.section_parts import Subject, Value, iops, throughput
+from tkperf.report.subject import Subject
 from tkperf.report.wording import format_fact
-from tkperf.units import NOT_MEASURED, format_number
+from tkperf.units import format_number
 
+_SHOWN = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
+_IN_ROUNDS = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
 # The page draws five digits; what single precision has beyond them would only make it larger.
 _FORGOTTEN_BITS = 6
 
 
 def build_cell_charts() -> dict[str, Spec]:
     """The charts of a cell by name, without data: the page fills them for the cell clicked."""
+    seconds = {IOPS.key: (IOPS,), THROUGHPUT.key: (THROUGHPUT,), "latency": LATENCIES}
     return {
         **{
-            name: over_seconds([], [], [], quantity, f"{quantity.title}, every second")
-            for name, quantity in (
-                ("iops", IOPS),
-                ("megabytes_per_s", THROUGHPUT),
-                ("latency", LATENCY),
+            name: over_seconds(
+                [], [], [], quantities, f"{describe_together(quantities)}, every second"
             )
+            for name, quantities in seconds.items()
         },
         "histogram": response_time_histogram([], [], "Response time histogram"),
         "exceedance": exceedance([], [], "Exceedance"),
@@ -58,17 +65,17 @@ def build_cell(subject: Subject, detail: CellDetail) -> CellView:
     """What lies behind a cell of a section, or behind a stream."""
     section = subject.section
     stream = bool(section.slices)
-    rate = find_rate(subject.test)
+    rate = subject.rate.key
     buckets = histogram_rows(detail.whole)
     seconds = detail.seconds
     return CellView(
-        key=subject.link(detail.cell),
+        key=subject.links[detail.workload],
         title=f"{section.name}: {detail.workload}",
         facts=_facts(subject, detail),
-        rate=rate.series[0][1],
+        rate=rate,
         seconds={
             name: pack(_shorten(getattr(seconds, name)))
-            for name in ("start_s", rate.series[0][1], "latency_mean_us", "latency_max_us")
+            for name in ("start_s", rate, *(each.key for each in LATENCIES))
         }
         if len(seconds)
         else {},
@@ -124,45 +131,55 @@ def _shorten(values: NDArray[np.float64]) -> NDArray[np.float32]:
 def _facts(subject: Subject, detail: CellDetail) -> Facts:
     section = subject.section
     if section.slices:
-        counted = all(each.values.ios is not None for each in section.slices)
-        return (
-            ("Slices", f"{len(section.slices)}, all of them"),
-            ("IOPS", format_number(_mean_rate(section.slices, iops), 1)),
-            ("MB/s", format_number(_mean_rate(section.slices, throughput), 2)),
-            *_latencies(
-                detail.whole.latency_mean_ns,
-                {f"{name:g} %": detail.whole.percentile_ns(name) for name in REPORTED_PERCENTILES},
-                detail.whole.latency_max_ns,
-            ),
-            ("I/Os", f"{detail.whole.ios:,}" if counted else NOT_MEASURED),
-        )
-    cell = section.cell(detail.cell)
+        whole = _whole_stream(section.slices, detail)
+        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole))
+    cell = section.cell(detail.workload)
     if cell is None:
         return ()
     what = "areas" if section.areas else "rounds"
-    window = _list(section.window)
+    apart = [
+        (name, _listed(figures))
+        for name, figures in (("Reads", cell.read), ("Writes", cell.write))
+        if figures is not None and 0 < detail.workload.read_percent < 100
+    ]
     return (
-        (f"Mean of {what}", window),
-        ("IOPS", format_number(cell.iops, 1)),
-        ("MB/s", format_number(cell.megabytes_per_s, 2)),
-        *_latencies(
-            _ns(cell.latency_mean_us),
-            {f"{name[1:]} %": _ns(value) for name, value in cell.percentiles_us.items()},
-            _ns(cell.latency_max_us),
-        ),
-        ("I/Os", NOT_MEASURED if cell.ios is None else f"{cell.ios:,}"),
+        (f"Mean of {what}", _list(section.window)),
+        *_values(cell.all),
+        *apart,
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
         ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
     )
 
 
-def _mean_rate(slices: Sequence[SliceResult], value: Value) -> float | None:
-    """Over the whole stream; None if the rate of a slice is not known."""
-    rates = [(value(each.values), each.duration_s) for each in slices]
-    known = [(rate, duration_s) for rate, duration_s in rates if rate is not None]
-    if len(known) < len(rates):
-        return None
-    return sum(rate * duration_s for rate, duration_s in known) / sum(each for _, each in known)
+def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
+    """A stream as a single measurement."""
+    figures = combine(
+        [
+            Measurement(
+                duration_s=sum(each.duration_s for each in slices),
+                read=detail.whole,
+                write=NO_IO,
+                rates_known=all(each.values.value(IOPS) is not None for each in slices),
+            )
+        ]
+    )
+    counted = all(each.values.value(IOS) is not None for each in slices)
+    return figures if counted else figures | {IOS.key: None}
+
+
+def _values(figures: Figures) -> Facts:
+    return tuple(
+        (capitalise(quantity.title), format_number(figures[quantity.key], quantity.digits))
+        for quantity in _SHOWN
+    )
+
+
+def _listed(figures: Figures) -> str:
+    """The most telling values of one direction, in a line."""
+    return ", ".join(
+        f"{quantity.short} {format_number(figures[quantity.key], quantity.digits)}"
+        for quantity in _IN_ROUNDS
+    )
 
 
 def _list(numbers: tuple[int, ...]) -> str:
@@ -171,38 +188,24 @@ def _list(numbers: tuple[int, ...]) -> str:
     return ", ".join(str(number) for number in numbers) or "none"
 
 
-def _latencies(
-    mean_ns: float | None, percentiles_ns: dict[str, float | None], max_ns: float | None
-) -> Facts:
-    return tuple(
-        (f"{name} latency (us)", NOT_MEASURED if value is None else f"{value / 1000:,.1f}")
-        for name, value in (("Mean", mean_ns), *percentiles_ns.items(), ("Maximum", max_ns))
-    )
-
-
-def _ns(value_us: float | None) -> float | None:
-    return None if value_us is None else value_us * 1000
-
-
 def _rounds(
     detail: CellDetail, rounds: Sequence[RoundResult], *, areas: int | None
 ) -> TableView | None:
     """The cell in every round, or area, that it was measured in."""
     of_cell: list[tuple[int, CellResult]] = [
-        (each.number, cell) for each in rounds for cell in each.cells if cell.cell == detail.cell
+        (each.number, cell)
+        for each in rounds
+        for cell in each.cells
+        if cell.workload == detail.workload
     ]
     judged = {part.number for part in detail.parts if part.judged}
     return TableView(
         title="Every area" if areas else "Every round; * in the window",
-        columns=("", "IOPS", "MB/s", "Mean (us)", "99.9 % (us)", "Maximum (us)"),
+        columns=("", *(capitalise(quantity.title) for quantity in _IN_ROUNDS)),
         rows=tuple(
             (
                 f"{number}{'*' if number in judged else ''}",
-                format_number(cell.iops, 1) + mark(cell),
-                format_number(cell.megabytes_per_s, 2),
-                format_number(cell.latency_mean_us, 1),
-                format_number(cell.percentiles_us["p99.9"], 1),
-                format_number(cell.latency_max_us, 1),
+                *(figure(cell, quantity, Direction.ALL).text() for quantity in _IN_ROUNDS),
             )
             for number, cell in of_cell
         ),

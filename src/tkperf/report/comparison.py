@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from tkperf.analysis.compare import Change, ComparedRow, Comparison, Entry
 from tkperf.analysis.flags import explain_marks, mark
+from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
-from tkperf.report.charts.comparison import compared_bars, describe_ranges
-from tkperf.report.comparison_tests import build_test_charts
+from tkperf.report.comparison_charts import build_bars, build_test_charts
 from tkperf.report.explanation import UNITS
 from tkperf.report.marking import mark_charts
+from tkperf.report.naming import capitalise
 from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
+from tkperf.report.tkperf_charts import build_tkperf_charts
 from tkperf.report.wording import format_fact, format_known_capacity
-from tkperf.units import format_block_size_kib, format_mix, format_number
+from tkperf.units import format_number
 
 FEWEST_CHARTED_CELLS = 2
 _WORDS = (
@@ -38,7 +40,7 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
                 title=titles.get(test, test),
                 facts=(),
                 sections=_sections(comparison, test),
-                charts=build_test_charts(comparison, test),
+                charts=_test_charts(comparison, test),
             )
             for test in dict.fromkeys(row.test for row in comparison.rows)
         ),
@@ -93,6 +95,12 @@ def _overview(comparison: Comparison) -> TableView:
     )
 
 
+def _test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
+    """Those that TKperf's users know first."""
+    of_tkperf = tuple(build_tkperf_charts(comparison, test))
+    return (*of_tkperf, *build_test_charts(comparison, test, over_time=not of_tkperf))
+
+
 def _sections(comparison: Comparison, test: str) -> tuple[SectionView, ...]:
     of_test = [row for row in comparison.rows if row.test == test]
     return tuple(
@@ -107,7 +115,6 @@ def _sections(comparison: Comparison, test: str) -> tuple[SectionView, ...]:
 
 def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> SectionView:
     name = rows[0].section
-    measures = {row.measure.name: row.measure for row in rows}
     state, summary = _steady_state(comparison, rows[0])
     return SectionView(
         key=key,
@@ -117,15 +124,16 @@ def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> Secti
         determination=None,
         tables=(_table(comparison, rows),),
         charts=tuple(
-            _bars(
+            build_bars(
                 comparison,
                 f"{key}{number}",
-                name,
-                [row for row in rows if row.measure is measure],
+                [row for row in rows if row.quantity is quantity],
+                title=f"{name}: {quantity.label}",
+                text=f"{capitalise(quantity.label)} of every workload",
             )
-            for number, measure in enumerate(measures.values())
-            # A bar or two say no more than the table; throughput has one chart for all its sizes.
-            if len({row.cell for row in rows}) > FEWEST_CHARTED_CELLS
+            for number, quantity in enumerate(dict.fromkeys(row.quantity for row in rows))
+            # A bar or two say no more than the table.
+            if len({row.workload for row in rows}) > FEWEST_CHARTED_CELLS
         ),
     )
 
@@ -151,31 +159,17 @@ def _ended(section: SectionResult) -> str:
     return f"{states[section.steady]} ({section.ended_because})"
 
 
-def _bars(comparison: Comparison, key: str, section: str, rows: list[ComparedRow]) -> ChartView:
-    measure = rows[0].measure
-    ranges = describe_ranges(rows, ", with its range over {}")
-    return ChartView(
-        key=key,
-        text=f"{measure.name} of every cell, a bar for each run{ranges}.",
-        spec=compared_bars(
-            rows,
-            comparison.names,
-            title=f"{section}: {measure.name}",
-            quantity=f"{measure.name} ({measure.unit})",
-        ),
-    )
-
-
 def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
+    axes = listing_axes(row.workload for row in rows)
     return TableView(
         title=f"Values, and ratios to {comparison.names[0]}; in parentheses: within noise, with a "
         "question mark: spread not known",
-        columns=("Block size (KiB)", "R/W %", "", *comparison.names),
+        columns=(*(axis.title for axis in axes), "", *comparison.names),
+        labels=len(axes) + 1,
         rows=tuple(
             (
-                format_block_size_kib(row.cell.block_size_bytes),
-                format_mix(row.cell.read_percent),
-                f"{row.measure.name} ({row.measure.unit})",
+                *(axis.text(row.workload) for axis in axes),
+                row.quantity.title,
                 *(_text(entry) for entry in row.entries),
             )
             for row in rows

@@ -1,4 +1,4 @@
-"""The disclosure header: what was tested, with what, on what (PTS.md 4)."""
+"""The disclosure header: what was tested, with what, on what (PTS User Guide, section 10)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.record import RunInfo
 from tkperf.report.parts import Facts
+from tkperf.report.preconditioning import describe_fill
 from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity, format_moment
 from tkperf.units import NOT_MEASURED
 
@@ -19,7 +20,6 @@ Describe = Callable[[RunInfo, TestResult], str | None]
 def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
     """Blocks of named facts, a block with one unnamed fact being a long text."""
     info, device, host = result.info, result.info.device, result.info.host
-    profile = info.profile
     purges = {
         f"{section.purge.method} ({section.purge.note})"
         if section.purge.note
@@ -34,7 +34,8 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
             (
                 ("Test run date", format_moment(info.started_utc)),
                 ("Ended", format_moment(result.ended_utc)),
-                ("Profile", f"{info.profile_name}: {format_fact(profile.get('title'))}"),
+                ("Profile", f"{info.profile_name}: {format_fact(info.specification)}"),
+                *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
                 ("Test software", info.software),
                 ("Load generator", _load_generator(info)),
             ),
@@ -102,7 +103,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
 
 
 def build_page_header(result: RunResult) -> Facts:
-    """What the PTS wants on every page, in the order of its sample reports (PTS.md, section 4).
+    """What the PTS wants on every page, in the order of the PTS User Guide's sample (section 10).
 
     ``build_test_header`` has what differs from test to test.
     """
@@ -118,7 +119,7 @@ def build_page_header(result: RunResult) -> Facts:
     return (
         ("Test run date", format_moment(info.started_utc)),
         ("Model", format_fact(device.get("model"))),
-        ("Specification", format_fact(info.profile.get("title"))),
+        ("Specification", format_fact(info.specification)),
         ("Test software", info.software),
         ("Serial number", format_fact(device.get("serial"))),
         (DEMAND, _in_header(result, describe_demand)),
@@ -152,10 +153,9 @@ def _no_purge(info: RunInfo) -> str:
     return "none: hard disks are not purged" if info.suite == "hdd" else "not purged"
 
 
-def describe_demand(info: RunInfo, test: TestResult) -> str:
-    """Threads and queue depth of a test, as far as the run says."""
-    table = info.demand(test.name)
-    return f"TC {table.get('jobs')} / QD {table.get('io_depth')}" if table else NOT_KNOWN
+def describe_demand(_info: RunInfo, test: TestResult) -> str:
+    """Threads and queue depth of what a test measured, as far as that is known."""
+    return ", ".join(f"TC {jobs} / QD {depth}" for jobs, depth in test.demands) or NOT_KNOWN
 
 
 def _preconditioning(info: RunInfo, test: TestResult) -> str | None:
@@ -165,14 +165,7 @@ def _preconditioning(info: RunInfo, test: TestResult) -> str | None:
     filled_bytes = [each.filled_bytes for each in test.sections if each.filled_bytes]
     if not filled_bytes:
         return "none" if any(each.rounds or each.slices for each in test.sections) else None
-    table = info.table("preconditioning")
-    pattern = f"SEQ {_plain_number(table.get('block_size_kib'))} KiB writes"
-    if info.suite == "raid":
-        passes = format_fact(table.get("passes"))
-        return f"{passes} x each member, all at once, before the set is made, {pattern}"
-    if not info.active_range_length_bytes:
-        return f"{format_known_capacity(filled_bytes[0])}, {pattern}"
-    return f"{filled_bytes[0] / info.active_range_length_bytes:.3g} x the active range, {pattern}"
+    return describe_fill(info, filled_bytes[0])
 
 
 def _by_test(result: RunResult, describe: Describe) -> str:
@@ -247,10 +240,17 @@ def _members(device: dict[str, object]) -> tuple[tuple[str, Facts], ...]:
         (
             f"Member {number}",
             ", ".join(
-                format_fact(member.get(name))
-                for name in ("path", "model", "serial", "firmware", "interface", "link")
-            )
-            + f", {format_known_capacity(member.get('capacity_bytes'))}",
+                (
+                    *(
+                        format_fact(member.get(name))
+                        for name in ("path", "model", "serial", "firmware", "interface", "link")
+                        if name in member
+                    ),
+                    format_fact(member["size"])
+                    if "size" in member
+                    else format_known_capacity(member.get("capacity_bytes")),
+                )
+            ),
         )
         for number, member in enumerate(members, start=1)
     )
@@ -267,8 +267,3 @@ def _long_texts(result: RunResult) -> tuple[tuple[str, Facts], ...]:
         ("Feature matrix", info.feature_matrix),
     )
     return tuple((title, (("", str(text)),)) for title, text in texts if text)
-
-
-def _plain_number(value: object) -> str:
-    """128 for 128.0."""
-    return f"{value:g}" if isinstance(value, int | float) else NOT_KNOWN

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.measurement import TOO_FEW_IOS
+from tkperf.quantity import PERCENTILES
 
 UNITS = (
     "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
-    "rates decimal (1 MB = 10^6 bytes). A dash means not measured, or too few I/Os for that percentile."
+    f"rates decimal (1 MB = 10^6 bytes). A dash means not measured, or {TOO_FEW_IOS}."
 )
 
 
@@ -41,10 +43,10 @@ def explain(result: RunResult) -> tuple[str, ...]:
             "reached, are means over its slices."
         )
     if any(
-        value
+        cell.value(percentile) is not None
         for section in sections
         for cell in _cells(section)
-        for value in cell.percentiles_us.values()
+        for percentile in PERCENTILES
     ):
         words.append("Percentiles come from merged histograms and are exact to within 1/64.")
     return (*words, UNITS)

@@ -4,75 +4,88 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.analysis.layout import find_axes
+from tkperf.analysis.results import CellResult
+from tkperf.quantity import LATENCY_MAX, Quantity
+from tkperf.report.naming import capitalise, describe_load
 from tkperf.report.parts import CardView, Facts
-from tkperf.report.section_parts import Value, iops, latency_mean, percentile, throughput
+from tkperf.report.subject import Subject
 from tkperf.report.wording import describe_end, describe_state, format_written
-from tkperf.units import KIB, format_block_size, format_mix, format_number, format_quantity
-from tkperf.workload import Cell
+from tkperf.units import KIB, format_quantity
 
 # What a data sheet names: 4 KiB, reads, the mix, writes.
 _BLOCK_SIZE_BYTES = 4 * KIB
 _MIXES = (100, 65, 0)
+_MOST_CELLS = 3
 
 
-def build_card(test: TestResult, section: SectionResult, key: str) -> CardView:
-    """A section's card; ``key`` is that of the section."""
+def build_card(subject: Subject) -> CardView:
+    """A section's card."""
+    section = subject.section
     return CardView(
-        key=key,
+        key=subject.key,
         title=section.name,
         state=describe_state(section.steady),
         summary=describe_end(section),
-        figures=_figures(test, section),
+        figures=_stream(subject) if section.slices else _cells(subject),
     )
 
 
-def _figures(test: TestResult, section: SectionResult) -> Facts:
-    if section.slices:
-        return _stream(section)
-    if section.areas:
-        if test.name == "tp":
-            return _pick(section.cells, throughput, "MB/s mean", "SEQ")
-        return _pick(section.cells, iops, "IOPS mean", "RND")
-    if test.name == "tp":
-        return _pick(section.cells, throughput, "MB/s", "SEQ")
-    four_kib = [
-        cell for mix in _MIXES if (cell := section.cell(Cell(mix, _BLOCK_SIZE_BYTES))) is not None
-    ] or list(section.cells[:3])
-    if test.name == "lat":
-        return (
-            *_pick(four_kib, latency_mean, "us mean", "RND"),
-            *_pick(four_kib[-1:], percentile("p99.9"), "us at 99.9 %", "RND"),
-        )
-    return _pick(four_kib, iops, "IOPS", "RND")
-
-
-def _pick(cells: Sequence[CellResult], value: Value, unit: str, access: str) -> Facts:
+def _cells(subject: Subject) -> Facts:
+    """The first quantity of the most telling workloads, and the others of the last of these."""
+    section = subject.section
+    if not subject.quantities:
+        return ()
+    first, *others = subject.quantities
+    chosen = list(section.cells) if section.areas else _most_telling(section.cells)
+    axes = find_axes(cell.workload for cell in section.cells)
+    pairs = [(cell, first) for cell in chosen]
+    pairs += [(cell, quantity) for cell in chosen[-1:] for quantity in others]
+    over = " mean" if section.areas else ""
     return tuple(
-        (
-            f"{access} {format_block_size(cell.block_size_bytes)} {_direction(cell)}",
-            format_quantity(value(cell), 1, unit),
-        )
-        for cell in cells
+        (describe_load(cell.workload, axes), _format(cell, quantity) + over)
+        for cell, quantity in pairs
     )
 
 
-def _direction(cell: CellResult) -> str:
-    names = {100: "read", 0: "write"}
-    return names.get(cell.read_percent, f"R/W {format_mix(cell.read_percent)}")
+def _most_telling(cells: Sequence[CellResult]) -> list[CellResult]:
+    known = [
+        cell
+        for mix in _MIXES
+        for cell in cells
+        if (cell.workload.read_percent, cell.workload.block_size_bytes) == (mix, _BLOCK_SIZE_BYTES)
+    ]
+    return (known or list(cells))[:_MOST_CELLS]
 
 
-def _stream(section: SectionResult) -> Facts:
+def _format(cell: CellResult, quantity: Quantity) -> str:
+    named = quantity.unit == quantity.short
+    unit = quantity.unit if named else f"{quantity.unit} {quantity.short}"
+    return format_quantity(cell.value(quantity), quantity.digits, unit)
+
+
+def _stream(subject: Subject) -> Facts:
+    section = subject.section
     last = section.slices[-1]
     steady = bool(section.window) and bool(section.cells)
     values = section.cells[0] if steady else last.values
     where = "" if len(section.slices) == 1 else (", window" if steady else ", last slice")
     whole = section.cells and not steady and len(section.slices) > 1
     return (
-        *((("IOPS, whole stream", format_number(section.cells[0].iops, 1)),) if whole else ()),
-        (f"IOPS{where}", format_number(values.iops, 1)),
-        (f"Mean latency{where}", format_quantity(values.latency_mean_us, 1, "us")),
-        (f"99.9 %{where}", format_quantity(values.percentiles_us["p99.9"], 1, "us")),
-        (f"Maximum{where}", format_quantity(values.latency_max_us, 1, "us")),
+        *(
+            ((f"{subject.rate.label}, whole stream", _bare(section.cells[0], subject.rate)),)
+            if whole
+            else ()
+        ),
+        *(
+            (f"{capitalise(quantity.label)}{where}", _bare(values, quantity))
+            for quantity in dict.fromkeys((*subject.quantities, LATENCY_MAX))
+        ),
         ("Written", format_written(last.total_written_bytes)),
     )
+
+
+def _bare(cell: CellResult, quantity: Quantity) -> str:
+    """With its unit, unless the name says it."""
+    unit = "" if quantity.unit == quantity.label else quantity.unit
+    return format_quantity(cell.value(quantity), quantity.digits, unit).rstrip()

@@ -13,14 +13,18 @@ Facts = tuple[tuple[str, str], ...]
 class TableView:
     """A table of texts; ``notes`` are footnotes below.
 
-    ``links`` has, for each row, the key of the ``CellView`` behind each cell but the first, or "".
+    ``labels`` says how many cells at the start of each row are its name. ``links`` has, for each
+    row, the key of the ``CellView`` behind each cell after these, or "". ``folded``: a page shows it
+    when asked.
     """
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    labels: int = 1
     notes: tuple[str, ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

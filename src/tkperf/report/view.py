@@ -16,8 +16,8 @@ from tkperf.report.marking import mark_charts
 from tkperf.report.overview import build_card
 from tkperf.report.parts import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
-from tkperf.report.section_parts import Subject
 from tkperf.report.sections import build_section, build_test_charts
+from tkperf.report.subject import Subject, build_subjects
 from tkperf.report.wording import format_known_capacity, format_written
 from tkperf.units import NOT_MEASURED, format_duration, format_quantity
 
@@ -38,18 +38,17 @@ def build_view(
         banners.insert(
             0, f"RUN {result.status.value.upper()}: {result.ended_because or 'going on'}"
         )
-    subjects = {test.name: _subjects(test, details) for test in result.tests}
+    subjects = {
+        test.name: build_subjects(test, details, result.info.active_range_length_bytes)
+        for test in result.tests
+    }
     view = ReportView(
         title=result.info.name,
         subtitle=_device_line(result),
         banners=tuple(banners),
         warnings=tuple(warning.text for warning in result.warnings),
         disclosure=build_disclosure(result),
-        cards=tuple(
-            build_card(test, subject.section, subject.key)
-            for test in result.tests
-            for subject in subjects[test.name]
-        ),
+        cards=tuple(build_card(subject) for each in subjects.values() for subject in each),
         tests=tuple(_test(result, test, subjects[test.name]) for test in result.tests),
         words=explain(result),
         claims=None if checked is None else _claims(checked),
@@ -121,29 +120,12 @@ def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) ->
         )
     if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
         facts.append(("Disturbed", counts))
-    capacity_bytes = result.info.active_range_length_bytes
     return TestView(
         key=test.name,
         title=test.title,
         facts=tuple(facts),
         procedure=describe_procedure(result.info, test.name),
-        sections=tuple(build_section(subject, capacity_bytes) for subject in subjects),
+        sections=tuple(build_section(subject) for subject in subjects),
         charts=build_test_charts(test),
         header=build_test_header(result, test),
-    )
-
-
-def _subjects(test: TestResult, details: Sequence[CellDetail]) -> tuple[Subject, ...]:
-    return tuple(
-        Subject(
-            test=test.name,
-            section=section,
-            key=f"{test.name}{number}",
-            details={
-                detail.cell: detail
-                for detail in details
-                if (detail.test, detail.section) == (test.name, section.name)
-            },
-        )
-        for number, section in enumerate(test.sections)
     )

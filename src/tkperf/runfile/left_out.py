@@ -35,6 +35,7 @@ from tkperf.runfile.rows import (
     parse_disturbance,
     parse_facts,
     parse_outcome,
+    parse_plan,
     parse_purge,
     parse_step,
     parse_test,
@@ -193,6 +194,15 @@ class Rows:
                 )
             ),
             under_way=self._under_way(row.name, columns["id"]),
+            plan=next(
+                self._each(
+                    [{"plan": row.plan}] if row.plan is not None else [],
+                    lambda each: parse_plan(each["plan"]),
+                    lambda _: f"how test {row.name} is shown",
+                    test=row.name,
+                ),
+                None,
+            ),
         )
 
     def _steps(self, test: str, test_id: int) -> tuple[StepRecord, ...]:
@@ -258,7 +268,7 @@ class Rows:
 def step_name(test: str, step: StepRecord) -> str:
     return (
         f"step {step.position + 1} of {step.kind.value} {step.number} of {test}, {step.section} "
-        f"({step.workload.cell})"
+        f"({step.workload.mix_and_size})"
     )
 
 

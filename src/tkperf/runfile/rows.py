@@ -19,6 +19,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 import msgspec
 
 from tkperf.disturbance import Disturbance, DisturbanceCode
+from tkperf.figures import TestPlan
 from tkperf.histogram import EMPTY
 from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
 from tkperf.phases import Outcome
@@ -34,9 +35,9 @@ from tkperf.record import (
     VerdictRecord,
 )
 from tkperf.runfile.encoding import decode_histogram
+from tkperf.runfile.workload_columns import parse_workload
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.strict import describe_mistake
-from tkperf.workload import Workload
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
@@ -66,19 +67,10 @@ class _Device(_Drive):
     members: tuple[_Drive, ...] | None = None
 
 
-class _HardDisk(msgspec.Struct):
-    areas: Number | None = None
-
-
-class _Profile(msgspec.Struct):
-    hard_disk: _HardDisk | None = None
-
-
 class _Facts(msgspec.Struct):
     """The facts that something is computed from."""
 
     device: _Device
-    profile: _Profile
     active_range_offset_bytes: Count | None
     active_range_length_bytes: Number | None
 
@@ -129,6 +121,7 @@ class TestRow(msgspec.Struct, frozen=True):
     started_s: Moment
     ended_s: Moment | None
     outcome: str | None
+    plan: str | None
 
 
 class _PurgeRow(msgspec.Struct):
@@ -266,6 +259,7 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
         "started_s": 0.0,
         "ended_s": None,
         "outcome": None,
+        "plan": None,
     }
     for key, stand_in in stand_ins.items():
         try:
@@ -290,6 +284,10 @@ def parse_outcome(text: str) -> Outcome:
         if section["verdict"] is not None:
             section["verdict"] = _with_nan(section["verdict"])
     return convert("test", data, Outcome)
+
+
+def parse_plan(text: str) -> TestPlan:
+    return convert("test", json.loads(text), TestPlan)
 
 
 def parse_verdict(columns: Columns) -> VerdictRecord:
@@ -347,7 +345,7 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
         **msgspec.structs.asdict(convert("step", known, _StepRow)),
         planned_pause=bool(flags.planned_pause),
         disturbances=() if flags.watched else None,
-        workload=convert("step", known, Workload),
+        workload=parse_workload("step", known),
         measurement=_measurement(known, unread),
     )
     return record, unread
@@ -391,7 +389,7 @@ def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedSt
     last = samples[-1]
     return UnfinishedStep(
         **msgspec.structs.asdict(row),
-        workload=convert("under_way", columns, Workload),
+        workload=parse_workload("under_way", columns),
         seen=Measurement(
             duration_s=last.start_s + last.duration_s,
             read=reduce(add, (sample.read for sample in samples)),

@@ -110,12 +110,32 @@ def m005_under_way(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def m006_workloads(connection: sqlite3.Connection) -> None:
+    """The whole workload of a step, which is the key of its result; how each test is shown."""
+    for table in ("step", "under_way"):
+        for column in (
+            # [[bytes, percent], ...]
+            "block_mix TEXT",
+            # [[percent of accesses, percent of the range], ...]
+            "zones TEXT",
+            "offered_iops REAL",
+            "arrival TEXT",
+            "compressible_percent INTEGER",
+            "region_offset_bytes INTEGER",
+            "region_length_bytes INTEGER",
+        ):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column}")
+    # Title, sections and figures, as JSON.
+    connection.execute("ALTER TABLE test ADD COLUMN plan TEXT")
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
     m003_imported,
     m004_disturbances,
     m005_under_way,
+    m006_workloads,
 )
 VERSION = len(MIGRATIONS)
 

@@ -36,6 +36,7 @@ from tkperf.runfile.possible import possible_samples
 from tkperf.runfile.rows import BAD_ROW, CHECKS, mend_fact, parse_outcome
 from tkperf.runfile.schema import open_new
 from tkperf.runfile.under_way import StepUnderWay
+from tkperf.runfile.workload_columns import workload_columns
 
 # Texts of jobs are kept once.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
@@ -250,7 +251,7 @@ class RunFileWriter:
         self._test_name = event.test
         self._insert(
             "test", id=self._test_id, name=event.test, status=RunStatus.RUNNING,
-            started_s=event.at_s,
+            started_s=event.at_s, plan=None if event.plan is None else _json(event.plan),
         )  # fmt: skip
 
     def _test_ended(self, event: TestEnded) -> None:
@@ -397,7 +398,7 @@ def _describe(event: Event) -> str:
         step = event.record
         return (
             f"step {step.position + 1} of {step.kind.value} {step.number} of {event.test} "
-            f"({step.section}, {step.workload.cell})"
+            f"({step.section}, {step.workload.mix_and_size})"
         )
     return f"a {type(event).__name__}"
 
@@ -413,11 +414,7 @@ def _place_columns(step: StepRecord | StepStarted) -> dict[str, object]:
         "kind": step.kind,
         "number": step.number,
         "position": step.position,
-        "access": step.workload.access,
-        "read_percent": step.workload.read_percent,
-        "block_size_bytes": step.workload.block_size_bytes,
-        "jobs": step.workload.jobs,
-        "io_depth": step.workload.io_depth,
+        **workload_columns(step.workload),
         "planned_s": step.planned_s,
     }
 

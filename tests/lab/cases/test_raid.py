@@ -136,7 +136,7 @@ def test_megaraid_with_a_stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert ended.status == 0, ended.stderr
         results = json.loads(tkperf("show", "--json", tmp_path / "case.tkperf").stdout)
         section = results["tests"][0]["sections"][0]
-        assert section["purge"]["method"] == "MegaRAID drive erase, simple"
+        assert section["purge"]["method"] == "MegaRAID drive erase, simple: overwritten once"
         assert results["info"]["device"]["raid"].startswith("MegaRAID RAID 1 over 2 drives")
         assert tools.state["vds"] == {}
         commanded = [" ".join(call[1:-1]) for call in tools.calls if "show" not in call]

@@ -45,6 +45,11 @@ class PurgeMethod:
     act: Callable[[ErasePermit, Watch], None]
     automatic: bool = True
 
+    @property
+    def overwrites(self) -> bool:
+        """Whether the device is left written, not as new: a fast start is not to be expected."""
+        return self.name == "write-zeroes" or self.name.endswith("-overwrite")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:

@@ -18,6 +18,8 @@ from tkperf.strict import decode_strictly
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
 # Beyond what controllers (240) and mdadm (384) can join.
 MOST_MEMBERS = 384
+# What TKperf takes where raid.json leaves a key of a controller out.
+CONTROLLER_DEFAULTS = {"readpolicy": "nora", "writepolicy": "wt", "stripsize": 256}
 _LEADING_0 = re.compile(r"\b0+(?=[0-9])")
 EXAMPLE = '{"devices": ["/dev/sdb", "/dev/sdc"], "raidlevel": 1, "type": "sw_mdadm"}'
 
@@ -26,7 +28,8 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     """One RAID set.
 
     ``devices`` are block devices for ``sw_mdadm``, ``enclosure:slot`` for ``hw_lsi``. The policies
-    (``ra``/``nora``, ``wt``/``wb``/``awb``) are the controller's; ``stripsize`` is in KiB.
+    (``ra``/``nora``, ``wt``/``wb``/``awb``) are the controller's; ``stripsize`` is in KiB. What is
+    left out of a controller's set is as in TKperf: ``nora``, ``wt``, 256; of mdadm's its own default.
     """
 
     devices: tuple[str, ...]
@@ -35,6 +38,15 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     readpolicy: Literal["ra", "nora"] | None = None
     writepolicy: Literal["wt", "wb", "awb"] | None = None
     stripsize: int | str | None = None
+
+    def completed(self) -> RaidConfig:
+        """With TKperf's defaults in the place of what was left out of a controller's set."""
+        if self.type != "hw_lsi":
+            return self
+        left_out = {
+            key: value for key, value in CONTROLLER_DEFAULTS.items() if getattr(self, key) is None
+        }
+        return msgspec.structs.replace(self, **left_out)
 
     @property
     def level(self) -> int:

@@ -10,40 +10,86 @@ from pathlib import Path
 from tkperf.device.hold import Handle
 from tkperf.device.raid.config import RaidConfig
 from tkperf.device.sysfs import number, text
-from tkperf.errors import DeviceError, EngineError
-from tkperf.process import Completed, run_command
+from tkperf.errors import DeviceError, EngineError, RefusedError
+from tkperf.process import Completed, find_program, run_command
+from tkperf.units import KIB, MIB, format_capacity
 
 COMMAND_LIMIT_S = 120.0
 NODE_LIMIT_S = 30.0
 POLL_S = 1.0
 # A resync that does not move for so long will not end.
 STALLED_S = 1800.0
+# What mdadm keeps of each member for itself, at most: its data begins up to a thousandth of the
+# member behind the start, rounded up to whole MiB, and ends with a whole chunk.
+LEAST_KEPT_BYTES = 8 * MIB
+KEPT_SHARE = 512
 # KiB/s: nobody else is to be spared while a set is made for a measurement.
 SYNC_SPEED = "2000000"
 IDLE = ("idle", None)
 
 
 class MdadmSet:
-    """One set by its device node. Knows how to make it, nothing of permits."""
+    """One set by its device node. Knows how to make it, nothing of permits.
+
+    It stops no set but one that it made.
+    """
 
     def __init__(self, path: Path, config: RaidConfig) -> None:
         self.path = path
         self._config = config
+        self._made = False
 
     @property
     def title(self) -> str:
         strip = f", chunk {self._config.strip_kib} KiB" if self._config.strip_kib else ""
         return f"MD RAID {self._config.level} over {len(self._config.devices)} devices{strip}"
 
+    def require_program(self) -> None:
+        """Raises DeviceError unless there is an mdadm to make it with."""
+        if find_program("mdadm") is None:
+            raise DeviceError(
+                f"{self.path}: mdadm is not installed, and software RAID needs it: install the "
+                "package mdadm. Nothing was touched"
+            )
+
+    def least_capacity_bytes(self, members_bytes: Sequence[int]) -> int:
+        """What a set of members of these sizes holds at least; mdadm alone knows it exactly.
+
+        Raises:
+            DeviceError: a member is too small to be one.
+        """
+        chunk_bytes = (self._config.strip_kib or 512) * KIB
+        usable = [each - max(LEAST_KEPT_BYTES, each // KEPT_SHARE) for each in members_bytes]
+        usable = [each - each % chunk_bytes for each in usable]
+        if min(usable) <= 0:
+            raise DeviceError(
+                f"{self.path}: a member of {format_capacity(min(members_bytes))} is too small for a "
+                "RAID set. Nothing was touched"
+            )
+        level, count = self._config.level, len(usable)
+        shares = {1: 1.0, 5: count - 1.0, 6: count - 2.0, 10: count / 2}
+        return sum(usable) if level == 0 else int(min(usable) * shares[level])
+
     def exists(self) -> bool:
         return (self._sysfs / "md").exists()
+
+    def refuse_taken_node(self) -> None:
+        """Raises RefusedError if a set has that node already, which is then somebody else's."""
+        if self.exists():
+            raise RefusedError(
+                f"{self.path} is a RAID set already and is not touched: choose another node, or "
+                f"stop it first with 'mdadm --stop {self.path}' if nobody needs it"
+            )
 
     def create(self, members: Sequence[Handle]) -> None:
         """Make the set of its members, in their order; its resync begins.
 
         Raises:
             DeviceError: mdadm refused, or the node does not come.
+            RefusedError: somebody else has made a set of that name.
         """
+        self.refuse_taken_node()
+        self._made = True
         config = self._config
         # RAID 1 has no chunks, RAID 0 nothing that a bitmap could speed up.
         chunk = [f"--chunk={config.strip_kib}"] if config.strip_kib and config.level != 1 else []
@@ -86,11 +132,13 @@ class MdadmSet:
             )
 
     def remove(self, members: Sequence[Handle]) -> None:
-        """Stop the set and make its members forget it.
+        """Stop the set and make its members forget it; nothing where none was made here.
 
         Raises:
             DeviceError: it is in use, or mdadm failed.
         """
+        if not self._made:
+            return
         tries = 10
         while self.exists():
             tries -= 1
@@ -99,6 +147,7 @@ class MdadmSet:
             time.sleep(0.3)
         for member in members:
             self._mdadm("--zero-superblock", member.path, members=[member], tolerated=(0, 1, 2))
+        self._made = False
 
     @property
     def name(self) -> str:

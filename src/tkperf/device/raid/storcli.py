@@ -34,6 +34,15 @@ OPTIMAL = "Optl"
 # Drive group (DG): none.
 NO_GROUP = ("-", "")
 ROWS = "rows"
+# The drives are overwritten once, so that they are not as new afterwards.
+ERASE = "MegaRAID drive erase, simple: overwritten once"
+ERASE_NOTE = (
+    "the drives and then, by its full initialisation, the set were overwritten by the controller: "
+    "written, not in as-new state; not verifiable behind the controller"
+)
+# The controller prints binary units by decimal names, and keeps some of a drive for itself: the
+# decimal size, less a hundredth, is what a drive gives at least.
+_UNITS = {"TB": 10**12, "GB": 10**9, "MB": 10**6}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +55,13 @@ class PhysicalDrive:
     serial: str | None
     size: str
     group: str
+    sector_bytes: int = 512
+
+    @property
+    def least_bytes(self) -> int | None:
+        """What it holds at least by its ``size``; None if that cannot be read."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?) ([TGM]B)", self.size)
+        return int(float(match[1]) * _UNITS[match[2]] * 0.99) if match else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +95,7 @@ class StorcliSet:
 
     def __init__(self, path: Path, config: RaidConfig, *, controller: int = 0) -> None:
         self.path = path
-        self._config = config
+        self._config = config = config.completed()
         self._program = find_storcli()
         self._controller = f"/c{controller}"
         self._number: str | None = None
@@ -103,6 +119,29 @@ class StorcliSet:
     def name(self) -> str:
         return self.path.name
 
+    @property
+    def write_policy(self) -> str:
+        """How the controller caches writes: ``wt``, ``wb`` or ``awb``."""
+        return str(self._config.writepolicy)
+
+    def least_capacity_bytes(self, drives: Sequence[PhysicalDrive]) -> int:
+        """What a set of these drives holds at least; the controller alone knows it exactly.
+
+        Raises:
+            DeviceError: the controller does not tell how large a drive is.
+        """
+        sizes = [drive.least_bytes for drive in drives]
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes):
+            unknown = ", ".join(drive.address for drive in drives if drive.least_bytes is None)
+            raise DeviceError(
+                f"{self.path}: the controller does not tell the size of drive {unknown}: see "
+                f"'{self._program} {self._controller}/eall/sall show'. Nothing was touched"
+            )
+        level, count = self._config.level, len(known)
+        shares = {0: float(count), 1: 1.0, 5: count - 1.0, 6: count - 2.0, 10: count / 2}
+        return int(min(known) * shares[level])
+
     def drives(self) -> tuple[PhysicalDrive, ...]:
         """The members as the controller knows them, in the order of the configuration.
 
@@ -124,6 +163,7 @@ class StorcliSet:
             serial=str(serial).strip() if serial else None,
             size=str(row.get("Size", "")),
             group=str(row.get("DG", "-")).strip(),
+            sector_bytes=4096 if str(row.get("SeSz", "")).startswith("4") else 512,
         )
 
     def refuse_used_drives(self) -> None:
@@ -172,7 +212,7 @@ class StorcliSet:
         for address in self._config.devices:
             self._call(self._where(address), "start", "erase", "simple")
         self._wait([self._where(address) for address in self._config.devices], "erase", on_progress)
-        return "MegaRAID drive erase, simple"
+        return ERASE
 
     def create(self, permit: ControllerPermit) -> None:
         """Make the virtual drive and learn its number.

@@ -2,7 +2,7 @@
 measured.
 
 The members are purged and preconditioned in parallel, as drives of their own; then the set is made
-of them, and measured only when its resync is done (PTS.md, section 9).
+of them, and measured only when its resync is done (docs/adr/0010).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tkperf.device.hold import Handle
 from tkperf.device.permit import ControllerPermit, ErasePermit, SetPermit
 from tkperf.device.purge import PurgeMethod, Watch, run_purge
 from tkperf.device.purge.verification import Verification
-from tkperf.device.raid.storcli import StorcliSet
+from tkperf.device.raid.storcli import ERASE_NOTE, StorcliSet
 from tkperf.device.target import NOT_PURGED
 from tkperf.device.write_cache import WriteCache
 from tkperf.errors import DeviceError
@@ -243,4 +243,4 @@ class StorcliTarget:
             self._permit.release()
             self._raid.remove()
         method = self._raid.purge_drives(self._drives, on_progress)
-        return PurgeResult(method=method, note="not verifiable behind the controller")
+        return PurgeResult(method=method, note=ERASE_NOTE)

@@ -1,4 +1,4 @@
-"""The specifications' 3-D bars: a value over block size and read/write mix.
+"""The specifications' 3-D bars: a quantity over block size and read/write mix, or any two axes.
 
 Vega-Lite has no third dimension, so the bars' faces are projected here and drawn as polygons, those
 behind before those in front: what stands in front really covers what stands behind.
@@ -7,12 +7,13 @@ behind before those in front: what stands in front really covers what stands beh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.layout import MIX, Axis, Layout, arrange
+from tkperf.analysis.results import SectionResult
+from tkperf.quantity import Quantity
 from tkperf.report.charts.parts import PALETTE, Row, Spec, build_frame, tooltip
-from tkperf.units import format_block_size_kib, format_mix
-from tkperf.workload import Cell
+from tkperf.workload import Workload
 
 Point = tuple[float, float]
 
@@ -27,80 +28,91 @@ _HALF_WIDTH = 0.36
 _FACES = {"left": 0.82, "right": 0.62, "top": 1.0}
 
 
-def bars_3d(
-    section: SectionResult,
-    *,
-    title: str,
-    value: Callable[[CellResult], float | None],
-    quantity: str,
-) -> Spec:
-    """Means over the window as bars: mix to the right, block size to the back, high ones behind."""
-    mixes = list(dict.fromkeys(cell.read_percent for cell in section.cells))
-    known = {cell.cell: value(cell) for cell in section.cells}
-    sizes = sorted(
-        {cell.block_size_bytes for cell in section.cells},
-        key=lambda size: max((known[each] or 0) for each in known if each.block_size_bytes == size),
-    )
-    colours = dict(zip(sorted(sizes), PALETTE, strict=False))
-    highest = max((each for each in known.values() if each is not None), default=0.0)
-    top = _round_up(highest)
-    depth, width = len(sizes), len(mixes)
-    faces: list[Row] = []
-    # The painter's order: from the far corner to the near one.
-    for back in reversed(range(depth)):
-        for right in reversed(range(width)):
-            cell = Cell(mixes[right], sizes[back])
-            seen = known.get(cell)
-            if seen is not None:
-                told = {
-                    "mix": format_mix(cell.read_percent),
-                    "size": format_block_size_kib(cell.block_size_bytes),
-                    "value": seen,
-                }
-                height = _HIGHEST * seen / top
-                faces += _bar(right, back, height, colours.get(sizes[back], PALETTE[7]), told)
-    plane = {"type": "quantitative", "axis": None, "scale": {"zero": False, "nice": False}}
-    ends = [_project(width + 0.8, -0.5, 0)[0], _project(-1.2, depth - 0.5, 0)[0]]
+def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | None:
+    """Means over the window as bars: columns of the table to the right, rows to the back, high ones behind.
+
+    None unless the workloads differ in exactly two fields.
+    """
+    layout = arrange(cell.workload for cell in section.cells)
+    if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
+        return None
+    known = {cell.workload: cell.value(quantity) for cell in section.cells}
+    grid = [[None if work is None else known[work] for work in row] for row in layout.at]
+    # Low rows in front.
+    order = sorted(range(len(grid)), key=lambda row: max(each or 0 for each in grid[row]))
+    top = _round_up(max((each for row in grid for each in row if each is not None), default=0.0))
+    depth, width = len(layout.rows), len(layout.columns)
+    columns = [_label(layout.column_axis, work) for work in layout.columns]
+    rows = [_label(layout.row_axes[0], layout.rows[number]) for number in order]
+    ends = _project(width + 0.8, -0.5, 0)[0], _project(-1.2, depth - 0.5, 0)[0]
     missing = max(0.0, _LEAST_WIDTH - ends[0] + ends[1]) / 2
-    across = {"zero": False, "nice": False, "domain": [ends[1] - missing, ends[0] + missing]}
-    x, y = {**plane, "field": "x", "scale": across}, {**plane, "field": "y"}
+    told = tooltip(
+        ("column", layout.column_axis.title),
+        ("row", layout.row_axes[0].title),
+        ("value", quantity.title),
+    )
     return {
         **build_frame(title),
         "height": 400,
         "datasets": {
-            "faces": faces,
+            "faces": list(_faces(layout, grid, order, top)),
             "floor": list(_floor(width, depth, top)),
-            "labels": list(_labels(mixes, sizes, top)),
+            "labels": list(_labels(columns, rows, top)),
         },
-        "layer": [
-            {
-                "data": {"name": "floor"},
-                "mark": {"type": "rule", "color": PALETTE[7], "opacity": 0.5},
-                "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
-            },
-            {
-                "data": {"name": "faces"},
-                "mark": {"type": "line", "filled": True, "stroke": "white", "strokeWidth": 0.4},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "fill": {"field": "colour", "type": "nominal", "scale": None},
-                    "detail": {"field": "face", "type": "nominal"},
-                    "order": {"field": "corner", "type": "quantitative"},
-                    "tooltip": tooltip(("mix", "R/W %"), ("size", "KiB"), ("value", quantity)),
-                },
-            },
-            *(
-                {
-                    "data": {"name": "labels"},
-                    "transform": [{"filter": f"datum.align == '{align}'"}],
-                    "mark": {"type": "text", "align": align, "fontSize": 10, "color": PALETTE[7]},
-                    "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
-                }
-                for align in ("left", "right")
-            ),
-        ],
+        "layer": _layers([ends[1] - missing, ends[0] + missing], told),
     }
+
+
+def _faces(
+    layout: Layout, grid: list[list[float | None]], order: list[int], top: float
+) -> Iterator[Row]:
+    """The painter's order: from the far corner to the near one."""
+    for back in reversed(range(len(order))):
+        for right in reversed(range(len(layout.columns))):
+            seen = grid[order[back]][right]
+            if seen is not None:
+                told: Row = {
+                    "column": layout.column_axis.text(layout.columns[right]),
+                    "row": layout.row_axes[0].text(layout.rows[order[back]]),
+                    "value": seen,
+                }
+                colour = PALETTE[order[back] % len(PALETTE)]
+                yield from _bar(right, back, _HIGHEST * seen / top, colour, told)
+
+
+def _layers(domain: list[float], told: list[dict[str, object]]) -> list[Spec]:
+    plane = {"type": "quantitative", "axis": None, "scale": {"zero": False, "nice": False}}
+    across = {"zero": False, "nice": False, "domain": domain}
+    x, y = {**plane, "field": "x", "scale": across}, {**plane, "field": "y"}
+    layers: list[Spec] = [
+        {
+            "data": {"name": "floor"},
+            "mark": {"type": "rule", "color": PALETTE[7], "opacity": 0.5},
+            "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
+        },
+        {
+            "data": {"name": "faces"},
+            "mark": {"type": "line", "filled": True, "stroke": "white", "strokeWidth": 0.4},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "fill": {"field": "colour", "type": "nominal", "scale": None},
+                "detail": {"field": "face", "type": "nominal"},
+                "order": {"field": "corner", "type": "quantitative"},
+                "tooltip": told,
+            },
+        },
+    ]
+    for align in ("left", "right"):
+        layers.append(
+            {
+                "data": {"name": "labels"},
+                "transform": [{"filter": f"datum.align == '{align}'"}],
+                "mark": {"type": "text", "align": align, "fontSize": 10, "color": PALETTE[7]},
+                "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
+            }
+        )
+    return layers
 
 
 def _project(right: float, back: float, height: float) -> Point:
@@ -157,17 +169,21 @@ def _floor(width: int, depth: int, top: float) -> Iterator[Row]:
         yield line(_project(*corner, 0), _project(*corner, _HIGHEST))
 
 
-def _labels(mixes: list[int], sizes: list[int], top: float) -> Iterator[Row]:
+def _label(axis: Axis, workload: Workload) -> str:
+    """Its place along an edge; a mix is known by its stroke."""
+    return axis.text(workload) if axis is MIX else axis.words(workload)
+
+
+def _labels(columns: list[str], rows: list[str], top: float) -> Iterator[Row]:
     def label(at: Point, text: str, align: str) -> Row:
         return {"x": at[0], "y": at[1], "text": text, "align": align}
 
-    for right, mix in enumerate(mixes):
-        yield label(_project(right, -1.0, 0), format_mix(mix), "left")
-    for back, size in enumerate(sizes):
-        text = f"{format_block_size_kib(size)} KiB"
+    for right, text in enumerate(columns):
+        yield label(_project(right, -1.0, 0), text, "left")
+    for back, text in enumerate(rows):
         yield label(_project(-0.75, back, 0), text, "right")
     for tick in _ticks(top):
-        at = _project(len(mixes) - 0.5, -0.5, _HIGHEST * tick / top)
+        at = _project(len(columns) - 0.5, -0.5, _HIGHEST * tick / top)
         yield label((at[0] + 0.25, at[1] + 0.1), f"{tick:,.10g}", "left")
 
 

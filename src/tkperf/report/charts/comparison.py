@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from tkperf.analysis.compare import ComparedRow
-from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.layout import listing_axes
+from tkperf.analysis.results import SectionResult
+from tkperf.quantity import Quantity
+from tkperf.report.charts.latency import exceedance_points
 from tkperf.report.charts.parts import (
     PALETTE,
     Row,
@@ -15,21 +18,20 @@ from tkperf.report.charts.parts import (
     colour,
     log_axis,
     quantity_axis,
-    series_name,
     tooltip,
 )
 from tkperf.report.charts.rounds import Over
-from tkperf.units import format_block_size_kib, format_mix
+from tkperf.report.naming import Naming, find_naming
 
 
 def compared_bars(
-    rows: Sequence[ComparedRow], names: Sequence[str], *, title: str, quantity: str
+    rows: Sequence[ComparedRow], names: Sequence[str], quantity: Quantity, title: str
 ) -> Spec:
-    """A bar for each run in each cell, with its range; the axis says what the range is over."""
+    """A bar for each run of each workload, with its range; the axis says what the range is over."""
+    naming = Naming(axes=listing_axes(row.workload for row in rows))
     values: list[Row] = [
         {
-            "cell": f"{format_mix(row.cell.read_percent)} "
-            f"{format_block_size_kib(row.cell.block_size_bytes)} KiB",
+            "cell": naming.of(row.workload),
             "run": name,
             "value": entry.value,
             "low": entry.low,
@@ -44,7 +46,7 @@ def compared_bars(
     x = {
         "field": "cell",
         "type": "nominal",
-        "title": f"R/W %, block size{describe_ranges(rows, ' (lines: range over {})')}",
+        "title": f"{naming.title}{describe_ranges(rows, ' (lines: range over {})')}",
         "sort": order,
         "axis": {"labelAngle": -40},
     }
@@ -65,7 +67,7 @@ def compared_bars(
             {
                 "mark": {"type": "bar"},
                 "encoding": {
-                    "y": {"field": "value", "type": "quantitative", "title": quantity},
+                    "y": {"field": "value", "type": "quantitative", "title": quantity.title},
                     "color": {
                         "field": "run",
                         "type": "nominal",
@@ -75,8 +77,8 @@ def compared_bars(
                     },
                     "tooltip": tooltip(
                         ("run", "Run"),
-                        ("cell", "Cell"),
-                        ("value", quantity),
+                        ("cell", naming.title),
+                        ("value", quantity.title),
                         ("low", "lowest"),
                         ("high", "highest"),
                         ("range", "range over"),
@@ -96,19 +98,20 @@ def describe_ranges(rows: Sequence[ComparedRow], text: str) -> str:
 
 def compared_streams(
     sections: Mapping[str, SectionResult],
+    quantity: Quantity,
     *,
     title: str,
     over: Mapping[str, Over],
     x_title: str,
 ) -> Spec:
-    """The IOPS of every slice, a curve for each run.
+    """A quantity of every slice, a curve for each run.
 
     Args:
         sections: of each run, by its name.
         over: what each run's slices are placed by; ``x_title`` says it with its unit.
     """
     rows: list[Row] = [
-        {"x": over[name].at(each), "value": each.values.iops, "series": name}
+        {"x": over[name].at(each), "value": each.values.value(quantity), "series": name}
         for name, section in sections.items()
         for each in section.slices
     ]
@@ -117,9 +120,9 @@ def compared_streams(
         rows,
         {
             "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
-            "y": quantity_axis(rows, "IOPS", log=False),
+            "y": quantity_axis(rows, quantity.title, log=False),
             "color": colour("Run"),
-            "tooltip": tooltip(("series", "Run"), ("x", x_title), ("value", "IOPS")),
+            "tooltip": tooltip(("series", "Run"), ("x", x_title), ("value", quantity.title)),
         },
         mark={"type": "line"},
     )
@@ -127,13 +130,11 @@ def compared_streams(
 
 def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) -> Spec:
     """The share of a stream's I/Os that took longer than a response time, a curve for each run."""
-    rows: list[Row] = []
-    for name, section in sections.items():
-        total = beyond = sum(count for _, _, count in section.histogram_us)
-        for _, upper_us, count in section.histogram_us:
-            beyond -= count
-            if beyond:  # none is slower than the slowest
-                rows.append({"x": upper_us, "value": 100 * beyond / total, "series": name})
+    rows: list[Row] = [
+        {"x": us, "value": beyond_percent, "series": name}
+        for name, section in sections.items()
+        for us, beyond_percent in exceedance_points(section.histogram_us)
+    ]
     return build_chart(
         title,
         rows,
@@ -150,27 +151,29 @@ def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) ->
                 ("series", "Run"), ("x", "us"), ("value", "I/Os that took longer (%)")
             ),
         },
-        mark={"type": "line", "interpolate": "step-after"},
+        mark={"type": "line"},
     )
 
 
 def compared_areas(
-    sections: Mapping[str, SectionResult],
-    *,
-    title: str,
-    value: Callable[[CellResult], float | None],
-    quantity: str,
+    sections: Mapping[str, SectionResult], quantity: Quantity, *, title: str
 ) -> Spec:
-    """A value over the areas of hard disks: a colour for each run, a dash for each cell.
+    """A quantity over the areas of hard disks: a colour for each run, a dash for each workload.
 
     Disks may be cut into different numbers of areas, so an area is placed by its share of the disk.
     """
+    naming = find_naming(
+        cell.workload
+        for section in sections.values()
+        for area in section.rounds
+        for cell in area.cells
+    )
     rows: list[Row] = [
         {
             "x": 100 * (area.number - 0.5) / section.areas,
-            "value": value(cell),
+            "value": cell.value(quantity),
             "series": name,
-            "cell": series_name(cell, many_mixes=True),
+            "cell": naming.of(cell.workload),
         }
         for name, section in sections.items()
         if section.areas
@@ -183,11 +186,11 @@ def compared_areas(
         rows,
         {
             "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
-            "y": quantity_axis(rows, quantity, log=False),
+            "y": quantity_axis(rows, quantity.title, log=False),
             "color": colour("Run"),
-            "strokeDash": {"field": "cell", "type": "nominal", "title": "R/W %, block size"},
+            "strokeDash": {"field": "cell", "type": "nominal", "title": naming.title},
             "tooltip": tooltip(
-                ("series", "Run"), ("cell", "Cell"), ("x", x_title), ("value", quantity)
+                ("series", "Run"), ("cell", naming.title), ("x", x_title), ("value", quantity.title)
             ),
         },
         mark={"type": "line"},

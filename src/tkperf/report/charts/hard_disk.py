@@ -1,10 +1,9 @@
-"""Charts of hard disks: a value over the areas of the disk, and its spread."""
+"""Charts of hard disks: a quantity over the areas of the disk, and its spread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.results import SectionResult
+from tkperf.quantity import Quantity
 from tkperf.report.charts.parts import (
     PALETTE,
     Row,
@@ -12,20 +11,15 @@ from tkperf.report.charts.parts import (
     build_chart,
     colour,
     quantity_axis,
-    series_name,
     tooltip,
 )
+from tkperf.report.naming import Naming, find_naming
 
 
-def over_areas(
-    section: SectionResult,
-    *,
-    title: str,
-    value: Callable[[CellResult], float | None],
-    quantity: str,
-) -> Spec:
-    """A value over the areas of a hard disk, a curve for each cell."""
-    rows = _area_rows(section, value)
+def over_areas(section: SectionResult, quantity: Quantity, title: str) -> Spec:
+    """A quantity over the areas of a hard disk, a curve for each workload."""
+    naming = _naming(section)
+    rows = _area_rows(section, quantity, naming)
     return build_chart(
         title,
         rows,
@@ -37,23 +31,18 @@ def over_areas(
                 "scale": {"nice": False},
                 "axis": {"format": "d", "tickMinStep": 1},
             },
-            "y": quantity_axis(rows, quantity, log=False),
-            "color": colour("R/W %, block size"),
-            "tooltip": tooltip(("series", "Series"), ("area", "Area"), ("value", quantity)),
+            "y": quantity_axis(rows, quantity.title, log=False),
+            "color": colour(naming.title),
+            "tooltip": tooltip(("series", "Series"), ("area", "Area"), ("value", quantity.title)),
         },
         mark={"type": "line", "point": {"size": 12}},
     )
 
 
-def box_plot(
-    section: SectionResult,
-    *,
-    title: str,
-    value: Callable[[CellResult], float | None],
-    quantity: str,
-) -> Spec:
-    """The spread of a value over the areas of a hard disk, a box for each cell."""
-    rows = _area_rows(section, value)
+def box_plot(section: SectionResult, quantity: Quantity, title: str) -> Spec:
+    """The spread of a quantity over the areas of a hard disk, a box for each workload."""
+    naming = _naming(section)
+    rows = _area_rows(section, quantity, naming)
     return build_chart(
         title,
         rows,
@@ -61,22 +50,26 @@ def box_plot(
             "x": {
                 "field": "series",
                 "type": "nominal",
-                "title": "R/W %, block size",
+                "title": naming.title,
                 "sort": None,
                 "axis": {"labelAngle": -30},
             },
-            "y": quantity_axis(rows, quantity, log=False),
+            "y": quantity_axis(rows, quantity.title, log=False),
         },
         mark={"type": "boxplot", "extent": "min-max", "color": PALETTE[0]},
     )
 
 
-def _area_rows(section: SectionResult, value: Callable[[CellResult], float | None]) -> list[Row]:
+def _naming(section: SectionResult) -> Naming:
+    return find_naming(cell.workload for area in section.rounds for cell in area.cells)
+
+
+def _area_rows(section: SectionResult, quantity: Quantity, naming: Naming) -> list[Row]:
     return [
         {
             "area": area.number,
-            "value": value(cell),
-            "series": series_name(cell, many_mixes=True),
+            "value": cell.value(quantity),
+            "series": naming.of(cell.workload),
         }
         for area in section.rounds
         for cell in area.cells

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tkperf.measurement import IoStats
 from tkperf.report.charts.parts import PALETTE, Row, Spec, build_frame, log_axis, tooltip
@@ -24,11 +24,10 @@ def _x(field: str, rows: list[Row]) -> Spec:
 
 
 # Buckets come in ascending order; what they add up to is worked out where they are drawn.
-_SHARES = [
+_SUMS = [
     {"window": [{"op": "sum", "field": "count", "as": "seen"}], "sort": [{"field": "lower"}]},
     {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
     {"calculate": "100 * datum.seen / datum.total", "as": "share"},
-    {"calculate": "100 - datum.share", "as": "beyond"},
 ]
 _BUCKET_TOOLTIP = tooltip(
     ("lower", "from us"),
@@ -36,6 +35,38 @@ _BUCKET_TOOLTIP = tooltip(
     ("count", "I/Os"),
     ("share", "I/Os that took no longer (%)"),
 )
+
+
+def _curve(share: str) -> list[Spec]:
+    """A point at each edge of each bucket, where ``share`` of the I/Os ``{seen}`` is exact.
+
+    A bucket's I/Os lie somewhere between its edges, none lies between two filled buckets: so the
+    curve may be straight within a bucket, a 64th of its value, and is level from one to the next.
+    """
+    at_edges = [share.format(seen=seen) for seen in ("(datum.seen - datum.count)", "datum.seen")]
+    return [
+        {"calculate": "[datum.lower, datum.upper]", "as": "us"},
+        {"calculate": f"[{', '.join(at_edges)}]", "as": "at_edge"},
+        {"flatten": ["us", "at_edge"]},
+    ]
+
+
+def exceedance_points(buckets: Iterable[tuple[float, float, int]]) -> Iterator[tuple[float, float]]:
+    """The same curve in numbers: response time, and how many percent of the I/Os took longer.
+
+    It ends where the bucket of the slowest begins: beyond that bucket is nothing, which has no
+    place on a logarithmic axis.
+
+    Args:
+        buckets: lower edge, upper edge, I/Os, ascending.
+    """
+    filled = tuple(buckets)
+    total = beyond = sum(count for _, _, count in filled)
+    for lower, upper, count in filled:
+        yield lower, 100 * beyond / total
+        beyond -= count
+        if beyond:
+            yield upper, 100 * beyond / total
 
 
 def histogram_rows(whole: IoStats) -> list[Row]:
@@ -78,7 +109,7 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
         "axis": {"format": "~s", "tickCount": 5},
     }
     share = {
-        "field": "share",
+        "field": "at_edge",
         "type": "quantitative",
         "title": "I/Os that took no longer (%)",
         "scale": {"domain": [0, 100]},
@@ -87,7 +118,7 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
         **build_frame(title),
         "datasets": {"buckets": rows, "marks": marked},
         "data": {"name": "buckets"},
-        "transform": _SHARES,
+        "transform": _SUMS,
         "layer": [
             {
                 "mark": {"type": "bar", "color": PALETTE[0]},
@@ -100,8 +131,9 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
                 },
             },
             {
-                "mark": {"type": "line", "color": PALETTE[1], "interpolate": "step-before"},
-                "encoding": {"x": _x("upper", rows), "y": share},
+                "transform": _curve("100 * {seen} / datum.total"),
+                "mark": {"type": "line", "color": PALETTE[1]},
+                "encoding": {"x": _x("us", rows), "y": share},
             },
             _marks_layer(),
         ],
@@ -115,21 +147,25 @@ def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:
         **build_frame(title),
         "datasets": {"buckets": rows, "marks": marked},
         "data": {"name": "buckets"},
-        # None is slower than the slowest: that bucket has no place on a logarithmic axis.
-        "transform": [*_SHARES, {"filter": "datum.seen < datum.total"}],
+        "transform": [
+            *_SUMS,
+            *_curve("100 * (datum.total - {seen}) / datum.total"),
+            # None is slower than the slowest, which has no place on a logarithmic axis.
+            {"filter": "datum.at_edge > 0"},
+        ],
         "layer": [
             {
-                "mark": {"type": "line", "color": PALETTE[0], "interpolate": "step-after"},
+                "mark": {"type": "line", "color": PALETTE[0]},
                 "encoding": {
-                    "x": _x("upper", rows),
+                    "x": _x("us", rows),
                     "y": {
-                        "field": "beyond",
+                        "field": "at_edge",
                         "type": "quantitative",
                         "title": "I/Os that took longer (%)",
                         "scale": {"type": "log", "domainMax": 100, "nice": False},
                         "axis": {"format": "~g", "tickCount": 6},
                     },
-                    "tooltip": tooltip(("upper", "us"), ("beyond", "I/Os that took longer (%)")),
+                    "tooltip": tooltip(("lower", "from us"), ("upper", "to us"), ("count", "I/Os")),
                 },
             },
             _marks_layer(),

@@ -10,9 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from tkperf.analysis.results import CellResult
-from tkperf.units import format_block_size_kib, format_mix
-
 Spec = dict[str, object]
 Row = dict[str, object]
 
@@ -32,7 +29,7 @@ PALETTE = [
 MOST_LOG_TICKS = 10
 
 # Fields that hold measured numbers, in every chart.
-MEASURED = {"value", "low", "high", "x", "us", "lower", "upper", "count", "share", "beyond"}
+MEASURED = {"value", "low", "high", "x", "us", "lower", "upper", "count", "share"}
 
 
 def build_chart(
@@ -148,8 +145,3 @@ def tooltip(*fields: tuple[str, str]) -> list[dict[str, object]]:
         {"field": field, "title": title, **(number if field in MEASURED else {})}
         for field, title in fields
     ]
-
-
-def series_name(cell: CellResult, *, many_mixes: bool) -> str:
-    size = format_block_size_kib(cell.block_size_bytes)
-    return f"{format_mix(cell.read_percent)} {size} KiB" if many_mixes else size

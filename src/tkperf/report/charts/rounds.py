@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from tkperf.analysis.layout import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
+from tkperf.quantity import Quantity
 from tkperf.report.charts.parts import (
     PALETTE,
     Row,
@@ -15,44 +17,53 @@ from tkperf.report.charts.parts import (
     build_frame,
     colour,
     quantity_axis,
-    series_name,
     tooltip,
 )
+from tkperf.report.naming import Naming, describe_together, find_naming
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import format_block_size_kib, format_mix
+from tkperf.workload import Workload
 
 
 def convergence(
     section: SectionResult,
-    *,
+    quantity: Quantity,
     title: str,
-    read_percents: Iterable[int],
-    value: Callable[[CellResult], float | None],
-    quantity: str,
-    log: bool = True,
+    *,
+    read_percents: Sequence[int] | None = None,
+    log: bool = False,
 ) -> Spec:
-    """A value over the rounds, a curve for each block size (and mix, if several)."""
-    mixes = set(read_percents)
+    """A quantity over the rounds, a curve for each workload of these mixes."""
+    naming = naming_over_rounds(section, read_percents)
     rows: list[Row] = [
         {
             "round": round_result.number,
-            "value": value(cell),
-            "series": series_name(cell, many_mixes=len(mixes) > 1),
+            "value": cell.value(quantity),
+            "series": naming.of(cell.workload),
         }
         for round_result in section.rounds
         for cell in round_result.cells
-        if cell.read_percent in mixes
+        if read_percents is None or cell.workload.read_percent in read_percents
     ]
     return build_chart(
         title,
         rows,
         {
             "x": {"field": "round", "type": "ordinal", "title": "Round", "axis": {"labelAngle": 0}},
-            "y": quantity_axis(rows, quantity, log=log),
-            "color": colour("R/W %, block size" if len(mixes) > 1 else "Block size (KiB)"),
-            "tooltip": tooltip(("series", "Series"), ("round", "Round"), ("value", quantity)),
+            "y": quantity_axis(rows, quantity.title, log=log),
+            "color": colour(naming.title),
+            "tooltip": tooltip(("series", "Series"), ("round", "Round"), ("value", quantity.title)),
         },
         mark={"type": "line", "point": True},
+    )
+
+
+def naming_over_rounds(section: SectionResult, read_percents: Sequence[int] | None) -> Naming:
+    """How the curves of these mixes are told apart."""
+    return find_naming(
+        cell.workload
+        for round_result in section.rounds
+        for cell in round_result.cells
+        if read_percents is None or cell.workload.read_percent in read_percents
     )
 
 
@@ -117,41 +128,52 @@ def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = 
     }
 
 
-def measurement_2d(
-    section: SectionResult,
-    *,
+def over_axis(
+    cells: Sequence[CellResult],
+    quantity: Quantity,
     title: str,
-    value: Callable[[CellResult], float | None],
-    quantity: str,
-    log: bool = True,
+    *,
+    log: bool = False,
+    bars: bool = False,
 ) -> Spec:
-    """Window means over the block size, a curve for each read/write mix."""
+    """A quantity over one axis of its workloads, a curve, or bars, for each value of the others."""
+    x, others = split_axes(cell.workload for cell in cells)
+    naming = Naming(axes=others)
     rows: list[Row] = [
         {
-            "size": format_block_size_kib(cell.block_size_bytes),
-            "value": value(cell),
-            "series": format_mix(cell.read_percent),
+            "at": x.text(cell.workload),
+            "value": cell.value(quantity),
+            "series": naming.of(cell.workload) if others else "",
         }
-        for cell in section.cells
+        for cell in cells
     ]
-    sizes = sorted({cell.block_size_bytes for cell in section.cells})
-    return build_chart(
-        title,
-        rows,
-        {
-            "x": {
-                "field": "size",
-                "type": "ordinal",
-                "title": "Block size (KiB)",
-                "sort": [format_block_size_kib(size) for size in sizes],
-                "axis": {"labelAngle": 0},
-            },
-            "y": quantity_axis(rows, quantity, log=log),
-            "color": colour("R/W %"),
-            "tooltip": tooltip(("series", "R/W %"), ("size", "KiB"), ("value", quantity)),
+    places = sorted({x.order(cell.workload): x.text(cell.workload) for cell in cells}.items())
+    told = [("at", x.title), ("value", quantity.title)]
+    encoding: dict[str, object] = {
+        "x": {
+            "field": "at",
+            "type": "ordinal",
+            "title": x.title,
+            "sort": [text for _, text in places],
+            "axis": {"labelAngle": 0},
         },
-        mark={"type": "line", "point": True},
-    )
+        "y": quantity_axis(rows, quantity.title, log=log),
+    }
+    if others:
+        encoding["color"] = colour(naming.title)
+        told.insert(0, ("series", naming.title))
+        if bars:
+            encoding["xOffset"] = {"field": "series", "sort": None}
+    encoding["tooltip"] = tooltip(*told)
+    mark = {"type": "bar"} if bars else {"type": "line", "point": True}
+    return build_chart(title, rows, encoding, mark=mark)
+
+
+def split_axes(workloads: Iterable[Workload]) -> tuple[Axis, tuple[Axis, ...]]:
+    """What such a chart is drawn over, and the other axes: block sizes, if they differ."""
+    axes = find_axes(workloads) or (BLOCKS,)
+    x = BLOCKS if BLOCKS in axes else axes[0]
+    return x, tuple(axis for axis in axes if axis is not x)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,30 +200,30 @@ def _written_bytes(each: SliceResult) -> int:
 
 def stream(
     section: SectionResult,
-    *,
+    quantities: Sequence[Quantity],
     title: str,
-    series: Sequence[tuple[str, Callable[[CellResult], float | None]]],
-    quantity: str,
+    *,
     over: Over = TIME,
     log: bool = False,
 ) -> Spec:
     """Values of a stream's slices over time, or over what was written."""
-    unit, unit_s, x_title = "", 1.0, over.title
+    unit_s, x_title = 1.0, over.title
     if over is TIME:
         unit, unit_s = find_time_unit(section.slices[-1].start_s + section.slices[-1].duration_s)
         x_title = f"{over.title} ({unit})"
     rows: list[Row] = [
-        {"x": over.at(each) / unit_s, "value": value(each.values), "series": name}
+        {"x": over.at(each) / unit_s, "value": value, "series": quantity.short}
         for each in section.slices
-        for name, value in series
-        if value(each.values) is not None
+        for quantity in quantities
+        if (value := each.values.value(quantity)) is not None
     ]
+    y_title = describe_together(quantities)
     encoding: dict[str, object] = {
         "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
-        "y": quantity_axis(rows, quantity, log=log),
-        "tooltip": tooltip(("series", "Series"), ("x", x_title), ("value", quantity)),
+        "y": quantity_axis(rows, y_title, log=log),
+        "tooltip": tooltip(("series", "Series"), ("x", x_title), ("value", y_title)),
     }
-    if len(series) > 1:
+    if len(quantities) > 1:
         encoding["color"] = colour(None)
     return build_chart(
         title,
@@ -216,32 +238,3 @@ def find_time_unit(total_s: float) -> tuple[str, float]:
     if total_s > 7200:
         return "h", 3600.0
     return ("min", 60.0) if total_s > 300 else ("s", 1.0)
-
-
-def throughput_bars(cells: Sequence[CellResult], *, title: str) -> Spec:
-    """Reads and writes of each block size beside each other."""
-    rows: list[Row] = [
-        {
-            "size": format_block_size_kib(cell.block_size_bytes),
-            "value": cell.megabytes_per_s,
-            "series": "read" if cell.read_percent == 100 else "write",
-        }
-        for cell in cells
-        if cell.read_percent in (0, 100)
-    ]
-    order = [
-        format_block_size_kib(size) for size in sorted({cell.block_size_bytes for cell in cells})
-    ]
-    return build_chart(
-        title,
-        rows,
-        {
-            "x": {"field": "size", "type": "ordinal", "title": "Block size (KiB)", "sort": order,
-                  "axis": {"labelAngle": 0}},
-            "xOffset": {"field": "series"},
-            "y": quantity_axis(rows, "MB/s", log=False),
-            "color": colour(None),
-            "tooltip": tooltip(("series", "Direction"), ("size", "KiB"), ("value", "MB/s")),
-        },
-        mark={"type": "bar"},
-    )  # fmt: skip

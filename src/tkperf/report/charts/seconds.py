@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import fields
 
 from tkperf.analysis.details import CellDetail
+from tkperf.quantity import LATENCY_MAX, LATENCY_MEAN, Quantity
 from tkperf.report.charts.parts import PALETTE, Row, Spec, build_frame, log_axis, tooltip
-from tkperf.seconds import FloatArray, reduce_to_columns
+from tkperf.report.naming import describe_together
+from tkperf.seconds import FloatArray, Seconds, reduce_to_columns
 
 # More columns than a page has dots across would only make files larger.
 COLUMNS = 400
 # As many rounds as the PTS allows; more lines between them would hide the curve.
 MOST_MARKED_PARTS = 25
+_RECORDED = {each.name for each in fields(Seconds)}
 
 # Hours may go beyond 24: a clock's format would begin again.
 # Milliseconds only where there are any, as on the axis of a few seconds.
 _CLOCK = "floor({0} / 3600000) + utcFormat({0}, {0} % 1000 ? ':%M:%S.%L' : ':%M:%S')"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
-    """What is drawn over the seconds. ``series``: its curves by column of ``Seconds``."""
-
-    title: str
-    series: tuple[tuple[str, str], ...]
-    log: bool = False
+LATENCIES = (LATENCY_MEAN, LATENCY_MAX)
 
 
-IOPS = Quantity(title="IOPS", series=(("IOPS", "iops"),))
-THROUGHPUT = Quantity(title="MB/s", series=(("MB/s", "megabytes_per_s"),))
-# The maximum of a second is drawn as such: a mean of maxima would mean nothing.
-LATENCY = Quantity(
-    title="Latency (us)",
-    series=(("mean of a second", "latency_mean_us"), ("maximum of a second", "latency_max_us")),
-    log=True,
-)
+def find_recorded(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
+    """Those that are kept of every second."""
+    return tuple(each for each in quantities if each.key in _RECORDED)
 
 
-def find_rate(test: str) -> Quantity:
-    """Throughput tests are told in MB/s, all others in IOPS."""
-    return THROUGHPUT if test == "tp" else IOPS
+def _name(quantity: Quantity) -> str:
+    if quantity.unit != LATENCY_MEAN.unit:
+        return quantity.short
+    return f"{quantity.label.removesuffix(' latency')} of a second"
 
 
-def seconds_rows(detail: CellDetail, quantity: Quantity) -> list[Row]:
+def seconds_rows(detail: CellDetail, quantities: Sequence[Quantity]) -> list[Row]:
     """Rows for ``over_seconds``: time in ms, extremes and the value of the curve."""
     rows: list[Row] = []
-    for name, column in quantity.series:
-        values: FloatArray = getattr(detail.seconds, column)
+    for quantity in quantities:
+        name = _name(quantity)
+        values: FloatArray = getattr(detail.seconds, quantity.key)
         reduced = reduce_to_columns(detail.seconds.start_s, values, COLUMNS)
-        line = reduced.high if column == "latency_max_us" else reduced.mean
+        # The maximum of a second is drawn as such: a mean of maxima would mean nothing.
+        line = reduced.high if quantity is LATENCY_MAX else reduced.mean
         columns = (reduced.at_s * 1000, reduced.low, line, reduced.high)
         rows += [
             {"t": round(at, 3), "series": name, "low": low, "value": value, "high": high}
@@ -74,9 +70,15 @@ def part_rows(detail: CellDetail) -> list[Row]:
 
 
 def over_seconds(
-    rows: list[Row], window: list[Row], parts: list[Row], quantity: Quantity, title: str
+    rows: list[Row],
+    window: list[Row],
+    parts: list[Row],
+    quantities: Sequence[Quantity],
+    title: str,
 ) -> Spec:
-    """A quantity over time, each point with the extremes of what it stands for."""
+    """Quantities over time, each point with the extremes of what it stands for."""
+    log = quantities[0].unit == LATENCY_MEAN.unit
+    y_title = describe_together(quantities)
     x = {
         "field": "t",
         "type": "temporal",
@@ -91,12 +93,12 @@ def over_seconds(
     y: dict[str, object] = {
         "field": "value",
         "type": "quantitative",
-        "title": quantity.title,
-        "scale": {"nice": True} | ({"type": "log"} if quantity.log else {"zero": True}),
+        "title": y_title,
+        "scale": {"nice": True} | ({"type": "log"} if log else {"zero": True}),
     }
-    if quantity.log and rows:
+    if log and rows:
         y |= log_axis(row[field] for row in rows for field in ("low", "high"))
-    names = [name for name, _ in quantity.series]
+    names = [_name(quantity) for quantity in quantities]
     datasets = {"seconds": rows, "window": window, "parts": parts}
     colour = {
         "field": "series",
@@ -109,7 +111,7 @@ def over_seconds(
     return {
         **build_frame(title),
         # For the page: which columns to reduce anew when a reader zooms in.
-        "usermeta": {"series": [list(each) for each in quantity.series]},
+        "usermeta": {"series": [[_name(each), each.key] for each in quantities]},
         "datasets": datasets,
         "layer": _with_data(datasets, [
             {
@@ -156,7 +158,7 @@ def over_seconds(
                     "tooltip": tooltip(
                         ("series", "Series"),
                         ("clock", "Time"),
-                        ("value", quantity.title),
+                        ("value", y_title),
                         ("low", "lowest"),
                         ("high", "highest"),
                     ),

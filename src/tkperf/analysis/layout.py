@@ -1,0 +1,198 @@
+"""How results are laid out: in which fields their workloads differ, and what all of them share.
+
+Axes are found from what was measured, never declared: a matrix of mixes and block sizes, a grid of
+threads and queue depths and a curve over offered rates are the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tkperf.units import NOT_MEASURED, format_block_size_kib, format_mix
+from tkperf.workload import Access, Workload
+
+Order = tuple[float, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Axis:
+    """A field of workloads.
+
+    Attributes:
+        key: in JSON and links.
+        title: as a head of a table, with its unit.
+        text: its value of a workload.
+        order: sorts its values.
+        words: its value in the words that stand beside others, such as ``TC4``.
+    """
+
+    key: str
+    title: str
+    text: Callable[[Workload], str]
+    order: Callable[[Workload], Order]
+    words: Callable[[Workload], str]
+
+
+def _access(work: Workload) -> str:
+    return "RND" if work.access is Access.RANDOM else "SEQ"
+
+
+def _blocks(work: Workload) -> str:
+    return work.blocks_text if work.block_mix else format_block_size_kib(work.block_size_bytes)
+
+
+def _mean_block_bytes(work: Workload) -> float:
+    if not work.block_mix:
+        return work.block_size_bytes
+    return sum(each.block_size_bytes * each.percent for each in work.block_mix) / 100
+
+
+def _offered(work: Workload) -> str:
+    return NOT_MEASURED if work.offered_iops is None else f"{work.offered_iops:,.6g}"
+
+
+def _compressible(work: Workload) -> str:
+    return "0" if work.compressible_percent is None else str(work.compressible_percent)
+
+
+MIX = Axis(
+    key="read_percent", title="R/W %",
+    text=lambda work: format_mix(work.read_percent),
+    order=lambda work: (-work.read_percent, ""),
+    words=lambda work: f"R/W {format_mix(work.read_percent)}",
+)  # fmt: skip
+BLOCKS = Axis(
+    key="block_size", title="Block size (KiB)", text=_blocks,
+    order=lambda work: (_mean_block_bytes(work), work.blocks_text),
+    words=lambda work: work.blocks_text,
+)  # fmt: skip
+ACCESS = Axis(
+    key="access", title="Access", text=_access, order=lambda work: (0, work.access), words=_access
+)
+ZONES = Axis(
+    key="zones", title="Zones (accesses/range, %)",
+    text=lambda work: work.zones_text or "even",
+    order=lambda work: (len(work.zones), work.zones_text),
+    words=lambda work: f"zones {work.zones_text or 'even'}",
+)  # fmt: skip
+JOBS = Axis(
+    key="jobs", title="TC", text=lambda work: str(work.jobs),
+    order=lambda work: (work.jobs, ""), words=lambda work: f"TC{work.jobs}",
+)  # fmt: skip
+DEPTH = Axis(
+    key="io_depth", title="QD", text=lambda work: str(work.io_depth),
+    order=lambda work: (work.io_depth, ""), words=lambda work: f"QD{work.io_depth}",
+)  # fmt: skip
+OFFERED = Axis(
+    key="offered_iops", title="Offered IOPS", text=_offered,
+    order=lambda work: (work.offered_iops or float("inf"), work.arrival),
+    words=lambda work: f"{_offered(work)} IOPS offered",
+)  # fmt: skip
+ARRIVAL = Axis(
+    key="arrival", title="Arrival", text=lambda work: work.arrival.value,
+    order=lambda work: (0, work.arrival), words=lambda work: work.arrival.value,
+)  # fmt: skip
+COMPRESSIBLE = Axis(
+    key="compressible_percent", title="Compressible (%)", text=_compressible,
+    order=lambda work: (work.compressible_percent or 0, ""),
+    words=lambda work: f"{_compressible(work)} % compressible",
+)  # fmt: skip
+REGION = Axis(
+    key="region", title="Region", text=lambda work: str(work.region or "all"),
+    order=lambda work: (work.region.offset_bytes if work.region else -1, str(work.region)),
+    words=lambda work: f"within {work.region}" if work.region else "all of the range",
+)  # fmt: skip
+
+# In the order in which they stand in a table's rows.
+AXES = (
+    ACCESS, BLOCKS, MIX, ZONES, COMPRESSIBLE, REGION, OFFERED, ARRIVAL, JOBS, DEPTH,
+)  # fmt: skip
+DEMAND_AXES = (OFFERED, ARRIVAL, JOBS, DEPTH)
+
+
+def find_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
+    """The fields in which these workloads differ."""
+    several = list(workloads)
+    return tuple(axis for axis in AXES if len({axis.order(work) for work in several}) > 1)
+
+
+def listing_axes(workloads: Iterable[Workload]) -> tuple[Axis, ...]:
+    """What stands beside each workload in a list: block size and mix always, else what differs."""
+    varying = find_axes(workloads)
+    return tuple(axis for axis in AXES if axis in varying or axis in (BLOCKS, MIX))
+
+
+def comparable_axes(sections: Iterable[Iterable[Workload]]) -> tuple[Axis, ...]:
+    """The fields that find a workload's counterpart in another run's section.
+
+    What is done must be the same; how much of it at once only where a section has several such
+    demands: two runs with other thread counts can be compared, with a warning.
+    """
+    varying = {axis for section in sections for axis in find_axes(section)}
+    return tuple(axis for axis in AXES if axis in varying or axis not in DEMAND_AXES)
+
+
+def place_of(workload: Workload, axes: Sequence[Axis]) -> tuple[Order, ...]:
+    """Where a workload stands on these axes."""
+    return tuple(axis.order(workload) for axis in axes)
+
+
+def name_within(workload: Workload, axes: Sequence[Axis]) -> str:
+    """A workload by what tells it from the others of its section."""
+    named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
+    # Mix and block size in the form that tables and tracking variables have.
+    said = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
+    return " ".join((*said, *(axis.words(workload) for axis in named)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Workloads in rows and columns; ``at`` has none where the workload was not measured.
+
+    Attributes:
+        row_axes: what the rows are; their texts stand beside each other.
+        column_axis: what the columns are.
+        rows, columns: a workload of each, which stands for the row's or column's values.
+    """
+
+    row_axes: tuple[Axis, ...]
+    column_axis: Axis
+    rows: tuple[Workload, ...]
+    columns: tuple[Workload, ...]
+    at: tuple[tuple[Workload | None, ...], ...]
+
+    def row_text(self, workload: Workload) -> tuple[str, ...]:
+        return tuple(axis.text(workload) for axis in self.row_axes)
+
+    @property
+    def row_titles(self) -> tuple[str, ...]:
+        return tuple(axis.title for axis in self.row_axes)
+
+
+def arrange(workloads: Iterable[Workload]) -> Layout:
+    """Workloads as a table: mixes across and all else down, or queue depths across where mixes do not differ."""
+    several = list(dict.fromkeys(workloads))
+    axes = find_axes(several)
+    column = MIX
+    if MIX not in axes and len(axes) > 1:
+        column = axes[-1]
+    row_axes = tuple(axis for axis in axes if axis is not column) or (BLOCKS,)
+
+    def row_key(work: Workload) -> tuple[Order, ...]:
+        return tuple(axis.order(work) for axis in row_axes)
+
+    rows = {row_key(work): work for work in reversed(several)}
+    columns = {column.order(work): work for work in reversed(several)}
+    # Columns as they were run: the specification gives mixes an order of their own.
+    ordered = list(dict.fromkeys(column.order(work) for work in several))
+    if column is not MIX:
+        ordered.sort()
+    found = {(row_key(work), column.order(work)): work for work in several}
+    return Layout(
+        row_axes=row_axes,
+        column_axis=column,
+        rows=tuple(rows[key] for key in sorted(rows)),
+        columns=tuple(columns[key] for key in ordered),
+        at=tuple(tuple(found.get((row, each)) for each in ordered) for row in sorted(rows)),
+    )

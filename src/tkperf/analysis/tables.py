@@ -1,0 +1,225 @@
+"""Results as tables: plain data that every output renders in its own way.
+
+Numbers stay numbers, with the digits they are to be shown with, their marks and the workload that
+they are of, so that a page can link them and a terminal can shorten them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tkperf.analysis.flags import explain_marks, mark
+from tkperf.analysis.layout import arrange, find_axes, name_within
+from tkperf.analysis.results import CellResult, SectionResult, describe_stream
+from tkperf.measurement import explain_rare
+from tkperf.quantity import (
+    IOPS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    PERCENTILES,
+    THROUGHPUT,
+    Direction,
+    Quantity,
+)
+from tkperf.units import NOT_MEASURED, format_number, format_window
+from tkperf.workload import Workload
+
+# What a stream's table shows of each of its lines.
+STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A number of a table; None is not measured. ``workload`` is None where it is of no single one."""
+
+    value: float | None
+    digits: int = 1
+    mark: str = ""
+    workload: Workload | None = None
+
+    def text(self, digits: int | None = None) -> str:
+        """With its marks; a dash where it was not measured."""
+        if self.value is None:
+            return NOT_MEASURED + self.mark
+        return format_number(self.value, self.digits if digits is None else digits) + self.mark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """``rows`` begin with ``labels`` texts each; figures follow.
+
+    Attributes:
+        title: what the numbers are, with their unit.
+        over: what they are of, such as rounds of a window; empty if that is in the title.
+        across: what the heads of the columns are, if they are values of a field.
+        head: of each column, the labels' first.
+        notes: what the marks mean.
+    """
+
+    title: str
+    over: str = ""
+    across: str = ""
+    head: tuple[str, ...]
+    labels: int = 1
+    rows: tuple[tuple[str | Figure, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def figure(cell: CellResult | None, quantity: Quantity, direction: Direction) -> Figure:
+    """A quantity of a cell, marked; not measured where there is no cell."""
+    if cell is None:
+        return Figure(value=None)
+    return Figure(
+        value=cell.value(quantity, direction),
+        digits=quantity.digits,
+        mark=mark(cell),
+        workload=cell.workload,
+    )
+
+
+def describe_over(section: SectionResult, quantity: Quantity) -> str:
+    """``mean of rounds 1-5``: what a value of a section's tables is of; empty without a window."""
+    if not section.window:
+        return ""
+    window = format_window(section.window)
+    if section.areas:
+        window = window.replace("round", "area")
+    return f"{quantity.over} of {window}"
+
+
+def build_matrix(
+    section: SectionResult, quantity: Quantity, direction: Direction = Direction.ALL
+) -> Table:
+    """One quantity of all cells of a section, by the fields in which their workloads differ."""
+    layout = arrange(cell.workload for cell in section.cells)
+    cells = {cell.workload: cell for cell in section.cells}
+    of = "" if direction is Direction.ALL else f" of {direction.value}s"
+    return Table(
+        title=f"{quantity.title}{of}",
+        over=describe_over(section, quantity),
+        across=layout.column_axis.title,
+        head=(
+            *layout.row_titles,
+            *(layout.column_axis.text(work) for work in layout.columns),
+        ),
+        labels=len(layout.row_axes),
+        rows=tuple(
+            (
+                *layout.row_text(row),
+                *(
+                    figure(None if work is None else cells[work], quantity, direction)
+                    for work in works
+                ),
+            )
+            for row, works in zip(layout.rows, layout.at, strict=True)
+        ),
+        notes=_notes(section.cells, (quantity,)),
+    )
+
+
+def build_matrices(section: SectionResult, quantities: Iterable[Quantity]) -> tuple[Table, ...]:
+    """A matrix for each quantity that was measured at all."""
+    return tuple(
+        build_matrix(section, quantity)
+        for quantity in quantities
+        if any(cell.value(quantity) is not None for cell in section.cells)
+    )
+
+
+def build_directions(section: SectionResult, quantity: Quantity) -> Table | None:
+    """Reads and writes of mixed workloads apart, and together; None where no workload is a mix."""
+    mixed = [cell for cell in section.cells if cell.workload.read_percent not in (0, 100)]
+    if not mixed:
+        return None
+    axes = find_axes(cell.workload for cell in section.cells)
+    directions = (Direction.READ, Direction.WRITE, Direction.ALL)
+    return Table(
+        title=f"{quantity.title} of mixed workloads, reads and writes apart",
+        over=describe_over(section, quantity),
+        head=("Workload", *directions),
+        rows=tuple(
+            (
+                name_within(cell.workload, axes),
+                *(figure(cell, quantity, direction) for direction in directions),
+            )
+            for cell in mixed
+        ),
+        notes=_notes(mixed, (quantity,)),
+    )
+
+
+def build_areas(section: SectionResult, quantity: Quantity) -> Table:
+    """A quantity over the areas of a disk: its ends, its mean, the slowest and the fastest."""
+    axes = find_axes(cell.workload for cell in section.cells)
+    rows: list[tuple[str | Figure, ...]] = []
+    for cell in section.cells:
+        values = [
+            seen
+            for area in section.rounds
+            if area.complete
+            for each in area.cells
+            if each.workload == cell.workload and (seen := each.value(quantity)) is not None
+        ]
+        if not values:
+            continue
+        figures = (values[0], values[-1], cell.value(quantity), min(values), max(values))
+        name = name_within(cell.workload, axes)
+        rows.append((name, *(Figure(value=each, digits=quantity.digits) for each in figures)))
+    return Table(
+        title=f"{quantity.title} over {len(section.window)} of {section.areas} areas of the disk",
+        head=("", "first area", "last area", "mean", "slowest", "fastest"),
+        rows=tuple(rows),
+    )
+
+
+def build_stream(section: SectionResult) -> Table:
+    """A stream's ends and its whole, or its window."""
+    first, last = section.slices[0], section.slices[-1]
+    lines = []
+    if last is not first or not section.cells:
+        lines.append((f"slice {first.number} (first)", first.values))
+    if last is not first:
+        lines.append((f"slice {last.number} (last)", last.values))
+    if section.cells:
+        over_window = bool(section.window) and len(section.slices) > 1
+        lines.append(("steady-state window" if over_window else "whole", section.cells[0]))
+    return Table(
+        title=f"{section.workload}: {describe_stream(section)}; latencies in us",
+        head=("", *(quantity.short for quantity in STREAM_QUANTITIES)),
+        rows=tuple(
+            (name, *(figure(cell, quantity, Direction.ALL) for quantity in STREAM_QUANTITIES))
+            for name, cell in lines
+        ),
+        notes=_notes([cell for _, cell in lines], STREAM_QUANTITIES),
+    )
+
+
+def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str, ...]:
+    """What marks mean, and what a dash means where a percentile is shown."""
+    rare = next(
+        (
+            note
+            for quantity in shown
+            if quantity in PERCENTILES
+            for note in explain_rare(
+                ({each.key: cell.value(each) for each in PERCENTILES} for cell in cells),
+                only=quantity.key,
+            )
+        ),
+        None,
+    )
+    return (*explain_marks(cells), *(() if rare is None else (rare,)))
+
+
+def transpose(table: Table) -> Table:
+    """Rows as columns: what is wide on paper is narrow in a terminal. For tables with one label."""
+    names = tuple(str(row[0]) for row in table.rows)
+    return replace(
+        table,
+        head=("", *names),
+        rows=tuple(
+            (table.head[column], *(row[column] for row in table.rows))
+            for column in range(1, len(table.head))
+        ),
+    )

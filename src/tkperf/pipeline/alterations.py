@@ -1,0 +1,85 @@
+"""Which of a specification's numbers the user's options changed, for every header of a result."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tkperf.phases import Continuous, Phase, Purge, Round
+from tkperf.pipeline.fitting import Fitted, TestPhases, look_ahead
+from tkperf.pipeline.request import RunRequest
+from tkperf.procedures import fit_to_sector
+from tkperf.units import format_duration
+from tkperf.workload import Workload
+
+
+def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
+    """Each changed number once, as ``runtime 60 s -> 1 s``, by what the tests do with and without.
+
+    A number that the chosen tests do not use is not changed for them.
+    """
+    found: list[str] = []
+    standard, _ = fit_to_sector(
+        fitted.plain,
+        fitted.identity.logical_block_bytes,
+        tuple(each.test for each in fitted.tests),
+    )
+    for walked in fitted.tests:
+        plain = look_ahead(walked.test, standard, fitted.active_range.length_bytes)
+        found += _of_test(plain, walked)
+    if fitted.active_range != fitted.plain_range:
+        before, after = fitted.plain.active_range.length, request.active_range or ""
+        found.append(f"active range {_spaced(before)} -> {_spaced(after)}")
+    cache, plain_cache = (each.write_cache.setting for each in (fitted.profile, fitted.plain))
+    if cache != plain_cache:
+        found.append(f"write cache {plain_cache} -> {cache}")
+    purges = any(isinstance(phase, Purge) for test in fitted.tests for phase in test.phases)
+    if request.no_purge and purges:
+        found.append("purge -> none")
+    return tuple(dict.fromkeys(found))
+
+
+def _of_test(plain: TestPhases, run: TestPhases) -> Iterator[str]:
+    """What differs between phases that follow each other in the same order."""
+    last: tuple[Phase, Phase] | None = None
+    for before, after in zip(plain.phases, run.phases, strict=False):
+        if type(before) is not type(after) or isinstance(before, Purge):
+            continue
+        if last is None or _is_new(last, (before, after)):
+            yield from _of_phase(before, after)
+        last = (before, after)
+
+
+def _is_new(last: tuple[Phase, Phase], now: tuple[Phase, Phase]) -> bool:
+    """Rounds and slices of one section are all alike."""
+    return type(last[0]) is not type(now[0]) or last[0].section != now[0].section
+
+
+def _of_phase(before: Phase, after: Phase) -> Iterator[str]:
+    if isinstance(before, Round) and isinstance(after, Round):
+        for old, new in zip(before.steps, after.steps, strict=False):
+            yield from _of_load(old.workload, new.workload)
+            if old.duration_s != new.duration_s:
+                yield f"runtime {old.duration_s:g} s -> {new.duration_s:g} s"
+        return
+    if isinstance(before, Continuous) and isinstance(after, Continuous):
+        if before.duration_s != after.duration_s:
+            yield f"slices of the stream {before.duration_s:g} s -> {after.duration_s:g} s"
+        longest = [format_duration(each.longest_s) for each in (before, after)]
+        if longest[0] != longest[1]:
+            yield f"longest stream {longest[0]} -> {longest[1]}"
+    loads = [getattr(each, "workload", None) for each in (before, after)]
+    if isinstance(loads[0], Workload) and isinstance(loads[1], Workload):
+        yield from _of_load(loads[0], loads[1])
+
+
+def _of_load(before: Workload, after: Workload) -> Iterator[str]:
+    if before.jobs != after.jobs:
+        yield f"threads {before.jobs} -> {after.jobs}"
+    if before.io_depth != after.io_depth:
+        yield f"queue depth {before.io_depth} -> {after.io_depth}"
+
+
+def _spaced(length: str) -> str:
+    """``100 %`` of ``100%``, ``1 GiB`` of ``1GiB``."""
+    return re.sub(r"^([\d.]+)\s*(?=[^\d.\s])", r"\1 ", length.strip())

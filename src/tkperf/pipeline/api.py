@@ -1,0 +1,57 @@
+"""The whole of a run in one call, for Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tkperf.analysis.results import RunResult, analyse
+from tkperf.events import Observer
+from tkperf.pipeline.consent import Ask, Consent
+from tkperf.pipeline.keeping import Destination, keep_run
+from tkperf.pipeline.run_info import Title
+from tkperf.pipeline.run_plan import RunPlan
+from tkperf.runfile.reader import read_run
+
+
+def run(
+    plan: RunPlan,
+    name: str,
+    *,
+    folder: str | Path = ".",
+    confirm: str | None = None,
+    ask: Ask | None = None,
+    observers: Sequence[Observer] = (),
+    description: str | None = None,
+) -> RunResult:
+    """Execute a plan, keep everything in ``NAME.tkperf``, and return the results.
+
+    Args:
+        plan: made just now: the device is looked at again before it is written to.
+        name: of the run file, and in every report.
+        folder: where the run file goes; created if need be.
+        confirm: ``plan.confirm_id``, by whoever knows that this data may be destroyed.
+        ask: instead, asks somebody, and returns the answer.
+        observers: get every event of the run (``tkperf.events``) in the run's own thread, so they
+            must be quick; one that raises a ``TkperfError`` ends the run.
+        description: text about the device for the report.
+
+    Raises:
+        RefusedError: no consent, or somebody uses the device; nothing was touched.
+        RunFileError: the name is taken, or the folder has no room.
+        TkperfError: what ended the run early; everything measured is in the run file.
+    """
+    destination = Destination(name=name, folder=Path(folder))
+    destination.require_free(plan.request.device)
+    destination.require_space(plan.fitted)
+
+    @contextmanager
+    def watch(_: Observer) -> Iterator[Sequence[Observer]]:
+        yield observers
+
+    title = Title(name=name, command_line=tuple(sys.argv), description=description)
+    with plan.subject.open(plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
+        keep_run(plan, equipment, destination, title, watch=watch)
+    return analyse(read_run(destination.run_path))

@@ -1,0 +1,186 @@
+"""plan -> show -> permit: the one rule by which data may be destroyed, whatever it lies on.
+
+A question names what will be erased and what would be lost, and wants the identifier of each
+device. It is answered beforehand, by whoever can be asked, or not at all. Forcing answers it only
+where nothing could be lost. Permits then compare the answer with the device once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from tkperf.device.hold import Hold
+from tkperf.device.identity import DeviceIdentity
+from tkperf.device.permit import (
+    ControllerPermit,
+    ErasePermit,
+    grant_controller_permit,
+    grant_permit,
+    hold_target,
+)
+from tkperf.errors import RefusedError
+
+UNSEEN_DATA = "data that cannot be seen behind the controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What will be erased.
+
+    Attributes:
+        devices: what people call them.
+        ids: what has to be given to confirm each, in the same order.
+        data: what was recognised on them, or what could be there unseen; empty if nothing.
+        empty: made just now, so that nothing can be lost: never asked.
+        given_as: DEVICE as the user gave it, which confirms a device that its path confirms.
+    """
+
+    devices: tuple[str, ...]
+    ids: tuple[str, ...]
+    data: tuple[str, ...] = ()
+    empty: bool = False
+    given_as: str = ""
+
+    @property
+    def expected(self) -> str:
+        """The answer that confirms."""
+        return ",".join(self.ids)
+
+    @property
+    def what(self) -> str:
+        """What has to be given, in words."""
+        serial = not set(self.ids) & set(self.devices)
+        return ("serial number" if serial else "path") + "s" * (len(self.ids) > 1)
+
+    @property
+    def where(self) -> str:
+        return ", ".join(self.devices)
+
+    @property
+    def loss(self) -> str:
+        """A sentence about the data, with a space before it; empty if none was recognised."""
+        return f" It holds: {', '.join(self.data)}." if self.data else ""
+
+
+Ask = Callable[[Question], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consent:
+    """How somebody agrees to the loss of data.
+
+    Attributes:
+        confirm: the answer, given beforehand.
+        force: do not ask where nothing could be lost. Never skips a check.
+        ask: asks somebody; None where nobody is there.
+        way: how the answer is given beforehand, for messages.
+    """
+
+    confirm: str | None = None
+    force: bool = False
+    ask: Ask | None = None
+    way: str = "confirm="
+
+
+NO_CONSENT = Consent()
+
+
+def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
+    """The answer to a question, a word for each device, if it is the right one.
+
+    Raises:
+        RefusedError: nobody is there to ask, or the answer does not confirm every device.
+    """
+    given = consent.confirm
+    if given is None and (question.empty or (consent.force and not question.data)):
+        given = question.expected
+    if given is None:
+        if consent.ask is None:
+            raise nobody_to_ask(question, consent.way)
+        given = consent.ask(question)
+    if question.given_as and given == question.given_as and question.ids == question.devices:
+        return question.ids
+    answers = (given,) if len(question.ids) == 1 else tuple(map(str.strip, given.split(",")))
+    if answers != question.ids:
+        raise RefusedError(
+            f"'{given}' does not confirm {question.where}: expected '{question.expected}'. "
+            "Nothing was touched"
+        )
+    return answers
+
+
+def nobody_to_ask(question: Question, way: str) -> RefusedError:
+    """Why nothing is erased unasked, and how to confirm it beforehand."""
+    space = "" if way.endswith("=") else " "
+    expected = repr(question.expected) if way.endswith("=") else question.expected
+    return RefusedError(
+        f"all data on {question.where} will be destroyed and nobody is there to ask."
+        f"{question.loss} Confirm with {way}{space}{expected}"
+    )
+
+
+@contextmanager
+def permitted(
+    identities: Sequence[DeviceIdentity],
+    consent: Consent,
+    *,
+    empty: bool = False,
+    given_as: str = "",
+) -> Iterator[tuple[ErasePermit, ...]]:
+    """Devices held from before the question, their permits redeemed, and given back in the end.
+
+    Raises:
+        RefusedError: somebody uses one, the answer is wrong, or nobody is there to ask.
+        DeviceError: one is gone, or another by now.
+    """
+    with ExitStack() as held:
+        holds = []
+        for identity in identities:
+            holds.append(hold_target(identity))
+            held.callback(holds[-1].release)
+        answers = obtain(ask_about(holds, empty=empty, given_as=given_as), consent)
+        permits = tuple(
+            grant_permit(hold, confirmed_id=answer)
+            for hold, answer in zip(holds, answers, strict=True)
+        )
+        # Released twice does no harm: a permit and its hold are one.
+        yield tuple(permit.redeem() for permit in permits)
+
+
+def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "") -> Question:
+    """The question about devices that are held, with what was found on them."""
+    identities = [hold.identity for hold in holds]
+    return Question(
+        devices=tuple(identity.path for identity in identities),
+        ids=tuple(identity.confirm_id for identity in identities),
+        data=() if empty else tuple(str(each) for hold in holds for each in hold.data),
+        empty=empty,
+        given_as=given_as,
+    )
+
+
+def permit_controller_drives(
+    title: str, serials: dict[str, str | None], consent: Consent
+) -> ControllerPermit:
+    """The permit for drives that only a RAID controller sees, by their serial numbers.
+
+    What they hold cannot be looked at, so there is always something to lose.
+
+    Raises:
+        RefusedError: a drive tells no number, the answer is wrong, or nobody is there to ask.
+    """
+    silent = [address for address, serial in serials.items() if not serial]
+    if silent:
+        raise RefusedError(
+            f"drive {', '.join(silent)} behind the controller tells no serial number, so it "
+            "cannot be confirmed. Nothing was touched"
+        )
+    question = Question(
+        devices=(title,),
+        ids=tuple(serial for serial in serials.values() if serial),
+        data=(UNSEEN_DATA,),
+    )
+    answers = obtain(question, consent)
+    return grant_controller_permit(serials, confirmed_id=",".join(answers))

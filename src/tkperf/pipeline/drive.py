@@ -1,0 +1,205 @@
+"""A drive, a partition, a loop device or a regular file, there already or created for the run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tkperf.device.counters import watching
+from tkperf.device.file_target import (
+    create_file_target,
+    find_direct_io_block_bytes,
+    plan_file_target,
+    remove_file_target,
+)
+from tkperf.device.identity import DeviceIdentity, TargetKind, file_system_of, read_identity
+from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.permit import ErasePermit, refuse_objections
+from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
+from tkperf.device.purge.ata import clear_left_password
+from tkperf.device.target import DriveTarget
+from tkperf.device.write_cache import WriteCache, restoring
+from tkperf.engine.fio_setup import find_fio_version
+from tkperf.errors import DeviceError
+from tkperf.pipeline.consent import Consent, permitted
+from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
+from tkperf.pipeline.fitting import Fitted
+from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.subject import find_unseen, warn_of_link
+from tkperf.record import RunWarning
+
+
+class DriveSubject:
+    """A block device or file that is there."""
+
+    filled_bytes: int | None = None
+
+    def __init__(self, request: RunRequest) -> None:
+        """Look at it; a password that a purge of tkperf's left on a drive is taken away.
+
+        Raises:
+            DeviceError: it is not there, is nothing to measure, or cannot be purged.
+            RefusedError: it is in use.
+            UsageError: it does not have the purge method asked for.
+        """
+        self._request = request
+        self.identity = self._identify()
+        _refuse_use(self.identity)
+        self.facts = inspect_device(self.identity)
+        self._method = choose_purge(request, self.identity)
+        self.warnings: tuple[RunWarning, ...] = (*self._unseen(), *warn_of_link(self.facts))
+
+    @property
+    def confirm_id(self) -> str | None:
+        return self.identity.confirm_id
+
+    @property
+    def overwritten_by(self) -> str | None:
+        method = self._method
+        return method.title if method is not None and method.overwrites else None
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        lines = []
+        if self._method is not None:
+            lines.append(("purge", self._method.title))
+        elif self._request.no_purge:
+            lines.append(("purge", "none (--no-purge)"))
+        return tuple(lines)
+
+    def _identify(self) -> DeviceIdentity:
+        path = Path(self._request.device)
+        try:
+            return measurable(path)
+        except DeviceError as error:
+            if path.exists():
+                raise
+            advice = "to measure a scratch file of that name, give its --size"
+            raise DeviceError(f"{error}; {advice}") from None
+
+    def _unseen(self) -> tuple[RunWarning, ...]:
+        return find_unseen([self.identity])
+
+    @contextmanager
+    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+        version = find_fio_version()
+        with (
+            permitted([self.identity], consent, given_as=self._request.device) as (permit,),
+            self._equip(permit, fitted, version, self.facts) as equipment,
+        ):
+            yield equipment
+
+    @contextmanager
+    def _equip(
+        self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts
+    ) -> Iterator[Equipment]:
+        ioengine = find_ioengine(self._request.ioengine, fitted, permit)
+        cache = WriteCache(permit, fitted.profile.write_cache.setting)
+        with restoring(cache), watching(permit.identity) as counters:
+            disclosed = cache.apply()
+            yield Equipment(
+                engine=fio_engine(permit, fitted, ioengine.name, version),
+                target=DriveTarget(permit, self._method, cache),
+                ioengine=ioengine.name,
+                instead_of=ioengine.instead_of,
+                clock=time.monotonic,
+                write_cache=disclosed,
+                fitted=fitted,
+                facts=facts,
+                counters=counters,
+            )
+
+
+class ScratchFileSubject(DriveSubject):
+    """A file that will be created for the run, and is removed again if no run begins."""
+
+    def _identify(self) -> DeviceIdentity:
+        path = Path(self._request.device)
+        real = Path(os.path.realpath(path))
+        if not os.path.lexists(path) and real.is_relative_to("/dev"):
+            raise DeviceError(f"{path} does not exist, and /dev is no place for a scratch file")
+        size_bytes = self._request.size_bytes
+        assert size_bytes is not None, "what has no size is there already"
+        return DeviceIdentity(
+            path=str(real),
+            kind=TargetKind.FILE,
+            capacity_bytes=size_bytes,
+            logical_block_bytes=plan_file_target(path),
+            backing=file_system_of(real),
+        )
+
+    def _unseen(self) -> tuple[RunWarning, ...]:
+        """Nobody can have used what is not there."""
+        return ()
+
+    @contextmanager
+    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+        version = find_fio_version()
+        path = Path(self._request.device)
+        # The hard disk suite reads without having written before.
+        written = self._request.suite == "hdd"
+        made = create_file_target(path, self.identity.capacity_bytes, written=written)
+        began = False
+        try:
+            identity = measurable(path)
+            planned = (self.identity.capacity_bytes, self.identity.logical_block_bytes)
+            if identity.inode != made or planned != (
+                identity.capacity_bytes,
+                identity.logical_block_bytes,
+            ):
+                raise DeviceError(f"{path} is not the scratch file any more that was made just now")
+            facts = inspect_device(identity)
+            fitted = replace(fitted, identity=identity)
+            with (
+                permitted([identity], consent, empty=True, given_as=str(path)) as (permit,),
+                self._equip(permit, fitted, version, facts) as equipment,
+            ):
+                try:
+                    yield equipment
+                finally:
+                    began = equipment.began
+        finally:
+            # A scratch file that holds no result is of no use to anybody.
+            if not began:
+                remove_file_target(Path(os.path.realpath(path)), made)
+
+
+def measurable(path: Path) -> DeviceIdentity:
+    """Who it is, with the block that direct I/O takes on a file.
+
+    Raises:
+        DeviceError: it is not there, or cannot be measured.
+    """
+    identity = read_identity(path)
+    if identity.kind is not TargetKind.FILE:
+        return identity
+    block_bytes = find_direct_io_block_bytes(identity.path)
+    return replace(identity, logical_block_bytes=block_bytes)
+
+
+def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod | None:
+    """How a device will be purged; None where it will not be.
+
+    Raises:
+        UsageError: the device does not have the method asked for.
+        DeviceError: it has none at all.
+    """
+    if request.no_purge or request.suite == "hdd":
+        return None
+    plan = plan_purge(identity, command=request.purge_command)
+    return plan.choose(request.purge_method, device=identity.path)
+
+
+def _refuse_use(identity: DeviceIdentity) -> None:
+    """Raises RefusedError if anything speaks against erasing it."""
+    if identity.kind is TargetKind.BLOCK:
+        # What uses it comes first; a drive left locked by a purge that was cut off cannot be read.
+        refuse_objections(identity, use_only=True)
+        refuse_purge_under_way(identity)
+        clear_left_password(identity)
+    if identity.inode is not None or identity.kind is TargetKind.BLOCK:
+        refuse_objections(identity)

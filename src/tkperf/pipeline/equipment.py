@@ -1,0 +1,84 @@
+"""What a run is made with: the engine and the target, under their permits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tkperf.device.inspection import DeviceFacts
+from tkperf.device.permit import ErasePermit
+from tkperf.disturbance import Counters
+from tkperf.engine import Engine
+from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
+from tkperf.pipeline.fitting import Fitted
+from tkperf.record import RunWarning
+from tkperf.runner import Target
+
+
+@dataclass(slots=True, kw_only=True)
+class Equipment:
+    """Everything that a run is executed with, while it is open.
+
+    Attributes:
+        fitted, facts: of what is measured, which for a RAID set are known only once it is made.
+        write_cache: in words how the drive's cache is set during the run.
+        instead_of: which I/O engine does not work here, and why.
+        counters: look at the device, ``fill_counters`` at the members of a set while they are filled.
+        began: whether a run file was begun: then a device made for the run stays.
+    """
+
+    engine: Engine
+    target: Target
+    ioengine: str
+    clock: Callable[[], float]
+    write_cache: str
+    fitted: Fitted
+    facts: DeviceFacts
+    instead_of: str | None = None
+    counters: Counters | None = None
+    fill_counters: Counters | None = None
+    began: bool = False
+
+    @property
+    def warnings(self) -> tuple[RunWarning, ...]:
+        if self.instead_of is None:
+            return ()
+        text = f"{self.ioengine} issues the I/O, because {self.instead_of}"
+        return (RunWarning(code="ioengine", text=text),)
+
+
+def find_ioengine(wanted: str | None, fitted: Fitted, permit: ErasePermit) -> ChosenEngine:
+    """An I/O engine that reads the permitted device at the heaviest load of the chosen tests.
+
+    Raises:
+        EngineError: none does.
+    """
+    heaviest = fitted.heaviest
+    return choose_ioengine(
+        permit.path,
+        permit.identity.logical_block_bytes,
+        wanted,
+        jobs=heaviest.jobs,
+        io_depth=heaviest.io_depth,
+    )
+
+
+def fio_engine(
+    permit: ErasePermit,
+    fitted: Fitted,
+    ioengine: str,
+    version: str,
+    *,
+    fill_permits: Sequence[ErasePermit] = (),
+) -> FioEngine:
+    """fio on a permitted device."""
+    return FioEngine(
+        permit,
+        ioengine=ioengine,
+        active_range=fitted.active_range,
+        version=version,
+        cpus=len(os.sched_getaffinity(0)),
+        fill_permits=fill_permits,
+    )

@@ -1,0 +1,223 @@
+"""A profile and an active range fitted to a device, and whether the chosen tests can run there.
+
+What a test needs is found by walking the phases that it asks for, never from a list kept beside
+it: so a test can only be refused over what it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tkperf.device.identity import DeviceIdentity
+from tkperf.engine.fio_job import split_regions
+from tkperf.errors import UsageError
+from tkperf.phases import Continuous, Fill, Phase, Purge, Round
+from tkperf.pipeline.request import DEFAULT_PROFILES, RunRequest
+from tkperf.plan import Case, phases_ahead
+from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile
+from tkperf.profiles import Profile, apply_options, resolve_active_range
+from tkperf.record import RunWarning
+from tkperf.units import format_block_size, format_capacity
+from tkperf.workload import Access, ActiveRange, Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestPhases:
+    """A test's phases in its shortest course, and the bounds of its length in seconds.
+
+    Purges are not counted in, as nobody knows how long they take. ``*_writing_s`` is the part in
+    which rounds and streams write, mixes by their share of writes; fills are not in it.
+    """
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+
+    test: Test
+    phases: tuple[Phase, ...]
+    shortest_s: float
+    longest_s: float
+    shortest_writing_s: float
+    longest_writing_s: float
+
+    @property
+    def passes_filled(self) -> int:
+        """How many times the device is written in full by preconditioning."""
+        return sum(phase.passes for phase in self.phases if isinstance(phase, Fill))
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Each workload once, in the order of their first use."""
+        return tuple(dict.fromkeys(load for load, _, _ in _loads(self.phases)))
+
+    @property
+    def starts_as_purged(self) -> bool:
+        """Whether it measures from the purge on, nothing being written in between."""
+        return any(
+            isinstance(purge, Purge) and isinstance(then, Round | Continuous)
+            for purge, then in zip(self.phases, self.phases[1:], strict=False)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """``plain`` is the profile as its file has it, ``profile`` the one that is run."""
+
+    identity: DeviceIdentity
+    plain: Profile
+    profile: Profile
+    active_range: ActiveRange
+    plain_range: ActiveRange
+    tests: tuple[TestPhases, ...]
+    warnings: tuple[RunWarning, ...]
+
+    @property
+    def heaviest(self) -> Workload:
+        """The workload with the most outstanding I/Os, which limits of the host show with."""
+        loads = [load for test in self.tests for load in test.workloads]
+        return max(loads, key=lambda load: load.total_outstanding_ios)
+
+
+def choose_profile(request: RunRequest) -> Profile:
+    """The profile asked for, or the suite's own, without the user's options.
+
+    Raises:
+        UsageError: there is none of that name, it is no profile, or it does not know the suite.
+    """
+    wanted = request.profile or DEFAULT_PROFILES[request.suite]
+    profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
+    choose_tests(profile, request.suite, request.tests)
+    return profile
+
+
+def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted:
+    """Fit profile and active range to a device, and walk through the chosen tests.
+
+    A device larger than the one it was fitted to takes everything that this one takes.
+
+    Raises:
+        UsageError: a test asks for what the device cannot do; the message names both.
+    """
+    profile = apply_options(
+        plain,
+        jobs=request.jobs,
+        io_depth=request.io_depth,
+        step_s=request.step_s,
+        write_cache=request.write_cache,
+    )
+    sector_bytes = identity.logical_block_bytes
+    plain_range, active_range = (
+        resolve_active_range(length, identity.capacity_bytes, sector_bytes)
+        for length in (plain.active_range.length, request.active_range or plain.active_range.length)
+    )
+    chosen = choose_tests(profile, request.suite, request.tests)
+    try:
+        fitting, left_out = fit_to_sector(profile, sector_bytes, chosen)
+        tests = [look_ahead(test, fitting, active_range.length_bytes) for test in chosen]
+        for test in tests:
+            _require_whole_sectors(test, profile.name, sector_bytes)
+        _require_room(tests, active_range)
+    except (UsageError, ValueError) as error:
+        raise UsageError(f"{identity.path}: {error}") from None
+    return Fitted(
+        identity=identity,
+        plain=plain,
+        profile=fitting,
+        active_range=active_range,
+        plain_range=plain_range,
+        tests=tuple(tests),
+        warnings=tuple(RunWarning(code="preparation", text=text) for text in left_out.values()),
+    )
+
+
+def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPhases:
+    """A test's phases and its length, by walking it in the best and in the worst case."""
+
+    def walk(case: Case) -> tuple[tuple[Phase, float], ...]:
+        procedure = test.procedure(profile, active_range_bytes)
+        return tuple(phases_ahead(procedure, case, active_range_bytes=active_range_bytes))
+
+    shortest, longest = walk(Case.BEST), walk(Case.WORST)
+    return TestPhases(
+        test=test,
+        phases=tuple(phase for phase, _ in shortest),
+        shortest_s=sum(duration_s for _, duration_s in shortest),
+        longest_s=sum(duration_s for _, duration_s in longest),
+        shortest_writing_s=_writing_s(phase for phase, _ in shortest),
+        longest_writing_s=_writing_s(phase for phase, _ in longest),
+    )
+
+
+def _writing_s(phases: Iterable[Phase]) -> float:
+    whole_s, round_s = 0.0, 0.0
+    seen: object = None
+    for phase in phases:
+        if isinstance(phase, Round):
+            if phase.steps is not seen:
+                # Rounds are alike, and there may be thousands of them.
+                seen = phase.steps
+                round_s = sum(_share(step.workload) * step.duration_s for step in phase.steps)
+            whole_s += round_s
+        elif isinstance(phase, Continuous):
+            whole_s += _share(phase.workload) * phase.duration_s
+    return whole_s
+
+
+def _share(load: Workload) -> float:
+    return 1 - load.read_percent / 100
+
+
+def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, ActiveRange | None, bool]]:
+    """Every workload with its area, None for all of the range, and whether it is a fill."""
+    seen: object = None
+    for phase in phases:
+        match phase:
+            case Fill():
+                yield phase.workload, None, True
+            case Continuous() if phase.workload is not seen:
+                # A stream has thousands of slices, and rounds are all alike.
+                seen = phase.workload
+                yield phase.workload, None, False
+            case Round() if phase.steps is not seen:
+                seen = phase.steps
+                yield from ((step.workload, step.workload.region, False) for step in phase.steps)
+
+
+def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) -> None:
+    for load, area, _ in _loads(test.phases):
+        if load.block_size_bytes % sector_bytes:
+            raise UsageError(
+                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
+                f"profile {profile} cannot run, as its blocks of "
+                f"{format_block_size(load.block_size_bytes)} are no multiple of that"
+            )
+        if area is not None and area.offset_bytes % sector_bytes:
+            raise UsageError(
+                f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
+                f"profile {profile} cannot run, as its areas begin within a sector"
+            )
+
+
+def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:
+    """Each thread of a sequential step needs a block of its own, a random one any block.
+
+    Fills write a smaller range with fewer threads. Of several steps that do not fit, the largest is
+    the one to speak of.
+    """
+    loads = {
+        (load, area) for test in tests for load, area, is_fill in _loads(test.phases) if not is_fill
+    }
+
+    def needed_bytes(each: tuple[Workload, ActiveRange | None]) -> int:
+        load = each[0]
+        threads = load.jobs if load.access is Access.SEQUENTIAL else 1
+        return threads * load.block_size_bytes
+
+    for load, area in sorted(loads, key=needed_bytes, reverse=True):
+        room = area or active_range
+        if load.access is Access.SEQUENTIAL:
+            split_regions(room, load.jobs, load.block_size_bytes)
+        elif room.length_bytes < load.block_size_bytes:
+            raise UsageError(
+                f"the active range of {format_capacity(room.length_bytes)} is smaller than one "
+                f"block of {format_block_size(load.block_size_bytes)}: take a larger range"
+            )

@@ -1,0 +1,171 @@
+"""Executing a run, and keeping everything that happens in its run file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.errors import RunFileError, TkperfError
+from tkperf.events import Event, Observer
+from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.fitting import Fitted
+from tkperf.pipeline.names import require_name
+from tkperf.pipeline.run_info import Title, build_run_info
+from tkperf.pipeline.run_plan import RunPlan
+from tkperf.runfile.writer import RunFileWriter, describe_existing
+from tkperf.runner import Run, execute
+from tkperf.units import format_capacity, format_duration
+
+DAY_S = 86_400
+# Of files that SQLite keeps beside a database.
+SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
+# One sample a second takes up to 14.2 MB a day (bench/run_file_size.py), and steps of a minute,
+# each with its histograms and fio's own report, as much again.
+RUN_FILE_BYTES_A_DAY = 30_000_000
+LEAST_FREE_BYTES = 4_000_000
+
+# Opens what is to see all events; it gets an observer that hears what could not be shown.
+Watch = Callable[[Observer], AbstractContextManager[Sequence[Observer]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """Where a run is kept: ``NAME.tkperf`` in a folder. ``beside``: other files the run writes.
+
+    Raises:
+        UsageError: the name cannot be the name of a file.
+    """
+
+    name: str
+    folder: Path
+    beside: tuple[Path, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+
+    @property
+    def run_path(self) -> Path:
+        return self.folder / f"{self.name}.tkperf"
+
+    def require_free(self, device: str) -> None:
+        """Find out before anything else that results could not be kept.
+
+        Raises:
+            RunFileError: the name is taken, the folder cannot be written to, or the device is
+                where results would be written.
+        """
+        try:
+            if os.path.lexists(self.run_path):
+                raise RunFileError(describe_existing(self.run_path))
+            self._refuse_side_files(device)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            probe = self.folder / f".tkperf-{secrets.token_hex(8)}.probe"
+            probe.touch(exist_ok=False)
+            probe.unlink()
+        except OSError as error:
+            raise RunFileError(
+                f"cannot write to the output folder {self.folder}: {error.strerror}"
+            ) from error
+
+    def _refuse_side_files(self, device: str) -> None:
+        """What SQLite would take for its own, or that is the target, is nothing to write to."""
+        sides = [Path(f"{self.run_path}{ending}") for ending in SQLITE_ENDINGS]
+        for path in sides:
+            if os.path.lexists(path):
+                raise RunFileError(
+                    f"{path} is there without its run file: move it away, it may hold the last "
+                    f"steps of an earlier {self.name}, or choose another NAME"
+                )
+        target = Path(os.path.realpath(device))
+        for path in (self.run_path, *self.beside, *sides):
+            if Path(os.path.realpath(path)) == target:
+                raise RunFileError(
+                    f"{device} is where tkperf would write results of its own: choose another NAME"
+                )
+
+    def require_space(self, fitted: Fitted) -> None:
+        """Refuse to begin where the run file, were the run as long as it may get, would not fit.
+
+        Raises:
+            RunFileError: too little room; a file system that does not tell is taken as it is.
+        """
+        longest_s = sum(test.longest_s for test in fitted.tests)
+        needed_bytes = LEAST_FREE_BYTES + longest_s / DAY_S * RUN_FILE_BYTES_A_DAY
+        try:
+            free_bytes = shutil.disk_usage(self.folder).free
+        except OSError:
+            return
+        if free_bytes < needed_bytes:
+            raise RunFileError(
+                f"{self.folder} has {format_capacity(free_bytes)} free, but the run file may need "
+                f"{format_capacity(needed_bytes)}: about {format_capacity(RUN_FILE_BYTES_A_DAY)} a "
+                f"day, for up to {format_duration(longest_s)}; make room, or choose another "
+                "--output folder"
+            )
+
+
+def keep_run(
+    plan: RunPlan,
+    equipment: Equipment,
+    destination: Destination,
+    title: Title,
+    *,
+    watch: Watch,
+    ended: Callable[[], None] = lambda: None,
+) -> None:
+    """Execute a run with equipment that is open, everything that happens going to the run file.
+
+    Args:
+        ended: called when the run file is closed, however the run ended.
+
+    Raises:
+        TkperfError: what ended the run early; everything before is in the run file.
+    """
+    destination.require_space(equipment.fitted)
+    views: list[Observer] = []
+
+    def show(event: Event) -> None:
+        for view in views:
+            view(event)
+
+    writer = RunFileWriter(destination.run_path, tell=show)
+    equipment.began = True
+    try:
+        with _say_what_is_kept(destination, writer), watch(writer) as opened:
+            views += opened
+            execute(
+                Run(
+                    info=build_run_info(plan, title, equipment),
+                    tests=tuple(each.test for each in equipment.fitted.tests),
+                    profile=equipment.fitted.profile,
+                    engine=equipment.engine,
+                    target=equipment.target,
+                    observers=(writer, *views),
+                    clock=equipment.clock,
+                    warnings=(*plan.warnings, *equipment.warnings),
+                    counters=equipment.counters,
+                    fill_counters=equipment.fill_counters,
+                )
+            )
+    finally:
+        writer.close()
+        ended()
+
+
+@contextmanager
+def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterator[None]:
+    """An error that ends a run also says what could not be kept, and how to see the rest."""
+    try:
+        yield
+    except TkperfError as error:
+        text = str(error)
+        if writer.lost is not None and writer.lost not in text:
+            text += f"; {writer.lost}"
+        raise type(error)(
+            f"{text}; see what was measured: tkperf show {destination.run_path}"
+        ) from error

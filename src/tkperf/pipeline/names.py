@@ -1,0 +1,28 @@
+"""The name of a run, which becomes the name of its files."""
+
+from __future__ import annotations
+
+import re
+
+from tkperf.errors import UsageError
+
+# File systems take 255 bytes, with what comes before and after NAME in the names of files.
+LONGEST_NAME = 200
+
+
+def require_name(name: str) -> None:
+    """Raises UsageError if a run cannot have this name."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+-]*", name):
+        raise UsageError(
+            f"NAME '{name}' becomes a file name: use letters, digits and . _ + - only, "
+            "beginning with a letter or digit"
+        )
+    refuse_long_name("NAME", name)
+
+
+def refuse_long_name(what: str, name: str) -> None:
+    """Raises UsageError where a name could not be the name of a file."""
+    if len(name) > LONGEST_NAME:
+        raise UsageError(
+            f"{what} has {len(name)} characters; it becomes a file name: use {LONGEST_NAME} at most"
+        )

@@ -1,0 +1,338 @@
+"""RAID sets, made for the run of drives that were confirmed: by mdadm, or by a MegaRAID controller.
+
+Before a set is made, a stand-in for it is fitted and walked through: the least that it will hold,
+with its members' sector. So nothing that could have been known is found out after its members
+lost their data.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.device.counters import watching
+from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
+from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.permit import (
+    ErasePermit,
+    SetPermit,
+    grant_set_permit,
+    grant_virtual_drive_permit,
+    refuse_objections,
+)
+from tkperf.device.purge import PurgeMethod, refuse_purge_under_way
+from tkperf.device.raid.config import RaidConfig
+from tkperf.device.raid.mdadm import MdadmSet
+from tkperf.device.raid.storcli import ERASE, StorcliSet
+from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
+from tkperf.device.write_cache import WriteCache, restoring
+from tkperf.engine.fio_setup import find_fio_version
+from tkperf.errors import DeviceError, Interrupted, TkperfError, UsageError
+from tkperf.pipeline.consent import Consent, permit_controller_drives, permitted
+from tkperf.pipeline.drive import choose_purge
+from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
+from tkperf.pipeline.fitting import Fitted, fit
+from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.subject import find_unseen
+from tkperf.record import RunWarning
+
+
+@dataclass(frozen=True, slots=True)
+class _Drive:
+    """A member before consent; ``method`` None: no purge."""
+
+    identity: DeviceIdentity
+    method: PurgeMethod | None
+
+
+class SoftwareRaidSubject:
+    """A set to be made of whole drives with mdadm."""
+
+    def __init__(self, request: RunRequest, config: RaidConfig) -> None:
+        """Look at the members. Nothing is touched.
+
+        Raises:
+            UsageError: the node is none for a set.
+            RefusedError: it is a set already, or a member is in use.
+            DeviceError: a member is missing, no block device, or cannot be purged.
+        """
+        path = Path(request.device)
+        if not path.is_absolute() or not path.name.startswith("md") or path.parent != Path("/dev"):
+            raise UsageError(
+                f"DEVICE {path}: the node of a software RAID set is /dev/md0 or the like"
+            )
+        self._request = request
+        self._raid = MdadmSet(path, config)
+        self._drives = tuple(_look_at(request, device) for device in config.devices)
+        self._raid.refuse_taken_node()
+        self._raid.require_program()
+        members = [drive.identity for drive in self._drives]
+        self.warnings: tuple[RunWarning, ...] = (*find_unseen(members), *_unused_policies(config))
+        self.identity = _stand_in(
+            path,
+            self._raid.least_capacity_bytes([each.capacity_bytes for each in members]),
+            max(each.logical_block_bytes for each in members),
+        )
+        self.facts = _describe(self.identity, self._raid.title, "members", [
+            inspect_device(each).plain() for each in members
+        ])  # fmt: skip
+
+    @property
+    def confirm_id(self) -> str | None:
+        return ",".join(drive.identity.confirm_id for drive in self._drives)
+
+    @property
+    def overwritten_by(self) -> str | None:
+        titles = {
+            each.method.title for each in self._drives if each.method and each.method.overwrites
+        }
+        return ", ".join(sorted(titles)) or None
+
+    @property
+    def filled_bytes(self) -> int | None:
+        return sum(drive.identity.capacity_bytes for drive in self._drives)
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        methods = sorted({drive.method.title for drive in self._drives if drive.method})
+        purge = ", ".join(methods) or "none (--no-purge)"
+        return (*_member_lines(self.facts), ("purge", purge))
+
+    @contextmanager
+    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+        version = find_fio_version()
+        opened: list[Equipment] = []
+        with ExitStack() as undo:
+            permits = undo.enter_context(
+                permitted([drive.identity for drive in self._drives], consent)
+            )
+            # Whether fio can read at all shows on a member as well, which then still has its data.
+            find_ioengine(self._request.ioengine, fitted, permits[0])
+            caches = [WriteCache(each, fitted.profile.write_cache.setting) for each in permits]
+            undo.enter_context(restoring(*caches))
+            disclosed = [cache.apply() for cache in caches]
+            undo.enter_context(
+                _cleared_away(self._request, opened, lambda: _remove(self._raid, permits))
+            )
+            create_of(self._raid, permits)
+            permit = grant_set_permit(str(self._raid.path), permits)
+            undo.callback(permit.release)
+            members = [
+                Member(permit=each, method=drive.method, cache=cache)
+                for each, drive, cache in zip(permits, self._drives, caches, strict=True)
+            ]
+            target = MdadmTarget(self._raid, permit, members)
+            opened.append(self._equip(permit, permits, target, fitted, version))
+            opened[0].write_cache = "members: " + ", ".join(sorted(set(disclosed)))
+            opened[0].counters = undo.enter_context(watching(permit.identity))
+            opened[0].fill_counters = undo.enter_context(
+                watching(*(each.identity for each in permits))
+            )
+            yield opened[0]
+
+    def _equip(
+        self,
+        permit: SetPermit,
+        permits: Sequence[ErasePermit],
+        target: MdadmTarget,
+        fitted: Fitted,
+        version: str,
+    ) -> Equipment:
+        fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
+        ioengine = find_ioengine(self._request.ioengine, fitted, permit)
+        return Equipment(
+            engine=fio_engine(permit, fitted, ioengine.name, version, fill_permits=permits),
+            target=target,
+            ioengine=ioengine.name,
+            instead_of=ioengine.instead_of,
+            clock=time.monotonic,
+            write_cache="",
+            fitted=fitted,
+            facts=facts,
+        )
+
+
+class MegaRaidSubject:
+    """A virtual drive to be made by a MegaRAID controller, which alone sees the members."""
+
+    filled_bytes: int | None = None
+    warnings: tuple[RunWarning, ...] = ()
+
+    def __init__(self, request: RunRequest, config: RaidConfig) -> None:
+        """Ask the controller. Nothing is touched.
+
+        Raises:
+            UsageError: an option asks for what only drives seen by the kernel have.
+            RefusedError: DEVICE is taken, or a drive is in use.
+            DeviceError: there is no storcli, or it does not answer as expected.
+        """
+        for option, given, instead in (
+            ("--purge", request.purge_method, "the controller erases its drives"),
+            ("--purge-command", request.purge_command, "the controller erases its drives"),
+            ("--write-cache", request.write_cache, "writepolicy in raid.json says how it caches"),
+        ):
+            if given is not None:
+                raise UsageError(f"{option} does not reach drives behind a controller: {instead}")
+        self._request = request
+        self._raid = StorcliSet(Path(request.device), config)
+        self._raid.refuse_taken_node()
+        self._raid.refuse_used_drives()
+        drives = self._raid.drives()
+        self._serials = {drive.address: drive.serial for drive in drives}
+        self.identity = _stand_in(
+            self._raid.path,
+            self._raid.least_capacity_bytes(drives),
+            max(drive.sector_bytes for drive in drives),
+        )
+        self.facts = _describe(self.identity, self._raid.title, "set", [
+            {"path": each.address, "model": each.model, "serial": each.serial, "size": each.size}
+            for each in drives
+        ])  # fmt: skip
+
+    @property
+    def confirm_id(self) -> str | None:
+        return ",".join(serial or "" for serial in self._serials.values())
+
+    @property
+    def overwritten_by(self) -> str | None:
+        return None if self._request.no_purge else ERASE
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        purge = "none (--no-purge)" if self._request.no_purge else f"by the controller: {ERASE}"
+        return (*_member_lines(self.facts), ("purge", purge))
+
+    @contextmanager
+    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+        version = find_fio_version()
+        opened: list[Equipment] = []
+        drives = permit_controller_drives(self._raid.title, self._serials, consent)
+        # The question may have been open for long.
+        self._raid.refuse_taken_node()
+        with ExitStack() as undo:
+            undo.enter_context(_cleared_away(self._request, opened, self._raid.remove))
+            self._raid.create(drives)
+            permit = grant_virtual_drive_permit(
+                str(self._raid.path), lambda: self._raid.virtual_drive().naa
+            )
+            undo.callback(permit.release)
+            fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
+            ioengine = find_ioengine(self._request.ioengine, fitted, permit)
+            target = StorcliTarget(self._raid, permit, drives, no_purge=self._request.no_purge)
+            opened.append(
+                Equipment(
+                    engine=fio_engine(permit, fitted, ioengine.name, version),
+                    target=target,
+                    ioengine=ioengine.name,
+                    instead_of=ioengine.instead_of,
+                    clock=time.monotonic,
+                    write_cache=f"controller: {self._raid.write_policy}",
+                    fitted=fitted,
+                    facts=facts,
+                    counters=undo.enter_context(watching(permit.identity)),
+                )
+            )
+            yield opened[0]
+
+
+def _look_at(request: RunRequest, device: str) -> _Drive:
+    """A member and how it will be purged.
+
+    Raises:
+        DeviceError, RefusedError: it is missing, in use, or no block device.
+    """
+    identity = read_identity(device)
+    if identity.kind is not TargetKind.BLOCK:
+        raise DeviceError(f"{device} is a file: members of a RAID set are block devices")
+    refuse_purge_under_way(identity)
+    refuse_objections(identity)
+    return _Drive(identity, choose_purge(request, identity))
+
+
+def _unused_policies(config: RaidConfig) -> Iterator[RunWarning]:
+    """Keys of raid.json that only controllers have."""
+    given = [key for key in ("readpolicy", "writepolicy") if getattr(config, key) is not None]
+    if given:
+        text = f"{' and '.join(given)} in raid.json: mdadm has no such thing, they change nothing"
+        yield RunWarning(code="preparation", text=text)
+
+
+def _stand_in(path: Path, capacity_bytes: int, sector_bytes: int) -> DeviceIdentity:
+    """Who a set will be, as far as can be said before it is made."""
+    return DeviceIdentity(
+        path=str(path),
+        kind=TargetKind.BLOCK,
+        capacity_bytes=capacity_bytes,
+        logical_block_bytes=sector_bytes,
+    )
+
+
+def _describe(
+    identity: DeviceIdentity, title: str, filled: str, members: list[dict[str, object]]
+) -> DeviceFacts:
+    facts = DeviceFacts()
+    facts.add("tkperf", path=identity.path, capacity_bytes=identity.capacity_bytes)
+    facts.add("tkperf", raid=title, preconditioned=filled)
+    facts.values["members"] = members
+    return facts
+
+
+def _fit_to_set(
+    request: RunRequest, fitted: Fitted, identity: DeviceIdentity, planned: DeviceFacts
+) -> tuple[Fitted, DeviceFacts]:
+    """The same for the set that was made, with what is known of its members."""
+    facts = inspect_device(identity)
+    facts.add("tkperf", **{name: planned.values[name] for name in ("raid", "preconditioned")})
+    facts.values["members"] = planned.values["members"]
+    return fit(request, fitted.plain, identity), facts
+
+
+def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:
+    members = facts.values["members"]
+    assert isinstance(members, list)
+    return tuple(
+        (
+            "member",
+            ", ".join(
+                str(each[key]) for key in ("path", "model", "serial", "size") if each.get(key)
+            ),
+        )
+        for each in members
+    )
+
+
+@contextmanager
+def _cleared_away(
+    request: RunRequest, opened: Sequence[Equipment], remove: Callable[[], None]
+) -> Iterator[None]:
+    """Take the set down again if that was asked for, or if no run began on it."""
+
+    def is_to_go() -> bool:
+        return request.remove_set or not (opened and opened[0].began)
+
+    try:
+        yield
+    except BaseException as error:
+        if is_to_go():
+            try:
+                remove()
+            except TkperfError as trouble:
+                # What ended the run is worth more than what became of clearing away.
+                text = f"{request.device} could not be taken away again: {trouble}"
+                if isinstance(error, TkperfError):
+                    raise type(error)(f"{error}; {text}") from error
+                if isinstance(error, KeyboardInterrupt):
+                    raise Interrupted(f"stopped by the user; {text}") from error
+                error.add_note(text)
+        raise
+    if is_to_go():
+        remove()
+
+
+def _remove(raid: MdadmSet, permits: Sequence[ErasePermit]) -> None:
+    for permit in permits:
+        permit.recheck()
+    raid.remove([permit.handle for permit in permits])

@@ -1,0 +1,90 @@
+"""Everything fixed before the first I/O, as the run file keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from tkperf import __version__
+from tkperf.device.identity import TargetKind
+from tkperf.host import read_host
+from tkperf.pipeline.alterations import find_alterations
+from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.run_plan import RunPlan
+from tkperf.record import RunInfo
+
+FILE_NOTICE = (
+    "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"
+)
+SIMULATED_NOTICE = "SIMULATED: these numbers come from a model, no device was measured"
+# Whether I/O of others on the device can be told from the test's.
+OTHER_IO = {
+    TargetKind.BLOCK: "watched: fio's bytes are compared with the device's own counters",
+    TargetKind.FILE: "not comparable: a file has no counters of its own",
+    TargetKind.SIMULATED: "not comparable: a simulated drive has no counters",
+}
+NO_PURGE_NOTICE = "NOT PURGED: the device was not put in as-new state before each test (--no-purge)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Title:
+    """What a result says besides: its name, texts of the user's, the command that made it."""
+
+    name: str
+    command_line: tuple[str, ...] = ()
+    description: str | None = None
+    feature_matrix: str | None = None
+
+
+def build_run_info(plan: RunPlan, title: Title, equipment: Equipment) -> RunInfo:
+    """Disclosure of a run about to begin."""
+    request, fitted = plan.request, equipment.fitted
+    kind = fitted.identity.kind
+    alterations = find_alterations(request, fitted)
+    notices = (
+        SIMULATED_NOTICE if kind is TargetKind.SIMULATED else "",
+        FILE_NOTICE if kind is TargetKind.FILE else "",
+        fitted.profile.notice,
+        describe_alterations(fitted.profile.title, alterations),
+        NO_PURGE_NOTICE if request.no_purge else "",
+    )
+    return RunInfo(
+        name=title.name,
+        suite=request.suite,
+        tkperf_version=__version__,
+        fio_version=equipment.engine.version,
+        engine=equipment.ioengine,
+        command_line=title.command_line,
+        started_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        profile_name=fitted.profile.name,
+        profile=fitted.profile.as_plain_data(),
+        options={
+            "jobs": request.jobs,
+            "io_depth": request.io_depth,
+            "step_s": request.step_s,
+            "active_range": request.active_range,
+            "write_cache": request.write_cache,
+            "purge": request.purge_method,
+            "purge_command": request.purge_command,
+            "no_purge": request.no_purge,
+        },
+        device={
+            **equipment.facts.plain(),
+            "write_cache_in_run": equipment.write_cache,
+            "other_io": OTHER_IO[kind],
+        },
+        host=read_host(),
+        active_range_offset_bytes=fitted.active_range.offset_bytes,
+        active_range_length_bytes=fitted.active_range.length_bytes,
+        device_description=title.description,
+        feature_matrix=title.feature_matrix,
+        notices=tuple(notice for notice in notices if notice),
+        alterations=alterations,
+    )
+
+
+def describe_alterations(specification: str, alterations: tuple[str, ...]) -> str:
+    """The notice for every page; empty where nothing was altered."""
+    if not alterations:
+        return ""
+    return f"ALTERED: not by the numbers of {specification}: {', '.join(alterations)}"

@@ -1,0 +1,130 @@
+"""What would run, made of a request by looking at the device: everything before the question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tkperf.device.raid.config import RaidConfig
+from tkperf.pipeline.alterations import find_alterations
+from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject
+from tkperf.pipeline.fitting import Fitted, TestPhases, choose_profile, fit
+from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
+from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.simulation import PREFIX, SimulatedSubject
+from tkperf.pipeline.subject import Subject
+from tkperf.profiles import Profile
+from tkperf.record import RunWarning
+from tkperf.workload import ActiveRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """A run that could begin: looked at and checked, nothing asked, created or written yet.
+
+    Attributes:
+        request: what it was made of.
+        subject: the device, file or set.
+        fitted: profile, active range and tests as they suit it.
+        warnings: what a reader of the result must know, as far as it shows beforehand.
+    """
+
+    request: RunRequest
+    subject: Subject
+    fitted: Fitted
+    warnings: tuple[RunWarning, ...]
+
+    @property
+    def profile(self) -> Profile:
+        """With the user's options in place, and only block sizes that the device takes."""
+        return self.fitted.profile
+
+    @property
+    def active_range(self) -> ActiveRange:
+        """Of a set that is not made yet, the least that it will be."""
+        return self.fitted.active_range
+
+    @property
+    def tests(self) -> tuple[TestPhases, ...]:
+        """Each test with its phases and the bounds of its length."""
+        return self.fitted.tests
+
+    @property
+    def shortest_s(self) -> float:
+        """With steady state as soon as it can be, without purges; fills at 500 MB/s."""
+        return sum(test.shortest_s for test in self.tests)
+
+    @property
+    def longest_s(self) -> float:
+        """With steady state nowhere, without purges; fills at 500 MB/s."""
+        return sum(test.longest_s for test in self.tests)
+
+    @property
+    def filled_bytes(self) -> int:
+        """What preconditioning writes, to the byte; for the rest ``estimate_written_bytes``."""
+        each_pass = self.subject.filled_bytes or self.active_range.length_bytes
+        return each_pass * sum(test.passes_filled for test in self.tests)
+
+    def estimate_written_bytes(self, bytes_per_s: float) -> tuple[float, float]:
+        """What the whole run writes at a rate, at least and at most.
+
+        At the rate of large sequential writes this is an upper bound, as random ones are slower;
+        write saturation also ends when it has written its multiple of the active range.
+        """
+        writing_s = (
+            sum(test.shortest_writing_s for test in self.tests),
+            sum(test.longest_writing_s for test in self.tests),
+        )
+        least, most = (self.filled_bytes + bytes_per_s * each for each in writing_s)
+        return least, most
+
+    @property
+    def alterations(self) -> tuple[str, ...]:
+        """The specification's numbers that the options change, as ``runtime 60 s -> 1 s``."""
+        return find_alterations(self.request, self.fitted)
+
+    @property
+    def confirm_id(self) -> str | None:
+        """What confirms that the data may be destroyed; None where there is none."""
+        return self.subject.confirm_id
+
+
+def make_plan(request: RunRequest) -> RunPlan:
+    """Look at the device and fit everything to it. Nothing is written, created or asked.
+
+    Raises:
+        UsageError: the request, the profile or a test does not suit the device.
+        DeviceError: the device is missing or cannot be measured or purged.
+        RefusedError: it is in use.
+    """
+    plain = choose_profile(request)
+    subject = _look_at(request)
+    fitted = fit(request, plain, subject.identity)
+    warnings = (*subject.warnings, *fitted.warnings, *_not_as_new(subject, fitted))
+    return RunPlan(request=request, subject=subject, fitted=fitted, warnings=warnings)
+
+
+def _look_at(request: RunRequest) -> Subject:
+    if request.raid is not None:
+        return _look_at_set(request, request.raid.completed())
+    if request.device.startswith(PREFIX):
+        return SimulatedSubject(request)
+    return DriveSubject(request) if request.size is None else ScratchFileSubject(request)
+
+
+def _look_at_set(request: RunRequest, config: RaidConfig) -> Subject:
+    if config.type == "sw_mdadm":
+        return SoftwareRaidSubject(request, config)
+    return MegaRaidSubject(request, config)
+
+
+def _not_as_new(subject: Subject, fitted: Fitted) -> Iterator[RunWarning]:
+    """Tests that begin with an empty device where the purge leaves a written one."""
+    for test in fitted.tests:
+        if subject.overwritten_by is not None and test.starts_as_purged:
+            text = (
+                f"{test.test.title} begins right after the purge, which overwrites here "
+                f"({subject.overwritten_by}): the device is not as new then, and its first "
+                "minutes are not those of an empty one"
+            )
+            yield RunWarning(code="not-as-new", text=text, test=test.test.name)

@@ -1,0 +1,78 @@
+"""A simulated drive to rehearse with: nothing to lose, so nothing is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.inspection import DeviceFacts, inspect_device
+from tkperf.device.target import NOT_PURGED
+from tkperf.engine.simulated import SimulatedEngine, find_preset
+from tkperf.pipeline.consent import Consent
+from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.fitting import Fitted
+from tkperf.pipeline.request import RunRequest
+from tkperf.record import PurgeResult, RunWarning
+
+PREFIX = "sim:"
+
+
+class SimulatedSubject:
+    """``sim:PRESET``."""
+
+    confirm_id: str | None = None
+    overwritten_by: str | None = None
+    filled_bytes: int | None = None
+    warnings: tuple[RunWarning, ...] = ()
+
+    def __init__(self, request: RunRequest) -> None:
+        """Raises UsageError if there is no such preset."""
+        preset = request.device.removeprefix(PREFIX)
+        self._model = find_preset(preset)
+        self._no_purge = request.no_purge
+        self.identity = DeviceIdentity(
+            path=request.device,
+            kind=TargetKind.SIMULATED,
+            capacity_bytes=self._model.capacity_bytes,
+            logical_block_bytes=self._model.logical_block_bytes,
+            model=f"simulated {preset}",
+        )
+        self.facts: DeviceFacts = inspect_device(self.identity)
+        self.lines: tuple[tuple[str, str], ...] = (
+            (("purge", "none (--no-purge)"),) if request.no_purge else ()
+        )
+
+    @contextmanager
+    def open(self, fitted: Fitted, consent: Consent) -> Iterator[Equipment]:
+        engine = SimulatedEngine(self._model, fitted.active_range.length_bytes)
+        yield Equipment(
+            engine=engine,
+            target=_SimulatedTarget(engine, no_purge=self._no_purge),
+            ioengine="simulated",
+            clock=engine.clock,
+            write_cache="simulated",
+            fitted=fitted,
+            facts=self.facts,
+        )
+
+
+class _SimulatedTarget:
+    def __init__(self, engine: SimulatedEngine, *, no_purge: bool) -> None:
+        self._engine = engine
+        self._no_purge = no_purge
+
+    def recheck(self) -> None:
+        """Nothing can change."""
+
+    def make_ready_to_fill(self) -> None:
+        """Always is."""
+
+    def make_ready(self, **_: object) -> None:
+        """Always is."""
+
+    def purge(self, **_: object) -> PurgeResult:
+        if self._no_purge:
+            return NOT_PURGED
+        self._engine.purge()
+        return PurgeResult(method="simulated")

@@ -1,0 +1,81 @@
+"""What a run can be made on, as the pipeline sees it: looked at first, opened under consent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from tkperf.device.blind_spots import find_blind_spots
+from tkperf.device.identity import DeviceIdentity
+from tkperf.device.inspection import DeviceFacts
+from tkperf.pipeline.consent import Consent
+from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.fitting import Fitted
+from tkperf.record import RunWarning
+
+# Code of the warnings that are said before consent even where nothing else is.
+USERS_NOT_VISIBLE = "users-not-visible"
+
+
+class Subject(Protocol):
+    """A device, file or set. Making one looks at everything and changes nothing."""
+
+    @property
+    def identity(self) -> DeviceIdentity:
+        """Who it is; of what will be made, its name, its sector and the least it will hold."""
+        ...
+
+    @property
+    def facts(self) -> DeviceFacts:
+        """What is known of it before it is opened."""
+        ...
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        """What it is and how it is purged, as a label and a text each, for people."""
+        ...
+
+    @property
+    def confirm_id(self) -> str | None:
+        """What has to be given to have it erased; None where nothing is lost."""
+        ...
+
+    @property
+    def overwritten_by(self) -> str | None:
+        """The purge, if it leaves the device written and not as new; else None."""
+        ...
+
+    @property
+    def filled_bytes(self) -> int | None:
+        """How much one pass of preconditioning writes; None: the active range."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[RunWarning, ...]: ...
+
+    def open(self, fitted: Fitted, consent: Consent) -> AbstractContextManager[Equipment]:
+        """Ask, set up, and put everything back in the end, however the run ends.
+
+        Raises:
+            RefusedError: no consent, or somebody uses it by now; nothing was touched.
+            DeviceError, EngineError: the run cannot begin, or the device could not be put back.
+        """
+        ...
+
+
+def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:
+    """Where users of devices may be that nobody can see from here, each place once."""
+    spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
+    return tuple(RunWarning(code=USERS_NOT_VISIBLE, text=text) for text in spots)
+
+
+def warn_of_link(facts: DeviceFacts) -> tuple[RunWarning, ...]:
+    """That a device's link runs below what both ends could do."""
+    if not facts.values.get("link_downgraded"):
+        return ()
+    text = (
+        f"the device's link runs at {facts.values['link']}, it could do "
+        f"{facts.values['link_fastest']}: its speed may be limited by that"
+    )
+    return (RunWarning(code="preparation", text=text),)

@@ -1,0 +1,66 @@
+"""Throughput of a hard disk by area (TKperf): sequential reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tkperf.figures import SectionPlan
+from tkperf.phases import Outcome, Procedure
+from tkperf.procedures import wording
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.hard_disk import HardDiskTable, area_plan, each_area
+from tkperf.profiles import Profile
+from tkperf.units import KIB, format_block_size
+from tkperf.workload import Access, ActiveRange, Step
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How throughput over the areas is shown."""
+    return area_plan(name, "megabytes_per_s")
+
+
+def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure:
+    """For each block size, sequential read and then write in each area."""
+    table = profile.table(HardDiskTable)
+    outcomes = []
+    for block_size_kib in table.throughput_block_sizes_kib:
+
+        def steps(area: ActiveRange, block_size_kib: float = block_size_kib) -> tuple[Step, ...]:
+            return tuple(
+                Step(
+                    workload=replace(
+                        profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
+                        region=area,
+                    ),
+                    duration_s=table.step_s,
+                )
+                for read_percent in (100, 0)
+            )
+
+        section = f"Throughput by area {format_block_size(round(block_size_kib * KIB))}"
+        outcomes.append((yield from each_area(section, table, active_range_bytes, steps)))
+    return Outcome(sections=tuple(outcomes))
+
+
+def describe(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(HardDiskTable)
+    return (
+        f"For block size {wording.sizes(table.throughput_block_sizes_kib)} KiB:",
+        f"    For each of {table.areas} equal areas of the disk, from its start:",
+        f"        SEQ read, then SEQ write within the area, {wording.demand(profile)}, "
+        f"{table.step_s:g} s each",
+    )
+
+
+TEST = Test(
+    name="tp",
+    title="Throughput",
+    source="TKperf 2.2, perfTest/DeviceTests.py",
+    suites=("hdd",),
+    table=HardDiskTable,
+    not_used=("iops_read_percents", "iops_block_sizes_kib"),
+    procedure=hard_disk_throughput,
+    describe=describe,
+    section_plan=section_plan,
+    shared=(),
+)

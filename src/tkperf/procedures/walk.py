@@ -1,0 +1,141 @@
+"""What a test comes to with the numbers of a profile, found by going through its own phases.
+
+Nothing that a test does is written down a second time: its blocks, regions and streams are those of
+its longest course.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tkperf.errors import UsageError
+from tkperf.phases import Continuous, Fill, Phase, Round
+from tkperf.plan import longest_course
+from tkperf.procedures.descriptor import Test
+from tkperf.profiles import Profile
+from tkperf.profiles.faults import find_fault
+from tkperf.units import format_block_size_kib
+from tkperf.workload import Step, Workload
+
+MOST_STEPS = 200_000  # of one test, all rounds or areas together
+LONGEST_STREAM_S = 366 * 86400
+# Profiles are checked before the device is known.
+_ANY_DEVICE_BYTES = 1 << 40
+
+
+def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phase]:
+    """All phases of a test's longest course."""
+    procedure = test.procedure(profile, active_range_bytes)
+    return longest_course(procedure, active_range_bytes=active_range_bytes)
+
+
+def find_workloads(test: Test, profile: Profile, active_range_bytes: int) -> tuple[Workload, ...]:
+    """Every workload of a test once, those of its fills too, in the order of their first step."""
+    found: dict[Workload, None] = {}
+    seen: object = None
+    for phase in walk(test, profile, active_range_bytes):
+        match phase:
+            case Round() if phase.steps is not seen:
+                seen = phase.steps
+                found |= dict.fromkeys(step.workload for step in phase.steps)
+            case Fill() | Continuous() if phase.workload is not seen:
+                seen = phase.workload
+                found[phase.workload] = None
+            case _:
+                pass
+    return tuple(found)
+
+
+def first_rounds(test: Test, profile: Profile, active_range_bytes: int) -> dict[str, Round]:
+    """The first round of each section that has rounds."""
+    found: dict[str, Round] = {}
+    for phase in walk(test, profile, active_range_bytes):
+        if isinstance(phase, Round):
+            found.setdefault(phase.section, phase)
+    return found
+
+
+def find_excess(tests: Iterable[Test], profile: Profile) -> str | None:
+    """What a profile's numbers make of its tests that nobody can mean, as ``table: reason``."""
+    for test in tests:
+        if test.is_in(profile):
+            try:
+                fault = _find_excess(walk(test, profile, _ANY_DEVICE_BYTES))
+            except ValueError as error:
+                fault = str(error)
+            if fault:
+                return f"{test.table.key if test.table else test.name}: {fault}"
+    return None
+
+
+def _find_excess(phases: Iterable[Phase]) -> str | None:
+    steps, before = 0, tuple[Step, ...]()
+    for phase in phases:
+        match phase:
+            case Round():
+                steps += len(phase.steps)
+                if steps > MOST_STEPS:
+                    return (
+                        f"more than {MOST_STEPS:,} steps in all, which is the most that can be run"
+                    )
+                if phase.steps is not before and (twice := _find_twice(phase.steps)):
+                    return f"{twice} is measured twice in a round"
+                before = phase.steps
+            case Continuous() if phase.longest_s > LONGEST_STREAM_S:
+                return f"a stream of {phase.longest_s:,.0f} s is longer than a year"
+            case _:
+                pass
+    return None
+
+
+def _find_twice(steps: Sequence[Step]) -> Workload | None:
+    seen: set[Workload] = set()
+    for step in steps:
+        if step.workload in seen:
+            return step.workload
+        seen.add(step.workload)
+    return None
+
+
+def fit_to_sector(
+    profile: Profile, logical_block_bytes: int, tests: Sequence[Test]
+) -> tuple[Profile, dict[str, str]]:
+    """Drop block sizes that the device cannot address from the tests to run, with a warning for each.
+
+    A 4Kn device drops 0.5 KiB and goes on tracking 4 KiB, which is found by key.
+
+    Returns:
+        The profile that fits, and for each test that lost a block size the warning to show.
+
+    Raises:
+        UsageError: a test to run cannot do without a block that is no multiple of the sector.
+    """
+    tables = {table for test in tests for table in test.tables}
+    fitted = profile.with_tables(
+        *(profile.table(each).fitted(logical_block_bytes) for each in tables)
+    )
+    warnings = {}
+    for test in tests:
+        left = None if find_fault(fitted) else _block_sizes(test, fitted)
+        if left is None or any(size % logical_block_bytes for size in left):
+            raise UsageError(
+                f"the device's logical sector is {logical_block_bytes} bytes: test {test.name} of "
+                f"profile {profile.name} cannot run, its tracked block size is no multiple of that"
+            )
+        dropped = [size for size in _block_sizes(test, profile) if size not in left]
+        if dropped:
+            sizes = ", ".join(format_block_size_kib(size) for size in dropped)
+            warnings[test.name] = (
+                f"{test.name}: block size {sizes} KiB left out, the device's logical sector is "
+                f"{logical_block_bytes} bytes"
+            )
+    return fitted, warnings
+
+
+def _block_sizes(test: Test, profile: Profile) -> tuple[int, ...]:
+    """Of every I/O of a test, in the order of their first step."""
+    sizes: dict[int, None] = {}
+    for workload in find_workloads(test, profile, _ANY_DEVICE_BYTES):
+        mixed = (share.block_size_bytes for share in workload.block_mix)
+        sizes |= dict.fromkeys(mixed if workload.block_mix else (workload.block_size_bytes,))
+    return tuple(sizes)

@@ -1,0 +1,47 @@
+"""Lines of a procedure's text that several tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tkperf.procedures.descriptor import Circumstances
+from tkperf.profiles import Profile
+from tkperf.units import format_mix
+
+
+def purge(circumstances: Circumstances) -> tuple[str, ...]:
+    return () if circumstances.purge is None else (circumstances.purge,)
+
+
+def preconditioning(profile: Profile, circumstances: Circumstances) -> str:
+    table = profile.preconditioning
+    filled = circumstances.filled or (
+        f"{table.passes} x the active range, SEQ {table.block_size_kib:g} KiB writes, "
+        f"{demand(profile)}"
+    )
+    return f"Workload-independent preconditioning: {filled}"
+
+
+def at_most_rounds(profile: Profile) -> str:
+    return f"Until steady state, at most {profile.steady_state.max_rounds} rounds:"
+
+
+def steady_state(profile: Profile) -> str:
+    table = profile.steady_state
+    return (
+        f"Steady state: over {table.window_rounds} rounds, range <= "
+        f"{table.max_data_excursion_percent:g} % and best linear fit <= "
+        f"{table.max_slope_excursion_percent:g} % of the average"
+    )
+
+
+def demand(profile: Profile) -> str:
+    return f"TC {profile.demand.jobs} / QD {profile.demand.io_depth}"
+
+
+def mixes(read_percents: Sequence[int]) -> str:
+    return ", ".join(format_mix(percent) for percent in read_percents)
+
+
+def sizes(sizes_kib: Sequence[float]) -> str:
+    return ", ".join(f"{size:g}" for size in sizes_kib)

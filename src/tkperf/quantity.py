@@ -1,0 +1,211 @@
+"""Everything that is measured of a workload, once: what it is called, its unit, how rounds combine.
+
+Tables, charts, comparison, claims and exports ask here. Rules (PTS section 2.2 and 3.3): a reported
+rate is the mean over the rounds of a window; a mean latency the mean of the rounds' means; a minimum
+or maximum the extreme of the window; percentiles come from the merged histograms of the window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property, reduce
+from operator import add
+
+from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
+
+
+class Direction(StrEnum):
+    """Which I/Os of a workload."""
+
+    ALL = "all"
+    READ = "read"
+    WRITE = "write"
+
+
+class Better(StrEnum):
+    HIGHER = "higher"
+    LOWER = "lower"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """A quantity as every output names it.
+
+    Attributes:
+        key: in JSON, CSV, claims; ends with the unit where it has one.
+        label: in tables and on axes, without the unit.
+        short: where the head of the table has the unit.
+        unit: empty for a count.
+        over: what a value is of the rounds of a window: their mean, the greatest ...
+        digits: after the decimal point, in tables.
+        combine: the value of the rounds of a window; None: not measured.
+    """
+
+    key: str
+    label: str
+    short: str
+    unit: str
+    better: Better
+    over: str
+    digits: int
+    combine: Callable[[Window], float | None]
+
+    @property
+    def title(self) -> str:
+        """``mean latency (us)``; a rate whose label is its unit stands alone."""
+        return (
+            f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
+        )
+
+
+def stats_of(measurement: Measurement, direction: Direction) -> IoStats:
+    """The I/Os of one direction, or all."""
+    match direction:
+        case Direction.READ:
+            return measurement.read
+        case Direction.WRITE:
+            return measurement.write
+        case Direction.ALL:
+            return measurement.both
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Rounds of a workload whose values are put together, in one direction or all."""
+
+    rounds: Sequence[Measurement]
+    direction: Direction = Direction.ALL
+
+    @cached_property
+    def stats(self) -> tuple[IoStats, ...]:
+        """Of each round."""
+        return tuple(stats_of(seen, self.direction) for seen in self.rounds)
+
+    @cached_property
+    def merged(self) -> IoStats:
+        """All rounds as if they had been one."""
+        return reduce(add, self.stats)
+
+    @cached_property
+    def sides(self) -> tuple[IoStats, ...]:
+        """What was measured apart: an extreme or percentile of some would pass for one of all."""
+        if self.direction is Direction.ALL:
+            both = (side for seen in self.rounds for side in (seen.read, seen.write))
+            return tuple(side for side in both if side.latency_ios)
+        return tuple(side for side in self.stats if side.latency_ios)
+
+    @cached_property
+    def is_counted(self) -> bool:
+        return all(seen.rates_known for seen in self.rounds)
+
+
+Combine = Callable[[Window], float | None]
+
+
+def _rate(value: Callable[[IoStats], int], scale: float) -> Combine:
+    def combine(window: Window) -> float | None:
+        if not window.is_counted:
+            return None
+        rates = [
+            value(stats) / scale / seen.duration_s
+            for seen, stats in zip(window.rounds, window.stats, strict=True)
+        ]
+        return sum(rates) / len(rates)
+
+    return combine
+
+
+def _mean_us(window: Window) -> float | None:
+    means = [_us(each.latency_mean_ns) for each in window.stats]
+    known = [each for each in means if each is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _min_us(window: Window) -> float | None:
+    known = all(side.latency_min_ns is not None for side in window.sides)
+    return _us(window.merged.latency_min_ns) if known else None
+
+
+def _max_us(window: Window) -> float | None:
+    known = all(side.latency_max_ns is not None for side in window.sides)
+    return _us(window.merged.latency_max_ns) if known else None
+
+
+def _percentile_us(percent: float) -> Combine:
+    def combine(window: Window) -> float | None:
+        known = all(side.histogram.total for side in window.sides)
+        return _us(window.merged.percentile_ns(percent)) if known else None
+
+    return combine
+
+
+def _ios(window: Window) -> float | None:
+    return window.merged.ios if window.is_counted else None
+
+
+def _us(value_ns: float | None) -> float | None:
+    return None if value_ns is None else value_ns / 1000
+
+
+IOPS = Quantity(
+    key="iops", label="IOPS", short="IOPS", unit="IOPS", better=Better.HIGHER, over="mean", digits=1,
+    combine=_rate(lambda side: side.ios, 1),
+)  # fmt: skip
+THROUGHPUT = Quantity(
+    key="megabytes_per_s", label="throughput", short="MB/s", unit="MB/s", better=Better.HIGHER, over="mean", digits=1,
+    combine=_rate(lambda side: side.bytes, 1e6),
+)  # fmt: skip
+LATENCY_MEAN = Quantity(
+    key="latency_mean_us", label="mean latency", short="mean", unit="us", better=Better.LOWER, over="mean",
+    digits=1, combine=_mean_us,
+)  # fmt: skip
+LATENCY_MIN = Quantity(
+    key="latency_min_us", label="minimum latency", short="min", unit="us", better=Better.LOWER, over="least",
+    digits=1, combine=_min_us,
+)  # fmt: skip
+LATENCY_MAX = Quantity(
+    key="latency_max_us", label="maximum latency", short="max", unit="us", better=Better.LOWER, over="greatest",
+    digits=1, combine=_max_us,
+)  # fmt: skip
+PERCENTILES = tuple(
+    Quantity(
+        key=f"p{percent:g}_us", label=f"p{percent:g} latency", short=f"p{percent:g}", unit="us", better=Better.LOWER,
+        over="all I/Os", digits=1, combine=_percentile_us(percent),
+    )
+    for percent in REPORTED_PERCENTILES
+)  # fmt: skip
+IOS = Quantity(
+    key="ios",
+    label="I/Os",
+    short="I/Os",
+    unit="",
+    better=Better.NEITHER,
+    over="all",
+    digits=0,
+    combine=_ios,
+)
+
+# In the order of tables and exports.
+QUANTITIES: dict[str, Quantity] = {
+    each.key: each
+    for each in (
+        IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MIN, LATENCY_MAX, *PERCENTILES, IOS,
+    )
+}  # fmt: skip
+
+
+def percentile(percent: float) -> Quantity:
+    """A reported percentile's quantity."""
+    return QUANTITIES[f"p{percent:g}_us"]
+
+
+Figures = dict[str, float | None]
+
+
+def combine(rounds: Sequence[Measurement], direction: Direction = Direction.ALL) -> Figures:
+    """Every quantity of the rounds of a window, by its key; None is not measured."""
+    window = Window(rounds=rounds, direction=direction)
+    return {key: quantity.combine(window) for key, quantity in QUANTITIES.items()}

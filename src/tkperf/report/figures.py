@@ -1,0 +1,286 @@
+"""Each kind of figure as a table or a chart of a page, whatever test asks for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tkperf.analysis.layout import Axis, arrange
+from tkperf.analysis.results import SectionResult
+from tkperf.analysis.tables import build_areas, build_matrices
+from tkperf.figures import Figure, FigureKind
+from tkperf.measurement import TOO_FEW_IOS
+from tkperf.quantity import LATENCY_MEAN, PERCENTILES, Quantity
+from tkperf.report.charts import rounds
+from tkperf.report.charts.bars_3d import bars_3d
+from tkperf.report.charts.hard_disk import box_plot, over_areas
+from tkperf.report.charts.latency import (
+    exceedance,
+    histogram_rows,
+    mark_rows,
+    response_time_histogram,
+)
+from tkperf.report.charts.parts import Spec, has_values
+from tkperf.report.charts.seconds import (
+    find_recorded,
+    over_seconds,
+    part_rows,
+    seconds_rows,
+    window_rows,
+)
+from tkperf.report.naming import (
+    capitalise,
+    describe_axes,
+    describe_direction,
+    describe_together,
+    list_words,
+)
+from tkperf.report.parts import ChartView, TableView
+from tkperf.report.subject import Subject, find_quantities, show_table
+from tkperf.units import format_capacity
+
+Parts = Iterator[TableView | ChartView]
+Build = Callable[[Subject, Figure], Parts]
+
+
+def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
+    """The tables and the charts that the section's plan asks for and that have something to show."""
+    tables: list[TableView] = []
+    charts: list[ChartView] = []
+    seen: Counter[str] = Counter()
+    for figure in subject.section.plan.figures:
+        for part in _BUILD[figure.kind](subject, figure):
+            if isinstance(part, TableView):
+                tables.append(part)
+                continue
+            # The first chart of a kind has its name, the others are numbered.
+            seen[part.key] += 1
+            number = seen[part.key] if seen[part.key] > 1 else ""
+            if has_values(part.spec):
+                charts.append(replace(part, key=f"{subject.key}{part.key}{number}"))
+    return tuple(tables), tuple(charts)
+
+
+def name_by_axes(section: SectionResult, quantity: str) -> str:
+    """``IOPS by block size and R/W mix``."""
+    axes = (axis.title for axis in _axes(section))
+    return f"{capitalise(quantity)} by {describe_axes(axes)}"
+
+
+def _axes(section: SectionResult) -> tuple[Axis, ...]:
+    x, others = rounds.split_axes(cell.workload for cell in section.cells)
+    return (x, *others)
+
+
+def _matrix(subject: Subject, figure: Figure) -> Parts:
+    for table in build_matrices(subject.section, find_quantities(figure.quantities)):
+        yield show_table(table, subject.links)
+
+
+def _over_rounds(subject: Subject, figure: Figure) -> Parts:
+    """One chart for the mixes that the figure names; one for each mix if it names none."""
+    section = subject.section
+    measured = {cell.workload for each in section.rounds for cell in each.cells}
+    mixes = sorted({each.read_percent for each in measured})
+    for mix in (None,) if figure.read_percents else mixes:
+        shown = figure.read_percents if mix is None else (mix,)
+        of = "" if mix is None else f": {describe_direction(measured, mix)}"
+        naming = rounds.naming_over_rounds(section, shown)
+        for quantity in find_quantities(figure.quantities):
+            title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
+            yield ChartView(
+                key="convergence",
+                text=f"{title}: {quantity.title} of every round, one curve for each {naming.text}.",
+                spec=rounds.convergence(
+                    section, quantity, title, read_percents=shown, log=figure.log
+                ),
+            )
+
+
+def _window(subject: Subject, figure: Figure) -> Parts:
+    """The window that was judged, if one was."""
+    section, verdict = subject.section, subject.section.verdict
+    if verdict is None or not verdict.judged:
+        return
+    title = figure.title or "Steady state verification: the window"
+    yield ChartView(
+        key="window",
+        text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
+        "it, and the best linear fit. The lines are a convention; the criterion is the range.",
+        spec=rounds.steady_state_window(verdict, title, "Slice" if section.slices else "Round"),
+    )
+
+
+def _over_axis(subject: Subject, figure: Figure) -> Parts:
+    section = subject.section
+    if len(section.cells) < 2:
+        return
+    _, *others = _axes(section)
+    curves = f", one curve for each {describe_axes(axis.title for axis in others)}"
+    for quantity in find_quantities(figure.quantities):
+        title = figure.title or name_by_axes(section, quantity.label)
+        yield ChartView(
+            key="2d",
+            text=f"{title}: means over the window{curves if others else ''}.",
+            spec=rounds.over_axis(section.cells, quantity, title, log=figure.log),
+        )
+
+
+def _bars_3d(subject: Subject, figure: Figure) -> Parts:
+    section = subject.section
+    for quantity in find_quantities(figure.quantities):
+        title = figure.title or f"{name_by_axes(section, quantity.title)}, 3-D"
+        spec = bars_3d(section, quantity, title)
+        if spec is not None:
+            layout = arrange(cell.workload for cell in section.cells)
+            text = (
+                f"{title}: every cell of the window's table as a bar, the "
+                f"{describe_axes([layout.column_axis.title])} to the right, the "
+                f"{describe_axes(layout.row_titles)} to the back."
+            )
+            yield ChartView(key="3d", text=text, spec=spec)
+
+
+def _over_areas(subject: Subject, figure: Figure) -> Parts:
+    section = subject.section
+    if not section.areas:
+        return
+    for quantity in find_quantities(figure.quantities):
+        if section.cells:
+            yield show_table(build_areas(section, quantity), subject.links)
+        title = figure.title or f"{capitalise(quantity.label)} over area"
+        text = f"{capitalise(quantity.title)} of every area from the start of the disk to its end."
+        yield ChartView(key="area", text=text, spec=over_areas(section, quantity, title))
+
+
+def _spread(subject: Subject, figure: Figure) -> Parts:
+    section = subject.section
+    if not section.areas:
+        return
+    for quantity in find_quantities(figure.quantities):
+        yield ChartView(
+            key="box",
+            text=f"Spread of {quantity.title} over the areas: median, quartiles, and whiskers to the "
+            "slowest and the fastest area.",
+            spec=box_plot(
+                section,
+                quantity,
+                figure.title or f"{capitalise(quantity.label)}, spread over areas",
+            ),
+        )
+
+
+def _over_time(subject: Subject, figure: Figure) -> Parts:
+    if len(subject.section.slices) > 1:
+        yield _stream(subject, figure, "time", rounds.TIME, "over time", "over time")
+
+
+def _over_written(subject: Subject, figure: Figure) -> Parts:
+    if _written_known(subject):
+        text = "over the total amount written (TGBW)"
+        yield _stream(subject, figure, "tgbw", rounds.TOTAL_WRITTEN, "over total GB written", text)
+
+
+def _over_fills(subject: Subject, figure: Figure) -> Parts:
+    capacity_bytes = subject.capacity_bytes
+    if capacity_bytes and _written_known(subject):
+        text = f"over the amount written in multiples of {format_capacity(capacity_bytes)}, the capacity in use"
+        over = rounds.drive_fills(capacity_bytes)
+        yield _stream(subject, figure, "fills", over, "over drive fills", text)
+
+
+def _written_known(subject: Subject) -> bool:
+    slices = subject.section.slices
+    return len(slices) > 1 and slices[-1].total_written_bytes is not None
+
+
+def _stream(
+    subject: Subject, figure: Figure, key: str, over: rounds.Over, of: str, text: str
+) -> ChartView:
+    quantities = find_quantities(figure.quantities)
+    log = ", logarithmic" if figure.log else ""
+    title = figure.title or f"{capitalise(_listed(quantities))} {of}{log}"
+    said = f"{capitalise(_listed(quantities))} of each slice {text}"
+    if log:
+        said += ", the axis logarithmic"
+    if set(quantities) & set(PERCENTILES):
+        said += f"; none where a slice had {TOO_FEW_IOS}"
+    return ChartView(
+        key=key,
+        text=f"{said}. Workload: {subject.section.workload}.",
+        spec=rounds.stream(subject.section, quantities, title, over=over, log=figure.log),
+    )
+
+
+def _listed(quantities: tuple[Quantity, ...]) -> str:
+    if len(quantities) > 1 and all(each.unit == LATENCY_MEAN.unit for each in quantities):
+        words = [each.label.removesuffix(" latency") for each in quantities]
+        return f"{list_words(words)} latency"
+    return list_words([each.label for each in quantities])
+
+
+def _seconds(subject: Subject, figure: Figure) -> Parts:
+    quantities = find_recorded(find_quantities(figure.quantities))
+    for detail in subject.details.values():
+        if not len(detail.seconds) or not quantities:
+            continue
+        what = describe_together(quantities)
+        judged = any(part.judged for part in detail.parts)
+        yield ChartView(
+            key="seconds",
+            text=f"{what} of every second: where a point stands for several, the shade reaches "
+            "from the lowest to the highest."
+            + (" Shaded green: the window that was judged." if judged else ""),
+            spec=over_seconds(
+                seconds_rows(detail, quantities),
+                window_rows(detail),
+                part_rows(detail),
+                quantities,
+                figure.title or f"{what}, every second",
+            ),
+            cell=subject.links[detail.workload],
+        )
+
+
+def _histogram(subject: Subject, figure: Figure) -> Parts:
+    text = (
+        "All I/Os by response time, and the share of them that took no longer (confidence level). "
+        "Marked: average (ART), percentiles, maximum (MRT). Buckets are 1/64 of the response time "
+        "wide or less; counts step where the width doubles. The curve is exact at a bucket's edges, "
+        "straight within."
+    )
+    title = figure.title or "Response time histogram"
+    yield from _distribution(subject, "rth", title, text, response_time_histogram)
+
+
+def _exceedance(subject: Subject, figure: Figure) -> Parts:
+    text = "The share of all I/Os that took longer than a response time."
+    yield from _distribution(subject, "exceedance", figure.title or "Exceedance", text, exceedance)
+
+
+def _distribution(
+    subject: Subject, key: str, title: str, text: str, draw: Callable[..., Spec]
+) -> Parts:
+    for detail in subject.details.values():
+        buckets = histogram_rows(detail.whole)
+        if buckets:
+            spec = draw(buckets, mark_rows(detail.whole), f"{title}: {detail.workload}")
+            yield ChartView(key=key, text=text, spec=spec)
+
+
+_BUILD: dict[FigureKind, Build] = {
+    FigureKind.MATRIX: _matrix,
+    FigureKind.OVER_ROUNDS: _over_rounds,
+    FigureKind.WINDOW: _window,
+    FigureKind.OVER_AXIS: _over_axis,
+    FigureKind.BARS_3D: _bars_3d,
+    FigureKind.OVER_TIME: _over_time,
+    FigureKind.OVER_WRITTEN: _over_written,
+    FigureKind.OVER_FILLS: _over_fills,
+    FigureKind.SECONDS: _seconds,
+    FigureKind.HISTOGRAM: _histogram,
+    FigureKind.EXCEEDANCE: _exceedance,
+    FigureKind.OVER_AREAS: _over_areas,
+    FigureKind.SPREAD: _spread,
+}

@@ -1,0 +1,110 @@
+"""What workloads, axes and quantities are called on a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.layout import ACCESS, BLOCKS, MIX, Axis, find_axes, name_within
+from tkperf.quantity import Quantity
+from tkperf.workload import Workload
+
+_NOT_IN_A_LINK = re.compile(r"[^a-z0-9.]+")
+
+
+def capitalise(text: str) -> str:
+    """With a capital where it begins with a word: ``p99 latency`` stays."""
+    first = text.split(" ", maxsplit=1)[0].rstrip(",")
+    return text[:1].upper() + text[1:] if first.isalpha() else text
+
+
+def list_words(words: Sequence[str]) -> str:
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def describe_axes(titles: Iterable[str]) -> str:
+    """``block size and R/W mix`` of axes by their titles."""
+    words = []
+    for title in titles:
+        word = title.split(" (")[0].replace(" %", " mix")
+        words.append(word[0].lower() + word[1:] if word[1:2].islower() else word)
+    return list_words(words)
+
+
+def describe_together(quantities: Sequence[Quantity]) -> str:
+    """What an axis of several quantities is: ``Latency (us)``."""
+    if len(quantities) == 1:
+        return quantities[0].title
+    kinds = {(each.label.split(" ")[-1], each.unit) for each in quantities}
+    return ", ".join(f"{capitalise(kind)} ({unit})" for kind, unit in sorted(kinds))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """How the curves or bars of a chart are told apart: by the axes of what is in it."""
+
+    axes: tuple[Axis, ...]
+
+    @property
+    def title(self) -> str:
+        """Of a legend or an axis."""
+        if len(self.axes) == 1:
+            return self.axes[0].title
+        titles = [axis.title for axis in self.axes if axis not in (MIX, BLOCKS)]
+        # In the order in which they stand in a name.
+        first = ["R/W %, block size"] if len(titles) < len(self.axes) else []
+        return ", ".join((*first, *titles))
+
+    @property
+    def text(self) -> str:
+        """In a sentence."""
+        return describe_axes(axis.title for axis in self.axes)
+
+    def of(self, workload: Workload) -> str:
+        if len(self.axes) == 1:
+            return self.axes[0].text(workload)
+        return name_within(workload, self.axes)
+
+
+def find_naming(workloads: Iterable[Workload]) -> Naming:
+    """Names that tell these workloads apart; a single one is called by its block size."""
+    return Naming(axes=find_axes(workloads) or (BLOCKS,))
+
+
+def describe_load(workload: Workload, axes: Iterable[Axis]) -> str:
+    """``RND 4k read``, and what tells it from others with the same blocks and mix."""
+    mix = workload.read_percent
+    direction = {100: "read", 0: "write"}.get(mix, MIX.words(workload))
+    others = (axis.words(workload) for axis in axes if axis not in (ACCESS, MIX, BLOCKS))
+    return " ".join((ACCESS.text(workload), workload.blocks_text, direction, *others))
+
+
+def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
+    """``SEQ reads``: those of one mix; without their order of addresses if it differs."""
+    of_mix = [each for each in workloads if each.read_percent == read_percent]
+    orders = {ACCESS.text(each) for each in of_mix}
+    direction = {100: "reads", 0: "writes"}.get(read_percent, MIX.words(of_mix[0]))
+    return f"{orders.pop()} {direction}" if len(orders) == 1 else direction
+
+
+def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
+    """A key for each workload of a section that can stand in an address.
+
+    Mix and block size come first, as in all reports so far; then what else tells them apart.
+    """
+    several = list(dict.fromkeys(workloads))
+    axes = [
+        axis
+        for axis in find_axes(several)
+        if axis is not MIX and (axis is not BLOCKS or any(each.block_mix for each in several))
+    ]
+    links: dict[Workload, str] = {}
+    for workload in several:
+        words = (axis.words(workload).lower() for axis in axes)
+        slug = (_NOT_IN_A_LINK.sub("-", each).strip("-") for each in words)
+        whole = "-".join((key, f"{workload.read_percent}-{workload.block_size_bytes}", *slug))
+        again = sum(each == whole or each.startswith(f"{whole}--") for each in links.values())
+        links[workload] = f"{whole}--{again + 1}" if again else whole
+    return links

@@ -1,0 +1,99 @@
+"""A section on its way into a report: its results, what lies behind them, and how it is linked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tkperf.analysis.details import CellDetail
+from tkperf.analysis.layout import MIX
+from tkperf.analysis.results import SectionResult, TestResult
+from tkperf.analysis.tables import Figure, Table
+from tkperf.quantity import IOPS, QUANTITIES, THROUGHPUT, Quantity
+from tkperf.report.naming import capitalise, describe_axes, name_links
+from tkperf.report.parts import TableView
+from tkperf.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A section that is reported; ``key`` is unique in the report.
+
+    ``details`` has what lies behind its cells, where samples and histograms are at hand; ``links``
+    the key of what a click on each of them opens. ``capacity_bytes`` is what a drive fill is, None
+    is not known.
+    """
+
+    section: SectionResult
+    key: str
+    details: Mapping[Workload, CellDetail] = field(default_factory=dict)
+    links: Mapping[Workload, str] = field(default_factory=dict)
+    capacity_bytes: int | None = None
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """What the section is about, the first above all."""
+        return find_quantities(self.section.plan.quantities)
+
+    @property
+    def rate(self) -> Quantity:
+        """IOPS, or throughput where the section is about that."""
+        rates = [each for each in self.quantities if each in (IOPS, THROUGHPUT)]
+        return rates[0] if rates else IOPS
+
+
+def build_subjects(
+    test: TestResult, details: Sequence[CellDetail], capacity_bytes: int | None
+) -> tuple[Subject, ...]:
+    """The sections of a test with what lies behind them."""
+    subjects = []
+    for number, section in enumerate(test.sections):
+        key = f"{test.name}{number}"
+        behind = {
+            detail.workload: detail
+            for detail in details
+            if (detail.test, detail.section) == (test.name, section.name)
+        }
+        subjects.append(
+            Subject(
+                section=section,
+                key=key,
+                details=behind,
+                links=name_links(key, behind),
+                capacity_bytes=capacity_bytes,
+            )
+        )
+    return tuple(subjects)
+
+
+def find_quantities(keys: Sequence[str]) -> tuple[Quantity, ...]:
+    """Quantities by their keys; one that this version does not know is left out."""
+    return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
+
+
+def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = False) -> TableView:
+    """A table as texts, each figure with the link to what lies behind it."""
+
+    def link(figure: str | Figure) -> str:
+        workload = figure.workload if isinstance(figure, Figure) else None
+        return "" if workload is None else links.get(workload, "")
+
+    by = describe_axes((*table.head[: table.labels], table.across)) if table.across else ""
+    # A mix is known by its stroke, a number by what stands before it.
+    across = f"{table.across} " if table.across not in ("", MIX.title) else ""
+    title = capitalise(table.title) + (f" by {by}" if by else "")
+    return TableView(
+        title=", ".join(each for each in (title, table.over) if each),
+        columns=(
+            *table.head[: table.labels],
+            *(across + head for head in table.head[table.labels :]),
+        ),
+        rows=tuple(
+            tuple(each.text() if isinstance(each, Figure) else each for each in row)
+            for row in table.rows
+        ),
+        labels=table.labels,
+        notes=table.notes,
+        links=tuple(tuple(link(each) for each in row[table.labels :]) for row in table.rows),
+        folded=folded,
+    )

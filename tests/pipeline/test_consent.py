@@ -1,0 +1,187 @@
+"""One consent rule: for every kind of target, nothing is permitted but what was agreed to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+import tkperf
+from tkperf.device import permit
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.device.signatures import Signature
+from tkperf.errors import RefusedError
+from tkperf.pipeline import consent
+from tkperf.pipeline.consent import Consent, Question, permit_controller_drives, permitted
+
+DATA = Signature(device="/dev/x", kind="ext4", label=None, member=None)
+
+
+@dataclass
+class StandIn:
+    """A device as it is held, without one."""
+
+    identity: DeviceIdentity
+    data: tuple[Signature, ...]
+    is_open: bool = True
+
+    anchor: int = field(default=-1)
+
+    def require_same(self) -> None:
+        """Always is."""
+
+    def release(self) -> None:
+        self.is_open = False
+
+
+def block(path: str, serial: str | None = None, partition: int | None = None) -> DeviceIdentity:
+    return DeviceIdentity(
+        path=path, kind=TargetKind.BLOCK, capacity_bytes=1 << 30, logical_block_bytes=512,
+        serial=serial, partition=partition, interface="loop" if "loop" in path else None,
+    )  # fmt: skip
+
+
+def file(path: str) -> DeviceIdentity:
+    return DeviceIdentity(
+        path=path, kind=TargetKind.FILE, capacity_bytes=1 << 30, logical_block_bytes=512
+    )
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What confirms a target, None if nothing has to; and who its devices are."""
+
+    expected: str | None
+    identities: tuple[DeviceIdentity, ...] = ()
+    serials: dict[str, str | None] | None = None
+
+
+KINDS = {
+    "whole disk": Kind("SERIAL", (block("/dev/sdb", "SERIAL"),)),
+    # The serial number would not say which partition is meant.
+    "partition": Kind("/dev/sdb1", (block("/dev/sdb1", "SERIAL", 1),)),
+    "loop device": Kind("/dev/loop7", (block("/dev/loop7"),)),
+    "file": Kind("/tmp/scratch", (file("/tmp/scratch"),)),
+    "MD set": Kind("A1,B2", (block("/dev/sdb", "A1"), block("/dev/sdc", "B2"))),
+    "MegaRAID set": Kind("A1,B2", serials={"252:0": "A1", "252:1": "B2"}),
+    "simulated": Kind(None),
+}
+HELD: list[StandIn] = []
+
+
+@pytest.fixture
+def opening(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[str, bool, Consent], AbstractContextManager[object]]]:
+    """Opens a target of a kind, with or without recognised data, under a consent."""
+    monkeypatch.setattr(permit, "refuse_objections", lambda *_, **__: None)
+    HELD.clear()
+
+    def opened(name: str, data: bool, given: Consent) -> AbstractContextManager[object]:
+        def hold(identity: DeviceIdentity) -> StandIn:
+            HELD.append(StandIn(identity, (DATA,) if data else ()))
+            return HELD[-1]
+
+        monkeypatch.setattr(consent, "hold_target", hold)
+        return open_target(KINDS[name], given)
+
+    yield opened
+    assert not any(each.is_open for each in HELD)
+
+
+@contextmanager
+def open_target(kind: Kind, given: Consent) -> Iterator[object]:
+    if kind.serials is not None:
+        yield permit_controller_drives("MegaRAID RAID 1", kind.serials, given)
+    elif kind.identities:
+        with permitted(kind.identities, given) as permits:
+            yield permits
+    else:
+        plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick")
+        with plan.subject.open(plan.fitted, given) as equipment:
+            yield equipment
+
+
+Opening = Callable[[str, bool, Consent], AbstractContextManager[object]]
+
+
+def mistyped(question: Question) -> str:
+    return question.expected.lower() + "x"
+
+
+@pytest.mark.parametrize("data", [True, False])
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (Consent(), "nobody is there to ask"),
+        (Consent(confirm="WRONG"), "does not confirm"),
+        (Consent(confirm=""), "does not confirm"),
+        (Consent(confirm="WRONG", force=True), "does not confirm"),
+        (Consent(ask=mistyped), "does not confirm"),
+        (Consent(ask=mistyped, force=True), "does not confirm"),
+        (Consent(force=True), "nobody is there to ask"),
+    ],
+)
+def test_without_consent_nothing_is_permitted(
+    opening: Opening, name: str, data: bool, given: Consent, says: str
+) -> None:
+    """No answer, a wrong one, and force where something could be lost; each says what to give."""
+    kind = KINDS[name]
+    only_forced = given.force and given.confirm is None
+    free = kind.expected is None or (only_forced and not data and kind.serials is None)
+    if free:
+        with opening(name, data, given):
+            return
+    with pytest.raises(RefusedError, match=says) as refused, opening(name, data, given):
+        pass
+    assert str(kind.expected) in str(refused.value)
+    if says.startswith("nobody") and (data or kind.serials):
+        assert "It holds: " in str(refused.value)
+
+
+@pytest.mark.parametrize("data", [True, False])
+@pytest.mark.parametrize("name", KINDS)
+def test_the_right_answer_permits(opening: Opening, name: str, data: bool) -> None:
+    """Given beforehand, or typed by somebody who was told what is there."""
+    kind = KINDS[name]
+    asked: list[Question] = []
+
+    def type_it(question: Question) -> str:
+        asked.append(question)
+        return question.expected
+
+    with opening(name, data, Consent(confirm=kind.expected)):
+        assert not asked
+    with opening(name, data, Consent(ask=type_it)):
+        assert len(asked) == (kind.expected is not None)
+    for question in asked:
+        assert question.expected == kind.expected
+        assert bool(question.data) == (data or kind.serials is not None)
+
+
+def test_an_answer_for_fewer_members_than_there_are(opening: Opening) -> None:
+    """One serial number of two, in any kind of set."""
+    for name in ("MD set", "MegaRAID set"):
+        with (
+            pytest.raises(RefusedError, match="expected 'A1,B2'"),
+            opening(name, False, Consent(confirm="A1")),
+        ):
+            pass
+
+
+def test_a_drive_without_a_number_cannot_be_confirmed() -> None:
+    """An empty word in the answer would confirm any drive in that slot."""
+    with pytest.raises(RefusedError, match=r"252:1 .*tells no serial number"):
+        permit_controller_drives("set", {"252:0": "A1", "252:1": None}, Consent(confirm="A1,"))
+
+
+def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> None:
+    """A link's name as typed for DEVICE, but never in the place of a serial number."""
+    question = Question(devices=("/tmp/scratch",), ids=("/tmp/scratch",), given_as="./link")
+    assert consent.obtain(question, Consent(confirm="./link")) == ("/tmp/scratch",)
+    drive = Question(devices=("/dev/sdb",), ids=("SERIAL",), given_as="/dev/disk/x")
+    with pytest.raises(RefusedError, match="expected 'SERIAL'"):
+        consent.obtain(drive, Consent(confirm="/dev/disk/x"))

@@ -1,0 +1,84 @@
+"""Drives and files as the pipeline opens them: what was made for a run goes with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tkperf
+from tkperf.errors import DeviceError, EngineError, RefusedError
+from tkperf.pipeline import drive
+from tkperf.pipeline.consent import NO_CONSENT, Consent
+
+
+def no_engine(*_: object) -> None:
+    raise EngineError("fio cannot read it")
+
+
+@pytest.mark.fio
+def test_a_scratch_file_goes_where_no_run_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Created only when it is opened, and removed again if that comes to nothing."""
+    plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
+    with plan.subject.open(plan.fitted, NO_CONSENT) as equipment:
+        assert (tmp_path / "s").stat().st_size == 64 << 20
+        assert equipment.fitted.identity.inode is not None
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(drive, "find_ioengine", no_engine)
+    with pytest.raises(EngineError, match="fio cannot read it"):
+        tkperf.run(plan, "n", folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fio
+def test_a_file_that_came_in_the_place_of_the_planned_one_stays(tmp_path: Path) -> None:
+    """Between plan and run somebody made a file of that name."""
+    plan = tkperf.make_plan("ssd", tmp_path / "s", size="64MiB", profile="quick", tests=["lat"])
+    (tmp_path / "s").write_text("precious")
+    with pytest.raises(DeviceError, match="exists already"):
+        tkperf.run(plan, "n", folder=tmp_path, confirm=str(tmp_path / "s"))
+    assert (tmp_path / "s").read_text() == "precious"
+
+
+@pytest.mark.fio
+def test_another_file_than_the_one_planned_is_not_erased(scratch: Path, tmp_path: Path) -> None:
+    """Of the same name and size, confirmed by that name."""
+    plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
+    scratch.rename(tmp_path / "before")
+    scratch.write_bytes(b"\x5a" * (64 << 20))
+    with pytest.raises(DeviceError, match="is not the device any more that was shown"):
+        tkperf.run(plan, "n", folder=tmp_path, confirm=str(scratch))
+    assert set(scratch.read_bytes()) == {0x5A}
+
+
+@pytest.mark.fio
+def test_a_file_that_somebody_took_since_the_plan_is_not_erased(scratch: Path) -> None:
+    """Looked at again when it is held, not only when the plan was made."""
+    plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
+    link = scratch.with_name("link")
+    link.hardlink_to(scratch)
+    with (
+        pytest.raises(RefusedError, match="hard links"),
+        plan.subject.open(plan.fitted, Consent(confirm=str(scratch))),
+    ):
+        pass
+    assert set(scratch.read_bytes()) == {0xA5}
+
+
+def test_a_purge_that_overwrites_does_not_make_it_as_new(scratch: Path) -> None:
+    """Holes are; a file has nothing else."""
+    plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["writesat"])
+    assert plan.subject.overwritten_by is None
+    assert [warning for warning in plan.warnings if warning.code == "not-as-new"] == []
+
+
+@pytest.mark.root
+def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
+    """Write saturation begins there; the other tests fill the device first."""
+    device = loop_device()  # type: ignore[operator]
+    plan = tkperf.make_plan("ssd", device, profile="quick", purge_method="write-zeroes")
+    found = [warning for warning in plan.warnings if warning.code == "not-as-new"]
+    assert [warning.test for warning in found] == ["writesat"]
+    assert "zeroes written to the whole device" in found[0].text

@@ -1,0 +1,117 @@
+"""What a test needs of a device is what its own phases ask for."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+import tkperf
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.errors import UsageError
+from tkperf.pipeline.fitting import Fitted, fit
+from tkperf.pipeline.request import RunRequest
+from tkperf.procedures import load_profile
+from tkperf.procedures.hard_disk import HardDiskTable
+from tkperf.units import GIB, KIB
+
+
+def fitted(
+    *, profile: str = "pts-e-1.1", suite: str = "ssd", sector: int = 512, **wishes: object
+) -> Fitted:
+    identity = DeviceIdentity(
+        path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=sector
+    )
+    request = RunRequest(suite=suite, device="/dev/x", **wishes)  # type: ignore[arg-type]
+    return fit(request, load_profile(profile), identity)
+
+
+def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
+    """The SSD suite's tests of the same name have 0.5 KiB, which hard disks never measure."""
+    assert fitted(profile="quick", suite="hdd", sector=4096).warnings == ()
+    left_out = fitted(profile="quick", sector=4096).warnings
+    assert [warning.text.partition(":")[0] for warning in left_out] == ["iops", "lat"]
+
+
+def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
+    """32 threads fill, one measures blocks of 8 KiB at most; 1 MiB is another test's."""
+    run = fitted(tests=("lat",), jobs=32, active_range="16MiB")
+    assert run.tests[0].passes_filled == 2
+    with pytest.raises(UsageError, match="too small for 32 jobs with blocks of 1024k"):
+        fitted(tests=("tp",), jobs=32, active_range="16MiB")
+
+
+def test_throughput_does_not_care_for_what_another_test_tracks() -> None:
+    """Sectors of 16 KiB take all of its blocks, though none of the IOPS test's tracked ones."""
+    assert fitted(tests=("tp",), sector=16 * KIB).warnings == ()
+    with pytest.raises(UsageError, match=r"sector is 16384 bytes: test iops .* tracked block size"):
+        fitted(tests=("iops",), sector=16 * KIB)
+
+
+def test_areas_begin_at_whole_sectors() -> None:
+    """An own profile may align them to less."""
+    profile = load_profile("quick")
+    table = msgspec.structs.replace(profile.table(HardDiskTable), area_alignment_kib=0.5, areas=7)
+    identity = DeviceIdentity(
+        path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=4096
+    )
+    with pytest.raises(UsageError, match="its areas begin within a sector"):
+        fit(
+            RunRequest(suite="hdd", device="/dev/x"),
+            profile.with_tables(table),
+            identity,
+        )
+
+
+@pytest.mark.parametrize(
+    ("wishes", "says"),
+    [
+        ({"suite": "sdd"}, "suite 'sdd': known are ssd, hdd, raid"),
+        ({"suite": "raid"}, "needs the configuration of a RAID set"),
+        ({"tests": ("speed",)}, "test 'speed': known are iops"),
+        ({"active_range": "12 parsecs"}, "'12 parsecs' is not a size"),
+        ({"active_range": "120%"}, "is not a share"),
+        ({"size": "some"}, "'some' is not a size"),
+        ({"jobs": 0}, "number of threads: 0 is not within 1 to 1024"),
+        ({"step_s": float("nan")}, "length of a step"),
+        ({"io_depth": 1 << 20}, "queue depth"),
+        ({"write_cache": "of"}, "write cache 'of'"),
+        ({"ioengine": "sync"}, "I/O engine 'sync'"),
+        ({"purge_method": "format"}, "purge method 'format'"),
+        ({"no_purge": True, "purge_method": "discard"}, "--no-purge and --purge exclude"),
+        ({"suite": "hdd", "no_purge": True}, "hard disks are not purged"),
+    ],
+)
+def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
+    wishes: dict[str, object], says: str
+) -> None:
+    """By the request itself, whoever makes it."""
+    with pytest.raises(UsageError) as raised:
+        RunRequest(**{"suite": "ssd", "device": "/dev/x", **wishes})  # type: ignore[arg-type]
+    assert says in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "found"),
+    [
+        ({}, ()),
+        ({"jobs": 4, "io_depth": 32, "step_s": 60, "active_range": "100%"}, ()),
+        ({"tests": ["lat"], "step_s": 1}, ("runtime 60 s -> 1 s",)),
+        ({"tests": ["iops"], "jobs": 1}, ("threads 4 -> 1",)),
+        ({"tests": ["iops"], "io_depth": 8}, ("queue depth 32 -> 8",)),
+        ({"tests": ["tp"], "active_range": "1GiB"}, ("active range 100 % -> 1 GiB",)),
+        # More than there is means all of it.
+        ({"tests": ["tp"], "active_range": "9TB"}, ()),
+        ({"tests": ["tp"], "write_cache": "on"}, ("write cache off -> on",)),
+        ({"tests": ["tp"], "no_purge": True}, ("purge -> none",)),
+        ({"tests": ["writesat"], "step_s": 30}, ("slices of the stream 60 s -> 30 s",)),
+        (
+            {"tests": ["writesat"], "step_s": 1},
+            ("slices of the stream 60 s -> 1 s", "longest stream 24 h 00 min -> 5 h 33 min"),
+        ),
+    ],
+)
+def test_each_number_that_options_change_is_named(
+    wishes: dict[str, object], found: tuple[str, ...]
+) -> None:
+    """Once, with what the profile has; a number that the tests do not use is not changed."""
+    assert tkperf.make_plan("ssd", "sim:sata-ssd", **wishes).alterations == found

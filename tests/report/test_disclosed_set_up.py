@@ -1,0 +1,136 @@
+"""What a run was bent to, what was filled and with which load: the same in every output."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import tkperf
+from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.results import RunResult
+from tkperf.cli.tables import print_results
+from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.report.disclosure import build_disclosure, build_page_header, build_test_header
+from tkperf.report.html import render_view
+from tkperf.report.procedure_text import describe_procedure
+
+QUICK = load_profile("quick").as_plain_data()
+
+
+def printed(result: RunResult) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_results(result, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
+    """Each changed number beside what the specification has, and no title without "altered"."""
+    plan = tkperf.make_plan(
+        "ssd", "sim:sata-ssd", profile="pts-e-1.1", tests=["lat"], step_s=1, jobs=1,
+        active_range="1GiB",
+    )  # fmt: skip
+    result = tkperf.run(plan, "bent", folder=tmp_path)
+    changes = ("threads 4 -> 1", "runtime 60 s -> 1 s", "active range 100 % -> 1 GiB")
+    assert result.info.alterations == changes
+    assert dict(build_page_header(result))["Specification"] == "SNIA PTS-E 1.1 (2013), altered"
+    assert dict(dict(build_disclosure(result))["Test run"])["Altered"] == ", ".join(changes)
+    view = view_of(tmp_path / "bent.tkperf")
+    for said in (
+        render_view(view),
+        render_markdown(result),
+        printed(result),
+        "\n".join(view.banners),
+    ):
+        assert "ALTERED: " in said
+        for change in changes:
+            assert change.replace(">", "&gt;") in said or change in said
+    for said in (render_view(view), render_markdown(result), printed(result)):
+        assert "SNIA PTS-E 1.1 (2013), altered" in said
+
+
+def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
+    """Nor does an older file, which does not know."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    assert dict(build_page_header(result))["Specification"] == QUICK["title"]
+    assert "Altered" not in dict(dict(build_disclosure(result))["Test run"])
+    assert "ltered" not in render_markdown(result) + printed(result)
+
+
+@pytest.mark.parametrize(
+    ("device", "text"),
+    [
+        (
+            {"preconditioned": "members", "members": [{"path": "/dev/sdb"}]},
+            "2 x each member, all at once, before the set is made, SEQ 128 KiB writes, "
+            "TC 2 / QD 16 each",
+        ),
+        (
+            {"preconditioned": "set", "members": [{"path": "252:0"}]},
+            "2 x the active range, after the set is made, SEQ 128 KiB writes, TC 2 / QD 16",
+        ),
+        # As files of before are.
+        (
+            {"members": [{"path": "/dev/sdb"}]},
+            "2 x each member, all at once, before the set is made, SEQ 128 KiB writes, "
+            "TC 2 / QD 16 each",
+        ),
+        (
+            {"members": []},
+            "2 x the active range, after the set is made, SEQ 128 KiB writes, TC 2 / QD 16",
+        ),
+    ],
+)
+def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
+    tmp_path: Path, device: dict[str, object], text: str
+) -> None:
+    """The members before the set is made with mdadm, the set with a controller."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    info = replace(result.info, suite="raid", device={**result.info.device, **device})
+    result = replace(result, info=info)
+    test = next(test for test in result.tests if test.name == "iops")
+    assert dict(build_test_header(result, test))["Preconditioning"] == text
+    assert f"preconditioning: {text}" in describe_procedure(info, "iops")
+
+
+def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: Path) -> None:
+    """One outstanding I/O is measured, but the device was not filled with one."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    latency = next(test for test in result.tests if test.name == "lat")
+    header = dict(build_test_header(result, latency))
+    assert header["Threads / queue depth"] == "TC 1 / QD 1"
+    filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
+    assert header["Preconditioning"] == filled
+    assert filled in describe_procedure(result.info, "lat")
+    assert filled in render_view(view_of(tmp_path / "run.tkperf"))
+
+
+def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
+    """With what the controller knows of them, and no more."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    member = {"path": "252:0", "model": "INTEL", "serial": "A1", "size": "446.625 GB"}
+    device = {**result.info.device, "raid": "MegaRAID RAID 1", "members": [member]}
+    result = replace(result, info=replace(result.info, suite="raid", device=device))
+    block = dict(dict(build_disclosure(result))["RAID set"])
+    assert block == {"Set": "MegaRAID RAID 1", "Member 1": "252:0, INTEL, A1, 446.625 GB"}
+
+
+def test_a_key_of_another_version_blanks_no_procedure() -> None:
+    """An old report keeps each test's text whose own table is whole, whatever the others have."""
+    stored = QUICK
+    texts = {test: describe_procedure(run_info(profile=stored), test) for test in SSD_TESTS}
+    assert all(texts.values())
+    assert isinstance(stored["iops"], dict)
+    newer = stored | {"iops": stored["iops"] | {"new_key": 1}, "hir": {"source": "?", "wait_s": 5}}
+    for test, text in texts.items():
+        assert describe_procedure(run_info(profile=newer), test) == text
+    older = {key: table for key, table in stored.items() if key != "latency"}
+    for test, text in texts.items():
+        assert describe_procedure(run_info(profile=older), test) == ("" if test == "lat" else text)
+    unknown = describe_procedure(run_info(profile=stored), "of a newer version")
+    assert unknown == ""

@@ -1,0 +1,201 @@
+"""Tests that no line of the report knows: grids, offered rates, block mixes, streams."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import run_info, simulate, view_of, work
+from tkperf.analysis.compare import compare
+from tkperf.analysis.details import build_details
+from tkperf.analysis.results import analyse
+from tkperf.figures import FigureKind, SectionPlan, drawn, generic_section
+from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.procedures import Test
+from tkperf.procedures.parts import rounds_until_steady
+from tkperf.profiles import Profile
+from tkperf.quantity import IOPS
+from tkperf.report import figures
+from tkperf.report.comparison import build_comparison_view
+from tkperf.report.html import render_view
+from tkperf.report.naming import name_links
+from tkperf.report.parts import ChartView, ReportView
+from tkperf.report.view import build_view
+from tkperf.runfile.reader import RunFile
+from tkperf.workload import Arrival, BlockShare, Step, Workload, Zone
+
+GRID = tuple(
+    work(70, 8192, jobs=jobs, io_depth=depth) for jobs in (1, 2, 4, 8) for depth in (1, 16)
+)
+STREAM = "Endless"
+
+
+def made_up_test(workloads: Sequence[Workload]) -> Test:
+    """Rounds of these workloads, then a stream of the first; its name is known nowhere."""
+
+    def procedure(profile: Profile, _length_bytes: int) -> Procedure:
+        yield Purge(section="Grid")
+        outcome = yield from rounds_until_steady(
+            "Grid",
+            tuple(Step(workload=each, duration_s=1) for each in workloads),
+            profile.steady_state,
+            tracking="IOPS of the first",
+            unit="IOPS",
+            tracked_value=lambda seen: seen[workloads[0]].iops,
+        )
+        for number in range(1, 4):
+            yield Continuous(
+                section=STREAM, number=number, workload=workloads[0], duration_s=2, longest_s=6
+            )
+        ended = SectionOutcome(section=STREAM, window=(), verdict=None, ended_because="enough")
+        return Outcome(sections=(outcome, ended))
+
+    def section_plan(name: str) -> SectionPlan:
+        plan = generic_section(name, stream=name == STREAM)
+        return replace(plan, figures=(*plan.figures, drawn(FigureKind.BARS_3D, IOPS.key)))
+
+    return Test(name="hir", title="Made up", procedure=procedure, section_plan=section_plan)
+
+
+def run_of(folder: Path, workloads: Sequence[Workload]) -> Path:
+    test = made_up_test(workloads)
+    simulate(folder, run_info(), suite={test.name: test})
+    return folder / "run.tkperf"
+
+
+def rows_of(chart: ChartView, dataset: str | None = None) -> list[dict[str, Any]]:
+    spec: Any = chart.spec
+    return spec["datasets"][dataset] if dataset else spec["data"]["values"]  # type: ignore[no-any-return]
+
+
+def charts_of(view: ReportView, section: int) -> dict[str, ChartView]:
+    return {chart.key: chart for chart in view.tests[0].sections[section].charts}
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run_of(tmp_path_factory.mktemp("grid"), GRID)
+
+
+def test_every_kind_of_figure_can_be_drawn() -> None:
+    assert set(figures._BUILD) == set(FigureKind)
+
+
+def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
+    """Threads down, depths across, none of the eight over another; reads and writes apart."""
+    view = view_of(grid)
+    iops, _, _, *apart = view.tests[0].sections[0].tables
+    assert iops.title.startswith("IOPS by TC and QD, mean of rounds ")
+    assert iops.columns == ("TC", "QD 1", "QD 16")
+    assert [row[0] for row in iops.rows] == ["1", "2", "4", "8"]
+    cells = {cell.key: dict(cell.facts) for cell in view.cells}
+    for row, links in zip(iops.rows, iops.links, strict=True):
+        for text, link in zip(row[1:], links, strict=True):
+            assert cells[link]["IOPS"] == text
+    assert len({link for links in iops.links for link in links}) == 8
+    assert iops.links[1] == ("hir0-70-8192-tc2-qd1", "hir0-70-8192-tc2-qd16")
+    assert apart[0].folded
+    assert apart[0].columns == ("Workload", "read", "write", "all")
+    assert len(apart[0].rows) == 8
+    read = cells["hir0-70-8192-tc2-qd16"]["Reads"]
+    assert f"IOPS {apart[0].rows[3][1]}, " in read
+
+
+def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
+    """Over threads with a curve for each depth, every round of each, and eight bars."""
+    charts = charts_of(view_of(grid), 0)
+    assert list(charts) == ["hir0convergence", "hir0window", "hir02d", "hir03d"]
+    assert {row["series"] for row in rows_of(charts["hir0convergence"])} == {
+        f"TC{jobs} QD{depth}" for jobs in (1, 2, 4, 8) for depth in (1, 16)
+    }
+    over_threads = rows_of(charts["hir02d"])
+    assert [(row["at"], row["series"]) for row in over_threads[:3]] == [
+        ("1", "1"), ("1", "16"), ("2", "1"),
+    ]  # fmt: skip
+    bars = {(row["column"], row["row"]) for row in rows_of(charts["hir03d"], "faces")}
+    assert len(bars) == 8
+
+
+def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
+    """Its file does not say how: tables, curves over rounds and time, every second, tails."""
+    with RunFile(grid) as run_file:
+        record = run_file.record()
+        seconds = {test.name: run_file.seconds(test) for test in record.tests}
+    record = replace(record, tests=tuple(replace(test, plan=None) for test in record.tests))
+    result = analyse(record)
+    view = build_view(result, details=build_details(result, record, seconds))
+    rounds, stream = view.tests[0].sections
+    assert [table.title.split(" by ")[0] for table in rounds.tables[:3]] == [
+        "IOPS", "Throughput (MB/s)", "Mean latency (us)",
+    ]  # fmt: skip
+    assert [chart.key for chart in rounds.charts] == ["hir0convergence", "hir0window", "hir02d"]
+    assert [chart.key for chart in stream.charts] == [
+        "hir1time", "hir1time2", "hir1seconds", "hir1seconds2", "hir1rth", "hir1exceedance",
+    ]  # fmt: skip
+    assert len(view.cards) == 2
+    assert all(card.figures for card in view.cards)
+    assert "Endless" in render_view(view)
+
+
+def test_unknown_tests_are_compared(grid: Path) -> None:
+    """A row for each workload, streams over time and over drive fills."""
+    with RunFile(grid) as run_file:
+        result = analyse(run_file.record())
+    view = build_comparison_view(compare([result, result]))
+    (test,) = view.tests
+    table = test.sections[0].tables[0]
+    assert table.columns[:5] == ("Block size (KiB)", "R/W %", "TC", "QD", "")
+    assert len({row[:4] for row in table.rows}) == 8
+    assert [chart.key for chart in test.charts] == ["hirtime", "hirfills", "hirexceedance0"]
+
+
+def test_three_fields_make_no_3d_bars(tmp_path: Path) -> None:
+    """A table with two columns of names; each bar of two fields would stand for several."""
+    several = [
+        work(mix, 4096, jobs=jobs, io_depth=depth)
+        for mix in (0, 100)
+        for jobs in (1, 2)
+        for depth in (1, 2)
+    ]
+    view = view_of(run_of(tmp_path, several))
+    table = view.tests[0].sections[0].tables[0]
+    assert (table.labels, table.columns) == (2, ("TC", "QD", "0/100", "100/0"))
+    assert all(len(links) == 2 and all(links) for links in table.links)
+    assert "hir03d" not in charts_of(view, 0)
+    assert {row["series"] for row in rows_of(charts_of(view, 0)["hir02d"])} == {
+        f"TC{jobs} QD{depth}" for jobs in (1, 2) for depth in (1, 2)
+    }
+    assert '<th scope="row">1</th>\n    <th scope="row">2</th>' in render_view(view)
+
+
+def test_links_of_mixes_and_sizes_are_those_of_earlier_reports() -> None:
+    several = [work(mix, size) for mix in (0, 65, 100) for size in (512, 4096)]
+    assert [*name_links("iops0", several).values()][:3] == [
+        "iops0-0-512", "iops0-0-4096", "iops0-65-512",
+    ]  # fmt: skip
+
+
+def test_links_are_different_whatever_differs() -> None:
+    """And can stand in an address."""
+    plain = work(0, 65536)
+    several = [
+        plain,
+        replace(plain, offered_iops=1000.0),
+        replace(plain, offered_iops=1000.25),
+        replace(plain, offered_iops=1000.0, arrival=Arrival.POISSON),
+        replace(plain, block_mix=(BlockShare(4096, 60), BlockShare(65536, 40))),
+        replace(plain, block_mix=(BlockShare(4096, 40), BlockShare(65536, 60))),
+        replace(plain, zones=(Zone(50, 5), Zone(50, 95))),
+        replace(plain, compressible_percent=50),
+        # To six digits these are one.
+        replace(plain, offered_iops=1234567.1),
+        replace(plain, offered_iops=1234567.2),
+    ]
+    links = [*name_links("hir0", several).values()]
+    assert len(set(links)) == len(several)
+    assert all(re.fullmatch(r"[A-Za-z0-9.-]+", link) for link in links)

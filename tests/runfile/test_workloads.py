@@ -1,0 +1,117 @@
+"""Whatever a workload is made of comes back from the run file, and tells results apart."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.builders import FreeTarget, run_info, work
+from tkperf.analysis.results import SectionResult, analyse
+from tkperf.analysis.tables import Figure, build_matrix
+from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.figures import generic_section
+from tkperf.phases import Outcome, Procedure, Round, SectionOutcome
+from tkperf.procedures import Test, load_profile
+from tkperf.profiles import Profile
+from tkperf.quantity import IOPS
+from tkperf.runfile.reader import read_run
+from tkperf.runfile.writer import RunFileWriter
+from tkperf.runner import Run, execute
+from tkperf.workload import ActiveRange, Arrival, BlockShare, Step, Workload, Zone
+
+ODD = (
+    replace(
+        work(), block_size_bytes=65536, block_mix=(BlockShare(4096, 60), BlockShare(65536, 40))
+    ),
+    replace(work(), zones=(Zone(50, 5), Zone(50, 95))),
+    replace(work(), offered_iops=1234.5, arrival=Arrival.POISSON),
+    replace(work(), offered_iops=1234.5),
+    replace(work(), compressible_percent=50),
+    replace(work(), region=ActiveRange(offset_bytes=1 << 20, length_bytes=1 << 24)),
+    work(jobs=2),
+    work(io_depth=2),
+    work(),
+)
+
+
+def measure(path: Path, workloads: tuple[Workload, ...]) -> SectionResult:
+    """One round of these on a simulated drive, as read back from its file."""
+
+    def procedure(_profile: Profile, _bytes: int) -> Procedure:
+        steps = tuple(Step(workload=each, duration_s=2) for each in workloads)
+        yield Round(section="S", number=1, steps=steps)
+        return Outcome(
+            sections=(SectionOutcome(section="S", window=(1,), verdict=None, ended_because="."),)
+        )
+
+    engine = SimulatedEngine(DriveModel(capacity_bytes=1 << 30), 1 << 30)
+    writer = RunFileWriter(path)
+    execute(
+        Run(
+            info=run_info(),
+            tests=[
+                Test(name="own", title="Own", procedure=procedure, section_plan=generic_section)
+            ],
+            profile=load_profile("quick"),
+            engine=engine,
+            target=FreeTarget(),
+            observers=(writer,),
+            clock=engine.clock,
+        )
+    )
+    writer.close()
+    (section,) = analyse(read_run(path)).tests[0].sections
+    return section
+
+
+@pytest.fixture(scope="module")
+def section(tmp_path_factory: pytest.TempPathFactory) -> SectionResult:
+    return measure(tmp_path_factory.mktemp("run") / "run.tkperf", ODD)
+
+
+def test_all_of_a_workload_comes_back(section: SectionResult) -> None:
+    """Each is the key that it was measured under."""
+    assert tuple(cell.workload for cell in section.cells) == ODD
+
+
+def test_workloads_that_differ_in_anything_are_results_of_their_own(
+    section: SectionResult,
+) -> None:
+    """Threads, depth, arrival: none overwrites another."""
+    values = {cell.workload: cell.value(IOPS) for cell in section.cells}
+    assert len(values) == len(ODD)
+    assert values[work(jobs=2)] != values[work()]
+
+
+def test_a_grid_of_threads_and_depths_is_a_table_without_a_line_of_its_own(tmp_path: Path) -> None:
+    """What differs is found from what was run: threads down, depths across."""
+    grid = tuple(work(jobs=jobs, io_depth=depth) for jobs in (1, 4) for depth in (1, 8, 32))
+    section = measure(tmp_path / "a.tkperf", grid)
+    table = build_matrix(section, IOPS)
+    assert (table.head, table.across) == (("TC", "1", "8", "32"), "QD")
+    assert [row[0] for row in table.rows] == ["1", "4"]
+    shown = [each.value for row in table.rows for each in row if isinstance(each, Figure)]
+    by_work = {cell.workload: cell.value(IOPS) for cell in section.cells}
+    assert shown == [by_work[each] for each in grid]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("block_mix", "[[4096, 10]]"), ("zones", "nonsense"), ("offered_iops", -1.0),
+     ("region_length_bytes", 0), ("arrival", "never"), ("block_mix", "[]")],
+)  # fmt: skip
+def test_a_workload_that_cannot_be_is_left_out_with_its_reason(
+    tmp_path: Path, column: str, value: object
+) -> None:
+    """And the others stay."""
+    path = tmp_path / "a.tkperf"
+    measure(path, (work(), work(jobs=2)))
+    with sqlite3.connect(path) as database:
+        database.execute(f"UPDATE step SET {column} = ? WHERE jobs = 2", (value,))
+    database.close()
+    record = read_run(path)
+    assert [step.workload for step in record.tests[0].steps] == [work()]
+    assert len(record.left_out) == 1
