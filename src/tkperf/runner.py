@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from tkperf.ahead import Ahead
 from tkperf.disturbance import Counters
-from tkperf.engine import Engine, Execution, Load, Next, OnSample
+from tkperf.engine import Engine, Execution, Next, OnSample
 from tkperf.errors import EngineError, Interrupted, StepFailedError, TkperfError
 from tkperf.events import (
     Event,
@@ -31,11 +32,7 @@ from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Answer, Continuous, Fill, Idle, Outcome, Phase, Procedure, Purge, Round
 from tkperf.plan import (
     Case,
-    following_phases,
-    forecast,
-    possible_ends,
     section_names,
-    upcoming_phase,
 )
 from tkperf.plausibility import Plan, require_plausible
 from tkperf.procedures import Test
@@ -134,7 +131,9 @@ def execute(run: Run) -> None:
         for warning in run.warnings:
             run.emit(Warned(warning=warning))
         for position, test in enumerate(run.tests):
-            _TestRun(run, test, run.tests[position + 1 :], origin_s, watch).execute()
+            later = run.tests[position + 1 :]
+            ahead = Ahead(test, later, run.profile, run.active_range_bytes)
+            _TestRun(run, ahead, origin_s, watch).execute()
         _end(run, RunStatus.COMPLETE, None)
     except KeyboardInterrupt:
         _end(run, RunStatus.INTERRUPTED, "stopped by the user")
@@ -173,22 +172,26 @@ class _TestRun:
     """One test under way."""
 
     run: Run
-    test: Test
-    later_tests: Sequence[Test]
+    ahead: Ahead
     origin_s: float
     watch: RunWatch
-    answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def test(self) -> Test:
+        return self.ahead.test
 
     def execute(self) -> None:
         self.watch.test_begins()
-        names = section_names(self._procedure(), active_range_bytes=self.run.active_range_bytes)
+        names = section_names(
+            self.ahead.procedure(), active_range_bytes=self.run.active_range_bytes
+        )
         self.run.emit(
             TestStarted(test=self.test.name, at_s=self._now_s(), plan=self.test.plan(names))
         )
         outcome: Outcome | None = None
         status = RunStatus.FAILED
         try:
-            outcome = self._follow(self._procedure())
+            outcome = self._follow(self.ahead.procedure())
             status = RunStatus.COMPLETE
         except KeyboardInterrupt:
             status = RunStatus.INTERRUPTED
@@ -211,9 +214,6 @@ class _TestRun:
         for warning in self.watch.final_warnings(self.test.name, ended_s):
             _tell_end(self.run, status, Warned(warning=warning))
 
-    def _procedure(self) -> Procedure:
-        return self.test.procedure(self.run.profile, self.run.active_range_bytes)
-
     def _follow(self, procedure: Procedure) -> Outcome:
         """Drive the procedure to its end, answering each phase with what was measured."""
         reply: Answer = None
@@ -222,7 +222,7 @@ class _TestRun:
             try:
                 asked = procedure.send(reply)
             except StopIteration as end:
-                if self._first_of_next_test() is None:
+                if self.ahead.first_of_next_test() is None:
                     self._rest()
                 outcome: Outcome = end.value
                 return outcome
@@ -235,7 +235,7 @@ class _TestRun:
             section, number = asked.section, getattr(asked, "number", 1)
             self._announce(asked)
             reply = self._perform(asked)
-            self.answers.append(reply)
+            self.ahead.answers.append(reply)
 
     def _perform(self, phase: Phase) -> Answer:
         self.run.target.recheck()
@@ -300,12 +300,12 @@ class _TestRun:
 
     def _idle(self, phase: Idle) -> None:
         self._busy("leaving the device idle")(None)
-        self.run.engine.idle(phase.duration_s, then=self._next(phase, lambda _: None))
+        self.run.engine.idle(phase.duration_s, then=self.ahead.next(phase, lambda _: None))
         self.watch.idled(phase.duration_s)
 
     def _fill(self, phase: Fill) -> Measurement:
         amount_bytes = phase.passes * self.run.active_range_bytes
-        then = self._next(phase, lambda seen: seen)
+        then = self.ahead.next(phase, lambda seen: seen)
         on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
         # Not repeated if it fails: a third and fourth pass would be another preconditioning than the
         # one asked for, and as long again.
@@ -322,7 +322,7 @@ class _TestRun:
             if position + 1 < len(phase.steps):
                 then: Next | None = Next.for_certain(phase.steps[position + 1])
             else:
-                then = self._next(phase, _answer_with(seen_of, step.workload), step.duration_s)
+                then = self.ahead.next(phase, _answer_with(seen_of, step.workload), step.duration_s)
             execution, seen = self._measure(phase, position, then)
             seen_of[step.workload] = _without_samples(execution)
             if position + 1 == len(phase.steps):
@@ -374,7 +374,7 @@ class _TestRun:
         )
 
     def _slice(self, phase: Continuous) -> Measurement:
-        then = self._next(phase, lambda seen: seen, phase.duration_s)
+        then = self.ahead.next(phase, lambda seen: seen, phase.duration_s)
         on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)
         execution = self.run.engine.measure_slice(phase, then=then, on_sample=on_sample)
         plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
@@ -384,71 +384,13 @@ class _TestRun:
         self._keep(phase, phase.workload, 0, phase.duration_s, execution, seen)
         return answer
 
-    # What follows, so that the engine can have it ready.
-
-    def _next(
-        self,
-        phase: Phase,
-        answer: Callable[[Measurement], Answer],
-        planned_s: float | None = None,
-    ) -> Next | None:
-        """What may follow a phase under way, or its last step; None if nothing can be made ready.
-
-        Args:
-            answer: the answer to the phase, given what its last step yields.
-            planned_s: how long that step lasts; None where it ends by amount.
-        """
-        phases = following_phases(
-            self._procedure, self.answers, active_range_bytes=self.run.active_range_bytes
-        )
-        loads = tuple(self._load(each, after=phase) for each in phases)
-        ready = tuple(dict.fromkeys(load for load in loads if load is not None))
-        if not ready:
-            return None
-
-        def choose(so_far: Measurement) -> Load | None:
-            ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
-            found = {self._following(phase, answer(end)) for end in ends}
-            return found.pop() if len(found) == 1 else None
-
-        return Next(loads=ready, choose=choose, certain=len(loads) == 1)
-
-    def _following(self, phase: Phase, answer: Answer) -> Load | None:
-        """What follows a phase that is answered so."""
-        return self._load(upcoming_phase(self._procedure(), [*self.answers, answer]), after=phase)
-
-    def _load(self, phase: Phase | None, *, after: Phase) -> Load | None:
-        """What the engine is to begin with; None: nothing, or the stream under way goes on."""
-        if phase is None:
-            phase = self._first_of_next_test()
-        if isinstance(phase, Round):
-            return phase.steps[0]
-        return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
-
-    def _first_of_next_test(self) -> Round | Continuous | None:
-        """What the next test begins with, if that is measured at once."""
-        if not self.later_tests:
-            return None
-        procedure = self.later_tests[0].procedure(self.run.profile, self.run.active_range_bytes)
-        first = upcoming_phase(procedure, ())
-        return first if isinstance(first, Round | Continuous) else None
-
     def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
         """Let go what is decided to follow, before anything is written down."""
-        if then is not None and not then.certain and (load := self._following(phase, answer)):
+        if then is not None and not then.certain and (load := self.ahead.load_after(phase, answer)):
             self.run.engine.start_next(load)
 
     def _announce(self, phase: Phase) -> None:
-        shortest_s, longest_s = (
-            forecast(
-                self._procedure(),
-                self.answers,
-                case,
-                active_range_bytes=self.run.active_range_bytes,
-            ).duration_s
-            + sum(self._whole_test_s(test, case) for test in self.later_tests)
-            for case in (Case.BEST, Case.WORST)
-        )
+        shortest_s, longest_s = (self.ahead.left_s(case) for case in (Case.BEST, Case.WORST))
         self.run.emit(
             PhaseStarted(
                 test=self.test.name,
@@ -458,11 +400,6 @@ class _TestRun:
                 longest_s=longest_s,
             )
         )
-
-    def _whole_test_s(self, test: Test, case: Case) -> float:
-        bytes_ = self.run.active_range_bytes
-        procedure = test.procedure(self.run.profile, bytes_)
-        return forecast(procedure, (), case, active_range_bytes=bytes_).duration_s
 
     def _start_step(
         self,

@@ -1,0 +1,91 @@
+"""What lies ahead of a test under way: what may follow, so that it can be made ready, and how long.
+
+Found by replay of the test's procedure with the answers so far (docs/adr/0007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tkperf.engine import Load, Next
+from tkperf.measurement import Measurement
+from tkperf.phases import Answer, Continuous, Phase, Procedure, Round
+from tkperf.plan import Case, following_phases, forecast, possible_ends, upcoming_phase
+from tkperf.procedures import Test
+from tkperf.profiles import Profile
+
+
+@dataclass(slots=True)
+class Ahead:
+    """Looks ahead from the phase under way; ``answers`` are those to the phases before it."""
+
+    test: Test
+    later_tests: Sequence[Test]
+    profile: Profile
+    active_range_bytes: int
+    answers: list[Answer] = field(default_factory=list)
+
+    def procedure(self) -> Procedure:
+        """A fresh one of the test's."""
+        return self._procedure_of(self.test)
+
+    def _procedure_of(self, test: Test) -> Procedure:
+        return test.procedure(self.profile, self.active_range_bytes)
+
+    def next(
+        self,
+        phase: Phase,
+        answer: Callable[[Measurement], Answer],
+        planned_s: float | None = None,
+    ) -> Next | None:
+        """What may follow a phase under way, or its last step; None if nothing can be made ready.
+
+        Args:
+            answer: the answer to the phase, given what its last step yields.
+            planned_s: how long that step lasts; None where it ends by amount.
+        """
+        phases = following_phases(
+            self.procedure, self.answers, active_range_bytes=self.active_range_bytes
+        )
+        loads = tuple(self._load(each, after=phase) for each in phases)
+        ready = tuple(dict.fromkeys(load for load in loads if load is not None))
+        if not ready:
+            return None
+
+        def choose(so_far: Measurement) -> Load | None:
+            ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
+            found = {self.load_after(phase, answer(end)) for end in ends}
+            return found.pop() if len(found) == 1 else None
+
+        return Next(loads=ready, choose=choose, certain=len(loads) == 1)
+
+    def load_after(self, phase: Phase, answer: Answer) -> Load | None:
+        """What follows a phase that is answered so."""
+        return self._load(upcoming_phase(self.procedure(), [*self.answers, answer]), after=phase)
+
+    def _load(self, phase: Phase | None, *, after: Phase) -> Load | None:
+        """What the engine is to begin with; None: nothing, or the stream under way goes on."""
+        if phase is None:
+            phase = self.first_of_next_test()
+        if isinstance(phase, Round):
+            return phase.steps[0]
+        return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
+
+    def first_of_next_test(self) -> Round | Continuous | None:
+        """What the next test begins with, if that is measured at once."""
+        if not self.later_tests:
+            return None
+        first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
+        return first if isinstance(first, Round | Continuous) else None
+
+    def left_s(self, case: Case) -> float:
+        """How long the run goes on from the phase under way, in the best or the worst case."""
+        return self._forecast_s(self.test, self.answers, case) + sum(
+            self._forecast_s(test, (), case) for test in self.later_tests
+        )
+
+    def _forecast_s(self, test: Test, answers: Sequence[Answer], case: Case) -> float:
+        procedure = self._procedure_of(test)
+        found = forecast(procedure, answers, case, active_range_bytes=self.active_range_bytes)
+        return found.duration_s
