@@ -82,6 +82,15 @@ class RunInfo:
         return self.hosts[0] if self.hosts else {}
 
     @property
+    def fills_members(self) -> bool:
+        """Whether the members of a RAID set were filled before it was made, and not the set itself."""
+        if self.suite != "raid":
+            return False
+        said = self.device.get("preconditioned")
+        # Files of before this was kept: a controller's members were not known then.
+        return said == "members" if said else bool(self.device.get("members"))
+
+    @property
     def software(self) -> str:
         """The program that measured, with its version; of an imported run also who imported it."""
         return self.tkperf_version if self.imported else f"tkperf {self.tkperf_version}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -124,6 +125,16 @@ def test_a_mistake_makes_no_virtual_drive(
     changing = tools.commanded("add", "start", "delete")
     assert bool(changing) is (not options)
     assert tools.state["vds"] == {}
+
+
+def test_no_room_for_the_run_file_makes_no_virtual_drive(
+    tools: FakeTools, tkperf_raid: Tkperf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found before the question, as everything is that needs no set."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
+    ended = tkperf_raid("/dev/sdnone", MEGARAID, "--yes-destroy", "SERIAL0,SERIAL1")
+    assert "has 1.0 MB free, but the run file may need" in str(ended.exception)
+    assert not tools.commanded("add", "start", "delete")
 
 
 def test_nobody_confirmed_behind_a_controller(tools: FakeTools, tkperf_raid: Tkperf) -> None:

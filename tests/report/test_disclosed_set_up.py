@@ -96,6 +96,8 @@ def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
     test = next(test for test in result.tests if test.name == "iops")
     assert dict(build_test_header(result, test))["Preconditioning"] == text
     assert f"preconditioning: {text}" in describe_procedure(info, "iops")
+    filled_members = "2 x each member" in render_markdown(result)
+    assert filled_members is info.fills_members is text.startswith("2 x each member")
 
 
 def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: Path) -> None:

@@ -5,17 +5,6 @@ from __future__ import annotations
 from tkperf.record import RunInfo
 from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity
 
-MEMBERS = "members"
-
-
-def fills_members(info: RunInfo) -> bool:
-    """Whether the members of a RAID set were filled before it was made, and not the set itself."""
-    if info.suite != "raid":
-        return False
-    said = info.device.get("preconditioned")
-    # Files of before that was kept: a controller's members were not known then.
-    return said == MEMBERS if said else bool(info.device.get("members"))
-
 
 def describe_fill(info: RunInfo, filled_bytes: int | None = None) -> str:
     """How much was written, where, how, and with which threads and queue depth.
@@ -28,7 +17,7 @@ def describe_fill(info: RunInfo, filled_bytes: int | None = None) -> str:
     if demand:
         load += f", TC {demand.get('jobs')} / QD {demand.get('io_depth')}"
     passes = format_fact(table.get("passes"))
-    if fills_members(info):
+    if info.fills_members:
         return f"{passes} x each member, all at once, before the set is made, {load} each"
     length_bytes = info.active_range_length_bytes
     if filled_bytes is None:
