@@ -1,7 +1,9 @@
 """The gate: holds a started fio just before its first I/O until tkperf lets it go.
 
-Every job thread of the waiting fio runs ``exec_prerun`` = ``flock -s LOCK test -e GO``, having
-written its helper's process id to a file so that tkperf can tell who waits and who has died.
+Every job thread of the waiting fio runs ``exec_prerun``, a shell that opens LOCK, waits for a shared
+lock on it (``flock -s 9``) and tests whether GO is there, having written its process id to a file so
+that tkperf can tell who waits and who has died. Once the gate is open no program is started any more:
+``test`` is the shell's own. Starting one took 3 ms with two threads and 15 ms with eight.
 tkperf holds the lock exclusively; to open the gate it brings GO into being and drops the lock,
 which wakes all threads at once, late comers included. If tkperf dies, the kernel drops the lock,
 GO is missing, and every thread fails instead of starting: the gate fails closed and leaves no
@@ -35,7 +37,7 @@ class Gate:
         lock, go, arrived = (
             shlex.quote(str(path)) for path in (self._lock_path, self._go_path, self._arrived_path)
         )
-        return f"echo $$ >> {arrived} && flock -s {lock} test -e {go}"
+        return f"echo $$ >> {arrived} && exec 9< {lock} && flock -s 9 && test -e {go}"
 
     @property
     def waiting(self) -> int:
