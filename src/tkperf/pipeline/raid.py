@@ -124,28 +124,24 @@ class SoftwareRaidSubject:
                 Member(permit=each, method=drive.method, cache=cache)
                 for each, drive, cache in zip(permits, self._drives, caches, strict=True)
             ]
-            target = MdadmTarget(self._raid, permit, members)
-            opened.append(self._equip(permit, permits, target, fitted, version))
-            opened[0].write_cache = "members: " + ", ".join(sorted(set(disclosed)))
-            opened[0].counters = undo.enter_context(watching(permit.identity))
-            opened[0].fill_counters = undo.enter_context(
-                watching(*(each.identity for each in permits))
-            )
-            yield opened[0]
+            equipment = self._equip(permit, members, fitted, version)
+            equipment.write_cache = "members: " + ", ".join(sorted(set(disclosed)))
+            equipment.counters = undo.enter_context(watching(permit.identity))
+            identities = [each.identity for each in permits]
+            equipment.fill_counters = undo.enter_context(watching(*identities))
+            opened.append(equipment)
+            yield equipment
 
     def _equip(
-        self,
-        permit: SetPermit,
-        permits: Sequence[ErasePermit],
-        target: MdadmTarget,
-        fitted: Fitted,
-        version: str,
+        self, permit: SetPermit, members: Sequence[Member], fitted: Fitted, version: str
     ) -> Equipment:
+        """For the set that was just made, whose size is known now."""
         fitted, facts = _fit_to_set(self._request, fitted, permit.identity, self.facts)
         ioengine = find_ioengine(self._request.ioengine, fitted, permit)
+        permits = [member.permit for member in members]
         return Equipment(
             engine=fio_engine(permit, fitted, ioengine.name, version, fill_permits=permits),
-            target=target,
+            target=MdadmTarget(self._raid, permit, members),
             ioengine=ioengine.name,
             instead_of=ioengine.instead_of,
             clock=time.monotonic,
