@@ -112,7 +112,7 @@ def identify(
         always.append("ended early")
     return Identity(
         always=tuple(always),
-        job=without_numbers(jobname),
+        job=jobname,
         host=host,
         folder=without_numbers(folder),
         # Where options are known they tell workloads apart better than names do.
@@ -174,23 +174,10 @@ def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -
     keys = [natural_key(name) for name in names]
     for one in by_key.values():
         _order(one, names, keys, remarks)
-        _tell_of_counted_names(one, names, remarks)
     series = sorted(by_key.values(), key=lambda one: _order_key(one.rounds[0], keys))
     _name_sections(series, names)
     # What is told apart stands behind what needs no more than its workload to be told.
     return sorted(series, key=lambda one: "," in one.section)
-
-
-def _tell_of_counted_names(one: Series, names: Sequence[str], remarks: Remarks) -> None:
-    """That numbers in job names were taken for a count of rounds: they might be anything."""
-    jobs = list(dict.fromkeys(each.job for each in one.rounds))
-    if len(jobs) > 1:
-        remarks.say(
-            "names-count-rounds",
-            "jobs whose names differ in their numbers only are taken as rounds of one workload",
-            names[one.rounds[0].source],
-            f" ({readable(jobs[0])}, {readable(jobs[1])} ...)",
-        )
 
 
 def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]:
