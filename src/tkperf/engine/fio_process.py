@@ -203,12 +203,11 @@ class FioProcess:
             return False
         seen = self._documents
         self._process.send_signal(signal.SIGUSR1)
-        while self._documents == seen:
-            if not self.read_until(min(deadline_s, time.monotonic() + 0.05), on_reading):
-                return self._documents > seen
-            if time.monotonic() >= deadline_s:
-                return self._documents > seen
-        return True
+        while self._documents == seen and self.ended_s is None:
+            if (left_s := deadline_s - time.monotonic()) <= 0:
+                break
+            self._read(left_s, on_reading)
+        return self._documents > seen
 
     def wait_for_jobs(self, deadline_s: float, on_reading: OnReading) -> bool:
         """Take in output until every job thread is gone; False if some are not by the deadline."""
