@@ -17,6 +17,7 @@ from tkperf.events import (
     TestStarted,
 )
 from tkperf.runfile.encoding import encode_histogram
+from tkperf.runfile.schema import VERSION
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.steady_state import judge
 
@@ -54,6 +55,12 @@ def test_every_table_is_documented(tmp_path: Path) -> None:
                 name = re.sub(r"^(read|write)_", "", column[1])
                 assert f"`{column[1]}`" in document or f"`*_{name}`" in document, (table, column[1])
     database.close()
+
+
+def test_the_version_is_documented() -> None:
+    """docs/run-file.md names the version of the schema that is written."""
+    document = (Path(__file__).parents[2] / "docs" / "run-file.md").read_text()
+    assert f"the version of the schema, now {VERSION}." in document
 
 
 def test_the_decoder_of_the_documentation_works(tmp_path: Path) -> None:
