@@ -1,6 +1,6 @@
 """Everything that is measured of a workload, once: what it is called, its unit, how rounds combine.
 
-Tables, charts, comparison, claims and exports ask here. Rules (PTS section 2.2 and 3.3): a reported
+Tables, charts, comparison, claims and exports ask here. Rules (docs/method.md, formulas): a reported
 rate is the mean over the rounds of a window; a mean latency the mean of the rounds' means; a minimum
 or maximum the extreme of the window; percentiles come from the merged histograms of the window.
 """

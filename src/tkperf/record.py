@@ -168,7 +168,7 @@ class PurgeResult:
 class RunNote:
     """Something that must be on record before it is done, or that explains a result later.
 
-    ``code`` is stable: ``ata-password-set``, ``ata-password-cleared``, ``raid-created`` ...
+    ``code`` is stable: ``ata-password-set``, ``run-file-waited`` ...
     """
 
     code: str

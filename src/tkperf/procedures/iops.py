@@ -1,4 +1,4 @@
-"""IOPS test (PTS section 7): transaction rate by block size and read/write mix."""
+"""IOPS test of the PTS: transaction rate by block size and read/write mix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Latency test (PTS section 9): response time with one outstanding I/O."""
+"""Latency test of the PTS: response time with one outstanding I/O."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     if not table.histogram_s:
         return Outcome(sections=(outcome,))
 
-    # PTS-E 1.1: after steady state, the tracked workload again, every completion time kept.
+    # After steady state the tracked workload again, for a histogram (docs/method.md has its source).
     yield Continuous(
         section=HISTOGRAM_SECTION,
         number=1,

@@ -1,4 +1,4 @@
-"""Throughput test (PTS section 8): sequential reads and writes of large blocks."""
+"""Throughput test of the PTS: sequential reads and writes of large blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write saturation test (PTS section 10): how a purged device changes under constant writes."""
+"""Write saturation test of the PTS: how a purged device changes under constant writes."""
 
 from __future__ import annotations
 
