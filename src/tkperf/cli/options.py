@@ -268,7 +268,8 @@ def consent_options(function: Function) -> Function:
         click.option(
             "--yes-destroy",
             metavar="ID",
-            help="Confirm beforehand: the serial number, or the path of a file or loop device.",
+            help="Confirm beforehand: the serial number, or the path of a file, partition or loop device; "
+            "for a RAID set those of all its members, with commas.",
         ),
     )
 
