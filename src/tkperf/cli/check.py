@@ -36,8 +36,9 @@ STYLES = {State.MET: "green", State.NOT_MET: "bold red", State.NOT_MEASURED: "ye
 def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILE: met, not met, or not measured.
 
-    Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. docs/claims.md
-    describes the file.
+    Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. A claim may also
+    have at_most instead of at_least, section, jobs, io_depth, and direction (all, read, write);
+    docs/claims.md of the source describes each.
 
     \b
     Example of a claims file:
