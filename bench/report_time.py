@@ -31,7 +31,18 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-run = json.loads(Path(sys.argv[1]).read_text())
+def flat(value):
+    """Results with each cell's workload and quantities side by side."""
+    if isinstance(value, list):
+        return [flat(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "workload" in value and "all" in value:
+        return {**value["workload"], **value["all"]}
+    return {key: flat(each) for key, each in value.items()}
+
+
+run = flat(json.loads(Path(sys.argv[1]).read_text()))
 folder = Path(sys.argv[2])
 tests = {test["name"]: test["sections"] for test in run["tests"]}
 lines = ["Report", "======", ""]

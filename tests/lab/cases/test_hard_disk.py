@@ -20,4 +20,4 @@ def test_hdd(sata: Drive, tmp_path: Path) -> None:
     assert [area["number"] for area in iops["sections"][0]["rounds"]] == [1, 2, 3]
     assert throughput["sections"][0]["name"] == "Throughput by area 128k"
     assert all(section["purge"] is None for section in iops["sections"])
-    assert all(cell["ios"] > 0 for cell in iops["sections"][0]["cells"])
+    assert all(cell["all"]["ios"] > 0 for cell in iops["sections"][0]["cells"])

@@ -48,7 +48,8 @@ def test_nvme_4kn_keeps_its_lba_format(nvme_4kn: Drive, tmp_path: Path) -> None:
     assert "kept" in title
     assert note == "verified: all 128 samples read as zeros"
     assert nvme_4kn.sysfs("queue/logical_block_size") == "4096"
-    sizes = {cell["block_size_bytes"] for cell in results["tests"][0]["sections"][0]["cells"]}
+    cells = results["tests"][0]["sections"][0]["cells"]
+    sizes = {cell["workload"]["block_size_bytes"] for cell in cells}
     assert sizes == {4096}
     assert any(
         "512" in warning["text"] or "0.5" in warning["text"] for warning in results["warnings"]

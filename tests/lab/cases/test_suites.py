@@ -22,7 +22,9 @@ def check_everything_measured(results: dict[str, Any], drive: Drive) -> None:
     for test in tests:
         for section in test["sections"]:
             assert section["cells"]
-            assert all(cell["iops"] > 0 and cell["ios"] > 0 for cell in section["cells"])
+            assert all(
+                cell["all"]["iops"] > 0 and cell["all"]["ios"] > 0 for cell in section["cells"]
+            )
             assert section["filled_bytes"] in (None, 2 * RANGE_BYTES)
     device = results["info"]["device"]
     assert device["serial"] == drive.serial
