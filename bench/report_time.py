@@ -32,7 +32,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 def flat(value):
-    """Results with each cell's workload and quantities side by side."""
+    # Each cell's workload and quantities side by side.
     if isinstance(value, list):
         return [flat(each) for each in value]
     if not isinstance(value, dict):
