@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,9 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         image.write_bytes(b"\xa5" * size)
         device = run_tool("losetup", "--find", "--show", *options, image)
         made.append(device)
+        # A loop device keeps this over its back ends: whoever had it before may have switched it off.
+        with suppress(OSError):  # sysfs may be read-only
+            Path("/sys/block", Path(device).name, "queue/iostats").write_text("1\n")
         return Path(device)
 
     yield make

@@ -263,6 +263,25 @@ def test_a_stream_in_which_a_job_does_nothing_ends_the_run(
     assert not kept(events)
 
 
+def test_a_stream_whose_reports_came_too_late_is_measured_to_its_end(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """A device that hung from the first slice to the last: its slice is long, the last one is new."""
+    hangs = [
+        ["status", {"elapsed_s": 1.0}],
+        ["sleep", 0.1],
+        ["status", {"elapsed_s": 3.0}],
+        ["exit", 0],
+    ]
+    fake_fio({"4096": [hangs, [["run"]]]})
+    engine = make_engine()
+    phase = replace(stream(3), longest_s=3.0)
+    slices = [engine.measure_slice(phase, then=None, on_sample=lambda _: None) for _ in range(3)]
+    durations_s = [each.measurement.duration_s for each in slices]
+    assert durations_s == [pytest.approx(1.0), pytest.approx(2.0), pytest.approx(1.0)]
+    assert "runtime=1000ms" in slices[-1].job_file
+
+
 def test_a_stream_whose_reports_stand_still_is_stopped(
     fake_fio: Play, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,8 +49,11 @@ SHORT_FILL_BYTES = 8 << 30
 
 @dataclass(slots=True)
 class _Stream:
+    """``step`` is what fio was started with; ``planned_s``: its part that slices were asked of."""
+
     phase: Continuous
     process: FioProcess
+    step: Step
     job_text: str
     watch: StreamWatch
     planned_s: float = 0.0
@@ -149,9 +152,9 @@ class FioEngine:
         process, origin = stream.process, stream.cut
         stream.planned_s += phase.duration_s
         recorder = Recorder(on_sample, origin)
-        is_last = stream.planned_s >= phase.longest_s
+        is_last = stream.planned_s >= stream.step.duration_s
         if is_last:
-            self._run_out(process, step_of(phase), then, recorder)
+            self._run_out(process, stream.step, then, recorder)
         else:
             self._run_to_cut(stream, then, recorder)
         stream.cut = process.last
@@ -353,15 +356,21 @@ class FioEngine:
 
     def _stream_for(self, phase: Continuous) -> _Stream:
         stream = self._stream
+        step = step_of(phase)
         if stream and phase.goes_on(stream.phase):
-            return stream
+            if stream.step.duration_s - stream.cut.elapsed_s >= SHORTEST_SAMPLE_S:
+                return stream
+            # A device that hung kept fio from reporting for a slice or more, and its time is up.
+            step = replace(step, duration_s=stream.step.duration_s - stream.planned_s)
+            phase = replace(phase, longest_s=step.duration_s)
         self._end_stream()
         prepared = self._take(phase)
         self._current = None
         self._stream = _Stream(
             phase=phase,
             process=prepared.process,
-            job_text=render_step_job(step_of(phase), self._target),
+            step=step,
+            job_text=render_step_job(step, self._target),
             watch=StreamWatch(),
         )
         return self._stream
