@@ -95,6 +95,8 @@ class Step:
     idle: tuple[float, float] | None = None
     late_s: float = 0.0
     """The device moves the bytes this much later than fio says."""
+    handed_over_s: float | None = None
+    """When what follows was let go; of a step of a round without it: at its planned end."""
 
     def flows(self) -> list[Flow]:
         end_s = self.begin_s + self.length_s
@@ -152,12 +154,15 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
     measurement = Measurement(
         duration_s=step.length_s, read=NO_IO, write=written(moved(step.length_s))
     )
+    handed_over_s = step.handed_over_s
+    if handed_over_s is None and step.kind is StepKind.ROUND:
+        handed_over_s = step.begin_s + step.length_s
     return watch.step_ended(
         step.kind,
         step.workload,
         measurement,
         started_s=step.begin_s,
-        handed_over_s=step.begin_s + step.length_s if step.kind is StepKind.ROUND else None,
+        handed_over_s=handed_over_s,
     )
 
 
@@ -239,6 +244,16 @@ def test_a_host_that_looks_late_knows_a_border_less_well(blind_s: float) -> None
     except StepFailedError:
         flagged = True
     assert flagged == (not blind_s)
+
+
+@pytest.mark.parametrize(("handed_over_s", "next_s"), [(2.09, 2.09), (None, 3.0)])
+def test_a_short_fill_that_began_late_is_all_there(
+    handed_over_s: float | None, next_s: float
+) -> None:
+    """fio's clock ran before its first I/O: the fill is over when its follower is let go."""
+    fill = Step(1, 1, kind=StepKind.FILL, late_s=0.08, handed_over_s=handed_over_s)
+    steps = [fill, Step(next_s, 1), Step(next_s + 1, 1)]
+    assert [codes(each) for each in play(Model(), steps)] == [[]] * 3
 
 
 @pytest.mark.parametrize("counting", [False, None])

@@ -200,15 +200,19 @@ class StepWatch:
         offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
         # fio's clock began after the gate was opened, and before any document said so.
         offset_s = started_s + min(max(offset_s - started_s, 0.0), BEGINNING_S) / 2
-        ended_s = self._ended_s = offset_s + measurement.duration_s
+        ended_s = offset_s + measurement.duration_s
         overlap_s = 0.0 if handed_over_s is None else max(0.0, ended_s - handed_over_s)
+        # On a slow host fio's first I/O comes late after its clock. Until its follower is let go,
+        # or fio has ended, whatever the device does is this step's.
+        until_s = self._glances[-1].at_s if alone and self._glances else handed_over_s
+        ended_s = self._ended_s = max(ended_s, until_s or ended_s)
         ahead = self._follower_rates(ended_s)
         self._follower_bytes = (overlap_s * ahead[0], overlap_s * ahead[1])
         self._bytes_per_s = measurement.bytes / measurement.duration_s
         self._settle(self._pending, offset_s)
         if self._base is None:
             self._set_base(offset_s)
-        end = self._counts_at(ended_s + BEGINNING_S if alone else ended_s)
+        end = self._glances[-1].counts if alone and self._glances else self._counts_at(ended_s)
         if end is None or self._base is None or not self._comparable:
             # What the next step must allow for, as nobody knows where this one ended.
             self._lacked_bytes = sum(self._follower_bytes) + TIMING_S * self._bytes_per_s
@@ -362,11 +366,14 @@ class StepWatch:
 
 
 def _find_busiest(excesses: Sequence[_Excess]) -> tuple[float, float, float] | None:
-    """The interval in which the excess grew most, for good: what is gone a second later was noise."""
+    """The interval in which the excess grew most, for good: what is gone a second later was noise.
+
+    Where the device did later what fio had counted before, nothing grew but back.
+    """
     if len(excesses) < 2:
         return None
     lasting = np.minimum.accumulate([each.bytes for each in excesses][::-1])[::-1]
-    grown = np.diff(lasting)
+    grown = np.diff(np.maximum(lasting, 0))
     index = int(np.argmax(grown))
     fio_bytes = excesses[index + 1].fio_bytes - excesses[index].fio_bytes
     return excesses[index].at_s, fio_bytes, float(grown[index])
