@@ -55,7 +55,7 @@ from tkperf.figures import generic_section
 from tkperf.measurement import Measurement
 from tkperf.phases import Continuous, Fill, Idle, Outcome, Procedure, Purge, Round, SectionOutcome
 from tkperf.procedures import Test, load_profile
-from tkperf.procedures.parts import expect_round
+from tkperf.procedures.building_blocks import expect_round
 from tkperf.profiles import Profile
 from tkperf.record import RunInfo, StepKind, StepRecord
 from tkperf.runfile.writer import RunFileWriter

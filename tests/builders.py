@@ -18,7 +18,7 @@ from tkperf.measurement import IoStats
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.profiles import Profile
 from tkperf.record import PurgeResult, RunInfo
-from tkperf.report.parts import ReportView
+from tkperf.report.page import ReportView
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute

@@ -27,7 +27,7 @@ from tkperf.quantity import IOPS
 from tkperf.record import PurgeRecord, RunStatus
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
-from tkperf.report.parts import ChartView
+from tkperf.report.page import ChartView
 
 
 @pytest.fixture(scope="module")

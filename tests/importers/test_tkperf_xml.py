@@ -34,7 +34,7 @@ from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
 from tkperf.report.disclosure import build_page_header
 from tkperf.report.html import render_view
-from tkperf.report.parts import ReportView
+from tkperf.report.page import ReportView
 from tkperf.runfile import backlog
 from tkperf.runfile.reader import read_run
 from tkperf.units import KIB

@@ -17,14 +17,14 @@ from tkperf.analysis.results import analyse
 from tkperf.figures import FigureKind, SectionPlan, drawn, generic_section
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures import Test
-from tkperf.procedures.parts import rounds_until_steady
+from tkperf.procedures.building_blocks import rounds_until_steady
 from tkperf.profiles import Profile
 from tkperf.quantity import IOPS
 from tkperf.report import figures
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
 from tkperf.report.naming import name_links
-from tkperf.report.parts import ChartView, ReportView
+from tkperf.report.page import ChartView, ReportView
 from tkperf.report.view import build_view
 from tkperf.runfile.reader import RunFile
 from tkperf.workload import Arrival, BlockShare, Step, Workload, Zone

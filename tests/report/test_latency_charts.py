@@ -19,7 +19,7 @@ from tkperf.report.charts.latency import (
     histogram_rows,
     response_time_histogram,
 )
-from tkperf.report.charts.parts import Spec
+from tkperf.report.charts.vega import Spec
 
 WIDTH, HEIGHT = 1000, 300
 # 90 I/Os of 101 us and 10 of 10 ms: nothing took longer than the one and less than the other.

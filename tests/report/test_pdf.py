@@ -23,7 +23,7 @@ from tkperf.cli.main import cli
 from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.report import drawing
 from tkperf.report.drawing import Drawer
-from tkperf.report.parts import ChartView, ReportView
+from tkperf.report.page import ChartView, ReportView
 from tkperf.report.pdf import print_run
 from tkperf.report.view import build_view
 

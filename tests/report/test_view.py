@@ -29,9 +29,9 @@ from tkperf.quantity import (
     THROUGHPUT,
     percentile,
 )
-from tkperf.report.charts.parts import log_axis
+from tkperf.report.charts.vega import log_axis
 from tkperf.report.naming import capitalise
-from tkperf.report.parts import CellView, ChartView, ReportView, SectionView, TableView
+from tkperf.report.page import CellView, ChartView, ReportView, SectionView, TableView
 from tkperf.report.view import build_view
 from tkperf.report.wording import shorten
 from tkperf.steady_state import judge

@@ -16,7 +16,7 @@ from tkperf.runfile.reader import RunFile
 
 if TYPE_CHECKING:
     from tkperf.report.drawing import Drawer
-    from tkperf.report.parts import ReportView
+    from tkperf.report.page import ReportView
     from tkperf.report.pdf import Print
 
 

@@ -29,7 +29,7 @@ from tkperf.importers.tkperf_elements import DEFAULT_STEP_S, Source
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import SectionOutcome
 from tkperf.procedures import load_profile
-from tkperf.procedures.parts import mean_latency_us
+from tkperf.procedures.building_blocks import mean_latency_us
 from tkperf.record import RunWarning, StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.tkperf_loops import (

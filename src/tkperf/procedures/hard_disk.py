@@ -14,7 +14,7 @@ import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices
 from tkperf.phases import Answer, Round, SectionOutcome
-from tkperf.procedures.parts import Part
+from tkperf.procedures.building_blocks import Yielded
 from tkperf.profiles.tables import (
     MOST_AREAS,
     BlockSizeKib,
@@ -66,7 +66,7 @@ def each_area(
     table: HardDiskTable,
     active_range_bytes: int,
     steps: Callable[[ActiveRange], tuple[Step, ...]],
-) -> Generator[Part, Answer, SectionOutcome]:
+) -> Generator[Yielded, Answer, SectionOutcome]:
     areas = cut_into_areas(table, active_range_bytes)
     for number, area in enumerate(areas, start=1):
         yield Round(section=section, number=number, steps=steps(area), areas=len(areas))

@@ -7,13 +7,13 @@ from typing import ClassVar
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Outcome, Procedure, Purge
 from tkperf.procedures import wording
-from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.mixes_and_sizes import MixesAndSizes
-from tkperf.procedures.parts import (
+from tkperf.procedures.building_blocks import (
     find_tracked,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.mixes_and_sizes import MixesAndSizes
 from tkperf.profiles import Profile
 from tkperf.workload import Access, Step
 

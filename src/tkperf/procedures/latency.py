@@ -17,14 +17,14 @@ from tkperf.figures import (
 )
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures import wording
-from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.mixes_and_sizes import MixesAndSizes
-from tkperf.procedures.parts import (
+from tkperf.procedures.building_blocks import (
     find_tracked,
     mean_latency_us,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.mixes_and_sizes import MixesAndSizes
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import LONGEST_S, Depth, Jobs
 from tkperf.units import format_mix

@@ -10,13 +10,13 @@ import msgspec
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Answer, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures import wording
-from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.parts import (
-    Part,
+from tkperf.procedures.building_blocks import (
+    Yielded,
     as_many_rounds_as,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
+from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import BlockSizesKib, SteppedTable, addressable
 from tkperf.units import KIB, format_block_size
@@ -63,7 +63,7 @@ def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 def _one_block_size(
     profile: Profile, block_size_kib: float, judged_by: SectionOutcome | None
-) -> Generator[Part, Answer, SectionOutcome]:
+) -> Generator[Yielded, Answer, SectionOutcome]:
     """``judged_by``: the section that decided how many rounds there are; None: this one itself."""
     table = profile.table(ThroughputTable)
     section = f"Throughput {format_block_size(round(block_size_kib * KIB))}"

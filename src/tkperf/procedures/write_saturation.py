@@ -9,8 +9,8 @@ import msgspec
 from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
 from tkperf.phases import Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import Stream, stream_until
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.parts import Stream, stream_until
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import (
     MOST_SLICES,

@@ -32,10 +32,10 @@ from tkperf.report.charts.latency import (
     mark_rows,
     response_time_histogram,
 )
-from tkperf.report.charts.parts import Spec
 from tkperf.report.charts.seconds import LATENCIES, over_seconds, part_rows, window_rows
+from tkperf.report.charts.vega import Spec
 from tkperf.report.naming import capitalise, describe_together
-from tkperf.report.parts import CellView, Facts, TableView
+from tkperf.report.page import CellView, Facts, TableView
 from tkperf.report.subject import Subject
 from tkperf.report.wording import format_fact
 from tkperf.units import format_number

@@ -10,7 +10,7 @@ from tkperf.report.comparison_charts import build_bars, build_test_charts
 from tkperf.report.explanation import UNITS
 from tkperf.report.marking import mark_charts
 from tkperf.report.naming import capitalise
-from tkperf.report.parts import ChartView, ReportView, SectionView, TableView, TestView
+from tkperf.report.page import ChartView, ReportView, SectionView, TableView, TestView
 from tkperf.report.tkperf_charts import build_tkperf_charts
 from tkperf.report.wording import format_fact, format_known_capacity
 from tkperf.units import format_number

@@ -16,7 +16,7 @@ from tkperf.report.charts.comparison import (
 )
 from tkperf.report.charts.rounds import TIME, Over, drive_fills, find_time_unit
 from tkperf.report.naming import capitalise
-from tkperf.report.parts import ChartView
+from tkperf.report.page import ChartView
 from tkperf.report.subject import find_quantities
 
 Sections = dict[str, dict[str, SectionResult]]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.record import RunInfo
-from tkperf.report.parts import Facts
+from tkperf.report.page import Facts
 from tkperf.report.preconditioning import describe_fill
 from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity, format_moment
 from tkperf.units import NOT_MEASURED

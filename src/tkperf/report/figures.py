@@ -21,7 +21,6 @@ from tkperf.report.charts.latency import (
     mark_rows,
     response_time_histogram,
 )
-from tkperf.report.charts.parts import Spec, has_values
 from tkperf.report.charts.seconds import (
     find_recorded,
     over_seconds,
@@ -29,6 +28,7 @@ from tkperf.report.charts.seconds import (
     seconds_rows,
     window_rows,
 )
+from tkperf.report.charts.vega import Spec, has_values
 from tkperf.report.naming import (
     capitalise,
     describe_axes,
@@ -36,7 +36,7 @@ from tkperf.report.naming import (
     describe_together,
     list_words,
 )
-from tkperf.report.parts import ChartView, TableView
+from tkperf.report.page import ChartView, TableView
 from tkperf.report.subject import Subject, find_quantities, show_table
 from tkperf.units import format_capacity
 

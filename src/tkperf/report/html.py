@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tkperf.analysis.export_json import finite
 from tkperf.report.marking import find_keywords
-from tkperf.report.parts import ReportView
+from tkperf.report.page import ReportView
 
 # A cached file that lacks it was cut short.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"

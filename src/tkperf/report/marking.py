@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tkperf.report.charts.parts import PALETTE, Spec
-from tkperf.report.parts import ChartView, ReportView
+from tkperf.report.charts.vega import PALETTE, Spec
+from tkperf.report.page import ChartView, ReportView
 from tkperf.report.wording import shorten
 
 _WARM = PALETTE[1]  # seen on light and on dark pages

@@ -8,7 +8,7 @@ from tkperf.analysis.layout import find_axes
 from tkperf.analysis.results import CellResult
 from tkperf.quantity import LATENCY_MAX, Quantity
 from tkperf.report.naming import capitalise, describe_load
-from tkperf.report.parts import CardView, Facts
+from tkperf.report.page import CardView, Facts
 from tkperf.report.subject import Subject
 from tkperf.report.wording import describe_end, describe_state, format_written
 from tkperf.units import KIB, format_quantity

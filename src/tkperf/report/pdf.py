@@ -17,10 +17,10 @@ import msgspec
 import typst
 
 from tkperf.analysis.results import RunResult
-from tkperf.report.charts.parts import Spec
+from tkperf.report.charts.vega import Spec
 from tkperf.report.disclosure import build_page_header
 from tkperf.report.drawing import Drawer
-from tkperf.report.parts import Facts, ReportView
+from tkperf.report.page import Facts, ReportView
 from tkperf.report.wording import shorten
 from tkperf.units import drop_controls
 

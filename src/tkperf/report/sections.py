@@ -12,7 +12,7 @@ from tkperf.quantity import Direction
 from tkperf.report.charts import rounds
 from tkperf.report.figures import build_figures
 from tkperf.report.naming import capitalise, describe_axes
-from tkperf.report.parts import ChartView, SectionView, TableView
+from tkperf.report.page import ChartView, SectionView, TableView
 from tkperf.report.subject import Subject, find_quantities, show_table
 from tkperf.report.wording import describe_end, describe_state
 from tkperf.steady_state import SteadyStateVerdict

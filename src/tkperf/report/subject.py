@@ -11,7 +11,7 @@ from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.analysis.tables import Figure, Table
 from tkperf.quantity import IOPS, QUANTITIES, THROUGHPUT, Quantity
 from tkperf.report.naming import capitalise, describe_axes, name_links
-from tkperf.report.parts import TableView
+from tkperf.report.page import TableView
 from tkperf.workload import Workload
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tkperf.analysis.compare import ComparedRow, Comparison
 from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Quantity
 from tkperf.report.comparison_charts import build_bars, build_over_time, find_streams
-from tkperf.report.parts import ChartView
+from tkperf.report.page import ChartView
 from tkperf.units import KIB
 
 _PREFIX = "comp"

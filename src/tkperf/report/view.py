@@ -14,7 +14,7 @@ from tkperf.report.disclosure import build_disclosure, build_test_header
 from tkperf.report.explanation import explain
 from tkperf.report.marking import mark_charts
 from tkperf.report.overview import build_card
-from tkperf.report.parts import ReportView, TableView, TestView
+from tkperf.report.page import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
 from tkperf.report.sections import build_section, build_test_charts
 from tkperf.report.subject import Subject, build_subjects

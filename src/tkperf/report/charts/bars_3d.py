@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from tkperf.analysis.layout import MIX, Axis, Layout, arrange
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
-from tkperf.report.charts.parts import PALETTE, Row, Spec, build_frame, tooltip
+from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, tooltip
 from tkperf.workload import Workload
 
 Point = tuple[float, float]

@@ -9,7 +9,8 @@ from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
 from tkperf.report.charts.latency import exceedance_points
-from tkperf.report.charts.parts import (
+from tkperf.report.charts.rounds import Over
+from tkperf.report.charts.vega import (
     PALETTE,
     Row,
     Spec,
@@ -20,7 +21,6 @@ from tkperf.report.charts.parts import (
     quantity_axis,
     tooltip,
 )
-from tkperf.report.charts.rounds import Over
 from tkperf.report.naming import Naming, find_naming
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
-from tkperf.report.charts.parts import (
+from tkperf.report.charts.vega import (
     PALETTE,
     Row,
     Spec,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tkperf.measurement import IoStats
-from tkperf.report.charts.parts import PALETTE, Row, Spec, build_frame, log_axis, tooltip
+from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, log_axis, tooltip
 
 # What is marked; the median lies near the mean and would cover it.
 MARKED_PERCENTILES = (99.0, 99.9, 99.99, 99.999)

@@ -9,7 +9,7 @@ from math import isfinite
 from tkperf.analysis.layout import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.quantity import Quantity
-from tkperf.report.charts.parts import (
+from tkperf.report.charts.vega import (
     PALETTE,
     Row,
     Spec,

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from tkperf.analysis.details import CellDetail
 from tkperf.quantity import LATENCY_MAX, LATENCY_MEAN, Quantity
-from tkperf.report.charts.parts import PALETTE, Row, Spec, build_frame, log_axis, tooltip
+from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, log_axis, tooltip
 from tkperf.report.naming import describe_together
 from tkperf.seconds import FloatArray, Seconds, reduce_to_columns
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tkperf.report.charts.parts import Spec
+from tkperf.report.charts.vega import Spec
 
 Facts = tuple[tuple[str, str], ...]
 

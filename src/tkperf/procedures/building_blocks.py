@@ -21,7 +21,7 @@ from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.units import KIB, format_count, format_window
 from tkperf.workload import Access, Step, Workload
 
-Part = Phase | SteadyStateVerdict
+Yielded = Phase | SteadyStateVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def rounds_until_steady(
     tracking: str,
     unit: str,
     tracked_value: Callable[[RoundResult], float],
-) -> Generator[Part, Answer, SectionOutcome]:
+) -> Generator[Yielded, Answer, SectionOutcome]:
     """``rounds_until_all_steady`` with one tracking variable."""
     tracked = Tracked(tracking=tracking, unit=unit, value=tracked_value)
     return rounds_until_all_steady(section, steps, rules, (tracked,))
@@ -74,7 +74,7 @@ def rounds_until_all_steady(
     steps: tuple[Step, ...],
     rules: SteadyStateTable,
     tracked: Sequence[Tracked],
-) -> Generator[Part, Answer, SectionOutcome]:
+) -> Generator[Yielded, Answer, SectionOutcome]:
     """Rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
 
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
@@ -115,7 +115,7 @@ def rounds_until_all_steady(
 
 def as_many_rounds_as(
     first: SectionOutcome, section: str, steps: tuple[Step, ...]
-) -> Generator[Part, Answer, SectionOutcome]:
+) -> Generator[Yielded, Answer, SectionOutcome]:
     """As many rounds as another section had, with the same window; not judged on their own."""
     last_round = first.window[-1]
     for number in range(1, last_round + 1):
@@ -170,7 +170,7 @@ def stream_until(
     judge_every: int | None = 1,
     enough_bytes: float = float("inf"),
     warm_up_slices: int = 0,
-) -> Generator[Part, Answer, Stream]:
+) -> Generator[Yielded, Answer, Stream]:
     """One uninterrupted stream until it is steady, has written enough, or slices run out.
 
     Args:

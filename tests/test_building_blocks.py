@@ -12,7 +12,7 @@ from tests.engine.conftest import workload
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import Answer, Continuous, Phase, Round, SectionOutcome
 from tkperf.procedures import load_profile
-from tkperf.procedures.parts import (
+from tkperf.procedures.building_blocks import (
     Stream,
     Tracked,
     find_decisive,
