@@ -295,7 +295,11 @@ def test_sigterm_right_after_a_set_was_made_takes_it_away_again(
     before = signal.signal(signal.SIGTERM, stop_unheard)
     try:
         ended = tkperf_raid(
-            "/dev/md_tkperf_test", config, "--no-purge", "--yes-destroy", ",".join(map(str, members))
+            "/dev/md_tkperf_test",
+            config,
+            "--no-purge",
+            "--yes-destroy",
+            ",".join(map(str, members)),
         )
     finally:
         signal.signal(signal.SIGTERM, before)

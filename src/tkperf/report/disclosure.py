@@ -162,10 +162,14 @@ def _preconditioning(info: RunInfo, test: TestResult) -> str | None:
     """What was written before a test's rounds; None if it did not get so far."""
     if info.imported:
         return NOT_KNOWN
-    filled_bytes = [each.filled_bytes for each in test.sections if each.filled_bytes]
-    if not filled_bytes:
+    fills = [
+        describe_fill(info, section.filled_bytes, section.filled_with)
+        for section in test.sections
+        if section.filled_bytes
+    ]
+    if not fills:
         return "none" if any(each.rounds or each.slices for each in test.sections) else None
-    return describe_fill(info, filled_bytes[0])
+    return "; ".join(dict.fromkeys(fills))
 
 
 def _by_test(result: RunResult, describe: Describe) -> str:

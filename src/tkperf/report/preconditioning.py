@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tkperf.record import RunInfo
 from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity
+from tkperf.units import KIB
+from tkperf.workload import Workload
 
 
-def describe_fill(info: RunInfo, filled_bytes: int | None = None) -> str:
+def describe_fill(
+    info: RunInfo, filled_bytes: int | None = None, filled_with: Workload | None = None
+) -> str:
     """How much was written, where, how, and with which threads and queue depth.
 
     Args:
         filled_bytes: what was measured; without, what the profile asks for.
+        filled_with: the load that was measured; without, that of the profile.
     """
-    table, demand = info.table("preconditioning"), info.table("demand")
-    load = f"SEQ {_plain_number(table.get('block_size_kib'))} KiB writes"
-    if demand:
-        load += f", TC {demand.get('jobs')} / QD {demand.get('io_depth')}"
+    table = info.table("preconditioning")
+    if filled_with is None:
+        load = _load(table.get("block_size_kib"), info.table("demand"))
+    else:
+        demand = {"jobs": filled_with.jobs, "io_depth": filled_with.io_depth}
+        load = _load(filled_with.block_size_bytes / KIB, demand)
     passes = format_fact(table.get("passes"))
     if info.fills_members:
         return f"{passes} x each member, all at once, before the set is made, {load} each"
@@ -28,6 +37,11 @@ def describe_fill(info: RunInfo, filled_bytes: int | None = None) -> str:
         amount = f"{filled_bytes / length_bytes:.3g} x the active range"
     where = ", after the set is made" if info.suite == "raid" else ""
     return f"{amount}{where}, {load}"
+
+
+def _load(block_size_kib: object, demand: Mapping[str, object]) -> str:
+    load = f"SEQ {_plain_number(block_size_kib)} KiB writes"
+    return f"{load}, TC {demand.get('jobs')} / QD {demand.get('io_depth')}" if demand else load
 
 
 def _plain_number(value: object) -> str:
