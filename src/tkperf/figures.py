@@ -12,7 +12,8 @@ from enum import StrEnum
 class FigureKind(StrEnum):
     """The kinds of figures.
 
-    ``MATRIX`` is a table, the others are charts.
+    ``MATRIX`` is a table, the others are charts. ``AGAINST`` has one quantity over another, a point for each
+    cell; ``OVER_DEMAND`` quantities over the total number of outstanding I/Os.
     """
 
     MATRIX = "matrix"
@@ -20,6 +21,9 @@ class FigureKind(StrEnum):
     WINDOW = "window"
     OVER_AXIS = "over an axis"
     BARS_3D = "3-D bars"
+    HEAT_MAP = "heat map"
+    AGAINST = "one quantity against another"
+    OVER_DEMAND = "over outstanding I/Os"
     OVER_TIME = "over time"
     OVER_WRITTEN = "over total written"
     OVER_FILLS = "over drive fills"
@@ -35,10 +39,14 @@ class Figure:
     """One table or chart.
 
     Attributes:
-        quantities: keys of ``quantity.QUANTITIES``; one, or for curves of several in one chart more.
+        quantities: keys of ``quantity.QUANTITIES``; one, or for curves of several in one chart more. Of
+            one against another, the upright axis comes first.
         title: of the figure; empty: made of its quantities.
         read_percents: the mixes shown; None: all, over rounds a chart for each.
         log: a logarithmic axis for the quantity.
+        axis: of a chart over an axis, the key of the field of workloads that it is drawn over; empty: the
+            block size if that differs, else the first field that does. Not drawn where it does not differ.
+        most_threads: over rounds, of the workloads with the most threads alone.
     """
 
     kind: FigureKind
@@ -46,6 +54,8 @@ class Figure:
     title: str = ""
     read_percents: tuple[int, ...] | None = None
     log: bool = False
+    axis: str = ""
+    most_threads: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,19 +93,24 @@ class TestPlan:
         return next((each for each in self.sections if each.name == name), None)
 
 
-def drawn(kind: FigureKind, *quantities: str, title: str = "", log: bool = False) -> Figure:
+def drawn(
+    kind: FigureKind, *quantities: str, title: str = "", log: bool = False, axis: str = ""
+) -> Figure:
     """A figure of all mixes."""
-    return Figure(kind=kind, quantities=quantities, title=title, log=log)
+    return Figure(kind=kind, quantities=quantities, title=title, log=log, axis=axis)
 
 
-def over_rounds(quantity: str, title: str, *read_percents: int, log: bool = False) -> Figure:
-    """Curves of a quantity over the rounds, of some mixes."""
+def over_rounds(
+    quantity: str, title: str, *read_percents: int, log: bool = False, most_threads: bool = False
+) -> Figure:
+    """Curves of a quantity over the rounds, of some mixes, or of the most threads alone."""
     return Figure(
         kind=FigureKind.OVER_ROUNDS,
         quantities=(quantity,),
         title=title,
         read_percents=read_percents or None,
         log=log,
+        most_threads=most_threads,
     )
 
 

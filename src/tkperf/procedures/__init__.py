@@ -10,6 +10,8 @@ from tkperf import profiles
 from tkperf.errors import ProfileError, UsageError
 from tkperf.figures import TestPlan
 from tkperf.procedures import (
+    composite_blocks,
+    demand_intensity,
     hard_disk_iops,
     hard_disk_throughput,
     iops,
@@ -29,6 +31,8 @@ TESTS: tuple[Test, ...] = (
     latency.TEST,
     throughput.TEST,
     write_saturation.TEST,
+    composite_blocks.TEST,
+    demand_intensity.TEST,
     hard_disk_iops.TEST,
     hard_disk_throughput.TEST,
 )

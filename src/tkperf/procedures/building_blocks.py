@@ -74,12 +74,19 @@ def rounds_until_all_steady(
     steps: tuple[Step, ...],
     rules: SteadyStateTable,
     tracked: Sequence[Tracked],
+    *,
+    before_each: Callable[[int], Phase] | None = None,
+    results: list[RoundResult] | None = None,
 ) -> Generator[Yielded, Answer, SectionOutcome]:
     """Rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
 
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
     is judged by the rule and each verdict is told. Without steady state the window is the last
     rounds, and the outcome says so.
+
+    Args:
+        before_each: what goes before a round, given its number; it is no part of the round.
+        results: gets what each round measured.
 
     Raises:
         ValueError: nothing is tracked.
@@ -88,7 +95,11 @@ def rounds_until_all_steady(
     values: list[list[float]] = [[] for _ in tracked]
     while True:
         rounds.append(len(rounds) + 1)
+        if before_each is not None:
+            yield before_each(rounds[-1])
         result = expect_round((yield Round(section=section, number=rounds[-1], steps=steps)))
+        if results is not None:
+            results.append(result)
         verdicts = []
         for variable, series in zip(tracked, values, strict=True):
             series.append(variable.value(result))
@@ -206,6 +217,25 @@ def stream_until(
         if not warm_up and (steady or written_bytes >= enough_bytes):
             break
     return Stream(slices=number, written_bytes=written_bytes, verdict=verdict)
+
+
+def stream_outcome(section: str, stream: Stream) -> SectionOutcome:
+    """How a stream ended that ends by steady state, or when its slices have run out."""
+    verdict = stream.verdict
+    steady = verdict is not None and verdict.reached
+    slices = format_count(stream.slices, "slice")
+    if verdict is None:
+        because = f"ran its full time of {slices}"
+    elif steady:
+        because = f"steady state in slices {', '.join(map(str, verdict.rounds))}"
+    else:
+        because = f"no steady state in {slices}: {verdict.reason}"
+    return SectionOutcome(
+        section=section,
+        window=verdict.rounds if verdict is not None and steady else (),
+        verdict=verdict,
+        ended_because=because,
+    )
 
 
 def expect_round(answer: Answer) -> RoundResult:

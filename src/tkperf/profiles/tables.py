@@ -26,6 +26,9 @@ Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
 # As the options -nj and -iod, and as the command line's step length.
 Jobs = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=65536)]
+# Loops over demands, each a row or a column in the report.
+ThreadCounts = Annotated[tuple[Jobs, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
+Depths = Annotated[tuple[Depth, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
 Passes = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 LONGEST_S = 30 * 86400
 # fio reports once a second; shorter steps hold nothing that could be told.
