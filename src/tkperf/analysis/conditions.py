@@ -265,15 +265,15 @@ def describe_purge(result: RunResult, section: SectionResult) -> str | None:
 
 
 def describe_preconditioning(result: RunResult, section: SectionResult) -> str | None:
-    """In multiples of the active range, as specifications have it; None is not known."""
+    """In multiples of its range, as specifications have it; None is not known."""
     if section.filled_bytes is not None and result.info.fills_members:
         return f"{_text(result.info.table('preconditioning').get('passes'))} x each member"
-    length_bytes = result.info.active_range_length_bytes
+    length_bytes = result.info.preconditioned_length_bytes
     if section.filled_bytes is None:
         return None if result.info.imported else "none"
     if not length_bytes:
         return f"{section.filled_bytes} bytes"
-    return f"{section.filled_bytes / length_bytes:.1f} x the active range"
+    return f"{section.filled_bytes / length_bytes:.1f} x {result.info.preconditioned_range}"
 
 
 def _all_have(level: Level, place: Place) -> bool:
