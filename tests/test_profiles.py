@@ -27,7 +27,8 @@ from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
 from tkperf.procedures.throughput import ThroughputTable
 from tkperf.procedures.write_saturation import WriteSaturationTable
-from tkperf.profiles import apply_options, built_in_profiles, resolve_active_range
+from tkperf.profiles import apply_options, built_in_profiles
+from tkperf.profiles.ranges import resolve_range
 from tkperf.quantity import QUANTITIES
 from tkperf.units import GIB
 
@@ -155,7 +156,7 @@ def test_options_of_the_command_line_reach_every_test() -> None:
 )  # fmt: skip
 def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length: int) -> None:
     """A share is rounded down to whole sectors; a size above the device means all of it."""
-    found = resolve_active_range(text, 960_197_124_096, 4096)
+    found = resolve_range(text, 960_197_124_096, 4096)
     assert (found.offset_bytes, found.length_bytes) == (0, length)
     assert found.length_bytes % 4096 == 0
 
@@ -164,7 +165,7 @@ def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length
 def test_an_impossible_active_range_is_refused(text: str) -> None:
     """Nonsense never becomes a range."""
     with pytest.raises(UsageError):
-        resolve_active_range(text, 10**9, 512)
+        resolve_range(text, 10**9, 512)
 
 
 def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:

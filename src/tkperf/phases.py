@@ -33,11 +33,15 @@ class Purge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
-    """Write ``passes`` x the active range sequentially: workload-independent preconditioning."""
+    """Write ``passes`` x a range sequentially: workload-independent preconditioning.
+
+    ``length_bytes`` is the length of that range, from the start of the device; None: the active range.
+    """
 
     section: str
     workload: Workload
     passes: int
+    length_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,7 +227,8 @@ class _Imagination:
             case Purge():
                 return 0.0
             case Fill():
-                return phase.passes * self._active_range_bytes / ASSUMED_FILL_BYTES_PER_S
+                length_bytes = phase.length_bytes or self._active_range_bytes
+                return phase.passes * length_bytes / ASSUMED_FILL_BYTES_PER_S
             case Round():
                 if self._timed[0] is not phase.steps:
                     self._timed = phase.steps, sum(step.duration_s for step in phase.steps)

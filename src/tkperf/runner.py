@@ -304,7 +304,7 @@ class _TestRun:
         self.watch.idled(phase.duration_s)
 
     def _fill(self, phase: Fill) -> Measurement:
-        amount_bytes = phase.passes * self.run.active_range_bytes
+        amount_bytes = phase.passes * (phase.length_bytes or self.run.active_range_bytes)
         then = self.ahead.next(phase, lambda seen: seen)
         on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
         # Not repeated if it fails: a third and fourth pass would be another preconditioning than the

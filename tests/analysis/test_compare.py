@@ -337,7 +337,7 @@ def test_other_purges_and_fills_are_named() -> None:
         access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
     )
     shallow, deep = (
-        [replace(each, filled_with=replace(alone, io_depth=depth)) for each in first]
+        [replace(each, fill_workload=replace(alone, io_depth=depth)) for each in first]
         for depth in (1, 32)
     )
     assert warnings(shallow, deep) == (

@@ -265,20 +265,20 @@ def describe_purge(result: RunResult, section: SectionResult) -> str | None:
 
 
 def describe_preconditioning(result: RunResult, section: SectionResult) -> str | None:
-    """How much, in multiples of the active range as specifications have it, and with what load.
+    """How much, in multiples of its range as specifications have it, and with what load.
 
     None is not known.
     """
     if section.filled_bytes is None:
         return None if result.info.imported else "none"
-    length_bytes = result.info.active_range_length_bytes
+    length_bytes = result.info.preconditioned_length_bytes
     if result.info.fills_members:
         amount = f"{_text(result.info.table('preconditioning').get('passes'))} x each member"
     elif not length_bytes:
         amount = f"{section.filled_bytes} bytes"
     else:
-        amount = f"{section.filled_bytes / length_bytes:.1f} x the active range"
-    return amount if section.filled_with is None else f"{amount}, {section.filled_with}"
+        amount = f"{section.filled_bytes / length_bytes:.1f} x {result.info.preconditioned_range}"
+    return amount if section.fill_workload is None else f"{amount}, {section.fill_workload}"
 
 
 def _all_have(level: Level, place: Place) -> bool:

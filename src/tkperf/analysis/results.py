@@ -125,8 +125,8 @@ class SectionResult:
     histogram_us: tuple[tuple[float, float, int], ...]
     """Of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
     disturbed_in_window: int | None = 0
-    filled_with: Workload | None = None
-    """The load of preconditioning."""
+    fill_workload: Workload | None = None
+    """What preconditioning wrote with."""
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((each for each in self.cells if each.workload == workload), None)
@@ -404,7 +404,7 @@ def _section(
         disturbed_in_window=_disturbed_in(
             [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
         ),
-        filled_with=fill.workload if fill else None,
+        fill_workload=fill.workload if fill else None,
     )
 
 

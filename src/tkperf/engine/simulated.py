@@ -103,7 +103,7 @@ class SimulatedEngine:
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
         self._begins_s = self._clock_s + self._model.cold_start_s
-        amount = phase.passes * self._active_range_bytes
+        amount = phase.passes * (phase.length_bytes or self._active_range_bytes)
         duration_s = amount / self._model.bytes_per_s
         ios = -(-amount // phase.workload.block_size_bytes)
         stats = self._stats(phase.workload, ios, 1.0)

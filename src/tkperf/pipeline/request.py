@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 from tkperf.device.purge import METHOD_NAMES
 from tkperf.device.raid.config import RaidConfig
 from tkperf.engine.fio_setup import IO_ENGINES
-from tkperf.errors import UsageError
-from tkperf.procedures import SUITES
-from tkperf.profiles import Profile, resolve_active_range
+from tkperf.errors import UsageError, not_known
+from tkperf.procedures import ALL_TESTS, SUITES
+from tkperf.profiles import Profile
+from tkperf.profiles.ranges import resolve_range
 from tkperf.units import parse_size_bytes
 
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
@@ -45,7 +46,8 @@ class RunRequest:
     Attributes:
         suite: ``ssd``, ``hdd`` or ``raid``.
         device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
-        tests: names of the suite's tests; empty for all of them.
+        tests: names of the suite's tests, or ``all`` for every one that the profile defines; empty
+            for those run by default.
         profile: name of a shipped one, path of a TOML file, or a profile.
         jobs, io_depth: thread count and queue depth of every test but latency.
         step_s: length of each step, and of each slice of write saturation.
@@ -81,7 +83,7 @@ class RunRequest:
     def __post_init__(self) -> None:
         _one_of("suite", self.suite, SUITES)
         for test in self.tests:
-            _one_of("test", test, SUITES[self.suite])
+            _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
         if (self.suite == "raid") is (self.raid is None):
             raise UsageError("the suite raid, and no other, needs the configuration of a RAID set")
         if self.raid is not None:
@@ -107,7 +109,7 @@ class RunRequest:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
         # Before any device is looked at: what is no size on any of them.
         if self.active_range is not None:
-            resolve_active_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
+            resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
         if self.size is not None:
             parse_size_bytes(self.size)
 
@@ -129,7 +131,7 @@ class RunRequest:
             raise UsageError(f"{given[0]}: hard disks are not purged")
 
 
-def _one_of(what: str, value: str, known: object) -> None:
-    names = list(known)  # type: ignore[call-overload]
+def _one_of(what: str, value: str, known: Iterable[str]) -> None:
+    names = list(known)
     if value not in names:
-        raise UsageError(f"{what} '{value[:40]}': known are {', '.join(names)}")
+        raise not_known(what, value, names)

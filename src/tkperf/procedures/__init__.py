@@ -43,6 +43,8 @@ def _suite(name: str) -> dict[str, Test]:
     return {test.name: test for test in TESTS if name in test.suites}
 
 
+# Asks for every test of the suite that the profile defines.
+ALL_TESTS = "all"
 # A RAID set is tested like one large SSD.
 SSD_TESTS, HDD_TESTS = _suite("ssd"), _suite("hdd")
 SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": _suite("raid")}
@@ -92,19 +94,24 @@ def read_stored_profile(data: Mapping[str, object]) -> Profile:
 def choose_tests(profile: Profile, suite: str, names: Sequence[str] = ()) -> tuple[Test, ...]:
     """The tests to run, in the suite's order: those of these names, else those run by default.
 
+    A profile without any of those runs what it has. ``all`` among the names: every one that the
+    profile defines.
+
     Raises:
         UsageError: the profile does not define a named test, or none of the suite's.
     """
     tests = SUITES[suite].values()
-    chosen = tuple(
-        test
-        for test in tests
-        if (test.name in names if names else test.by_default and test.is_in(profile))
-    )
+    defined = tuple(test for test in tests if test.is_in(profile))
+    if ALL_TESTS in names:
+        chosen = defined
+    elif names:
+        chosen = tuple(test for test in tests if test.name in names)
+    else:
+        chosen = tuple(test for test in defined if test.by_default) or defined
     missing = [test for test in chosen or tests if not test.is_in(profile)]
     if missing:
         keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
-        which = f"test {missing[0].name}" if names else "any test"
+        which = f"test {missing[0].name}" if chosen else "any test"
         raise UsageError(
             f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "
             f"--profile {' or '.join(_with_table(missing[0]))}, or an own profile that has it"

@@ -45,13 +45,20 @@ class Stream:
     verdict: SteadyStateVerdict | None
 
 
-def workload_independent_preconditioning(profile: Profile, section: str) -> Fill:
-    """WIPC: the active range written sequentially, twice in the PTS."""
-    block_size_kib = profile.preconditioning.block_size_kib
+def workload_independent_preconditioning(
+    profile: Profile, section: str, workload: Workload | None = None
+) -> Fill:
+    """WIPC: the range of preconditioning written sequentially, twice in the PTS.
+
+    Args:
+        workload: the writes, where they are not those of the profile's table.
+    """
+    table = profile.preconditioning
     return Fill(
         section=section,
-        workload=profile.workload(Access.SEQUENTIAL, 0, block_size_kib),
-        passes=profile.preconditioning.passes,
+        workload=workload or profile.workload(Access.SEQUENTIAL, 0, table.block_size_kib),
+        passes=table.passes,
+        length_bytes=table.length_bytes,
     )
 
 

@@ -17,11 +17,12 @@ class Circumstances:
 
     Attributes:
         purge: the line of a purge; None: nothing is purged.
-        filled: how much preconditioning writes, where and how; None: as the profile says.
+        filled: in words how much preconditioning writes and where, given the words for its load;
+            None: as the profile says.
     """
 
     purge: str | None = "Purge"
-    filled: str | None = None
+    filled: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

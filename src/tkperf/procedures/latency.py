@@ -26,7 +26,7 @@ from tkperf.procedures.building_blocks import (
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import MixesAndSizes
 from tkperf.profiles import Profile
-from tkperf.profiles.tables import LONGEST_S, Depth, Jobs
+from tkperf.profiles.tables import LONGEST_S, Depth, Jobs, means
 from tkperf.units import format_mix
 from tkperf.workload import Access, Step
 
@@ -40,9 +40,13 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "latency"
 
-    jobs: Jobs
-    io_depth: Depth
-    histogram_s: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)]
+    jobs: Annotated[Jobs, means("thread count (TC)")]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    histogram_s: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=LONGEST_S),
+        means("length of the run for the histogram afterwards, in s; 0: none"),
+    ]
 
 
 def section_plan(name: str) -> SectionPlan:

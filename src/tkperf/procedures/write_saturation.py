@@ -19,6 +19,7 @@ from tkperf.profiles.tables import (
     Seconds,
     SteadyStateTable,
     TestTable,
+    means,
 )
 from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Access
@@ -32,12 +33,22 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "write_saturation"
 
-    block_size_kib: BlockSizeKib
-    read_percent: Percent
-    slice_s: Seconds
-    max_slices: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
-    capacity_multiple: Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
-    round_every_slices: Annotated[int, msgspec.Meta(ge=0, le=MOST_SLICES)]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of the stream")]
+    read_percent: Annotated[Percent, means("its R/W mix, in % of reads")]
+    slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
+    max_slices: Annotated[
+        int, msgspec.Meta(ge=1, le=MOST_SLICES), means("slices after which it ends")
+    ]
+    capacity_multiple: Annotated[
+        float,
+        msgspec.Meta(ge=1e-6, le=1e6),
+        means("it ends when so many times the active range is written"),
+    ]
+    round_every_slices: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=MOST_SLICES),
+        means("steady state is judged by each so manieth slice, from the first; 0: it is not"),
+    ]
 
     def scaled(self, step_s: float) -> Self:
         """Slices of another length: the longest time and the time between judged slices stay.
