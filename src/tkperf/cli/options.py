@@ -204,7 +204,8 @@ def load_options(function: Function) -> Function:
             "step_s",
             metavar="SECONDS",
             type=click.FloatRange(min=1, max=86400),
-            help="Length of each step and of each write-saturation slice, whose 24 hours stay.",
+            help="Length of each step and of each write-saturation slice, whose 24 hours stay "
+            "(in 20,000 slices at most).",
         ),
         click.option(
             "--active-range",

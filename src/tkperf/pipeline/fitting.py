@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_job import split_regions
@@ -84,6 +85,8 @@ def choose_profile(request: RunRequest) -> Profile:
         UsageError: there is none of that name, it is no profile, or it does not know the suite.
     """
     wanted = request.profile or DEFAULT_PROFILES[request.suite]
+    if isinstance(wanted, Path):
+        wanted = str(wanted.absolute())  # a path, whatever it looks like
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
     choose_tests(profile, request.suite, request.tests)
     return profile
