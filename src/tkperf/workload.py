@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from tkperf.units import KIB, format_block_size, format_capacity, format_mix
 
-
 # Mixes of more sizes are called by their ends.
 LONGEST_MIX_TOLD = 4
 
