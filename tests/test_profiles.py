@@ -111,6 +111,30 @@ def test_a_mistake_is_named_with_file_key_and_reason(
     assert reason in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [("passes = 2", "passes = 1", "name"), ('name = "pts-e-1.1"', 'name = "mine"', "title")],
+)
+def test_other_numbers_have_a_name_of_their_own(
+    tmp_path: Path, old: str, new: str, key: str
+) -> None:
+    """A copy of a shipped profile with other numbers never passes for the specification."""
+    path = tmp_path / "mine.toml"
+    for copied in (TEXT, without("latency"), TEXT.replace('source = "', 'source = "see ')):
+        path.write_text(copied)
+        assert load_profile(str(path)).name == "pts-e-1.1"
+    path.write_text(TEXT.replace("passes = 2", "passes = 1").replace(old, new))
+    with pytest.raises(ProfileError) as caught:
+        load_profile(str(path))
+    assert str(caught.value).startswith(f"profile {path}, key {key}: '")
+    path.write_text(
+        TEXT.replace("passes = 2", "passes = 1")
+        .replace('name = "pts-e-1.1"', 'name = "mine"')
+        .replace('title = "SNIA', 'title = "as SNIA')
+    )
+    assert load_profile(str(path)).preconditioning.passes == 1
+
+
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_the_largest_profile_that_is_taken_is_looked_ahead_of_at_once(suite: str) -> None:
     """Every phase to come is gone through; at the limits that still is no more than they say."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_job import split_regions
@@ -89,6 +90,8 @@ def choose_profile(request: RunRequest) -> Profile:
             wants what cannot be done exactly on any device.
     """
     wanted = request.profile or DEFAULT_PROFILES[request.suite]
+    if isinstance(wanted, Path):
+        wanted = str(wanted.absolute())  # a path, whatever it looks like
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
     choose_tests(profile, request.suite, request.tests)
     impossible = find_impossible(profile)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
 from typing import TypedDict
 
 from tkperf.device.purge import METHOD_NAMES
@@ -17,6 +19,25 @@ from tkperf.units import parse_size_bytes
 
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
 WRITE_CACHE = ("on", "off", "keep")
+_TEXT, _WHOLE = (str, NoneType), (int, NoneType)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "suite": (str,),
+    "device": (str,),
+    "tests": (Sequence,),
+    "profile": (str, Path, Profile, NoneType),
+    "jobs": _WHOLE,
+    "io_depth": _WHOLE,
+    "step_s": (int, float, NoneType),
+    "active_range": _TEXT,
+    "size": _TEXT,
+    "ioengine": _TEXT,
+    "write_cache": _TEXT,
+    "purge_method": _TEXT,
+    "purge_command": _TEXT,
+    "no_purge": (bool,),
+    "raid": (RaidConfig, NoneType),
+    "remove_set": (bool,),
+}
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
 
@@ -24,7 +45,7 @@ class Wishes(TypedDict, total=False):
     """What may be asked of a run besides suite and device: the other fields of ``RunRequest``."""
 
     tests: Sequence[str]
-    profile: str | Profile | None
+    profile: str | Path | Profile | None
     jobs: int | None
     io_depth: int | None
     step_s: float | None
@@ -66,7 +87,7 @@ class RunRequest:
     suite: str
     device: str
     tests: Sequence[str] = ()
-    profile: str | Profile | None = None
+    profile: str | Path | Profile | None = None
     jobs: int | None = None
     io_depth: int | None = None
     step_s: float | None = None
@@ -81,6 +102,7 @@ class RunRequest:
     remove_set: bool = False
 
     def __post_init__(self) -> None:
+        self._check_types()
         _one_of("suite", self.suite, SUITES)
         for test in self.tests:
             _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
@@ -94,6 +116,20 @@ class RunRequest:
     @property
     def size_bytes(self) -> int | None:
         return None if self.size is None else parse_size_bytes(self.size)
+
+    def _check_types(self) -> None:
+        """Python lets anything through; what is no size or number would fail in the midst of things."""
+        for name, kinds in _KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                wanted = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+                raise UsageError(f"{name}: {str(value)[:40]!r} is not of type {wanted}")
+        if isinstance(self.tests, str):
+            raise UsageError(f"tests: '{self.tests[:40]}' is one text: give a list of names")
+        if "\0" in self.device:
+            raise UsageError("device: a path has no zero byte")
+        if self.profile == "":
+            raise UsageError("the profile has no name: leave it out, or name one")
 
     def _check_values(self) -> None:
         for what, value, most in (

@@ -137,12 +137,42 @@ def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         path = Path(name_or_path)
         text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
-        return parse_profile(text, tests, file=str(path))
+        profile = parse_profile(text, tests, file=str(path))
+        _require_own_name(profile, tests, file=str(path))
+        return profile
     if name_or_path not in built_in_profiles():
         error = not_known("profile", name_or_path, built_in_profiles())
         raise UsageError(f"{error}; an own profile is given as a path to its .toml file")
     file = resources.files(__name__) / f"{name_or_path}.toml"
     return parse_profile(file.read_text(encoding="utf-8"), tests, file=str(file))
+
+
+def _require_own_name(own: Profile, tests: Iterable[type[TestTable]], *, file: str) -> None:
+    """Other numbers under a specification's name would pass for its own in every result.
+
+    Raises:
+        ProfileError: the file has the name or title of a shipped profile, and not its numbers.
+    """
+    for name in built_in_profiles():
+        shipped = load_profile(name, tests)
+        for key in ("name", "title"):
+            if getattr(own, key) == getattr(shipped, key) and not _agrees(own, shipped):
+                raise ProfileError(
+                    f"profile {file}, key {key}: '{getattr(own, key)}' is the shipped profile's, whose "
+                    f"numbers are others: give it a {key} of its own"
+                )
+
+
+def _agrees(own: Profile, shipped: Profile) -> bool:
+    """Whether each of its tables has the shipped numbers, whatever is said of them.
+
+    It may lack tables: those of tests that were added since it was copied.
+    """
+    theirs = {key: msgspec.structs.replace(each, source="") for key, each in shipped.tables.items()}
+    return all(
+        msgspec.structs.replace(table, source="") == theirs.get(key)
+        for key, table in own.tables.items()
+    )
 
 
 def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> Profile:

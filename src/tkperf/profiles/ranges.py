@@ -30,7 +30,7 @@ def resolve_range(text: str, capacity_bytes: int, alignment_bytes: int) -> Activ
             percent = 0.0
         if not 0 < percent <= 100:
             raise UsageError(
-                f"'{text[:40]}' is not a share of the device: give 1% to 100%, or a size"
+                f"'{text[:40]}' is not a share of the device: give more than 0% and at most 100%, or a size"
             )
         length_bytes = int(capacity_bytes * percent / 100)
     else:
