@@ -110,8 +110,9 @@ def _print_keys(profile: Profile, console: Console) -> None:
     for key, table in profile.tables.items():
         console.print(f"\n[bold]\\[{key}][/bold] {plain(table.source)}", highlight=False)
         drawn = Table(box=SIMPLE_HEAD, show_edge=False)
-        for column in ("key", "value", "meaning"):
-            drawn.add_column(column, overflow="fold")
+        # A list of cells is folded rather than the words that explain it.
+        for column, widest in (("key", None), ("value", 40), ("meaning", None)):
+            drawn.add_column(column, overflow="fold", max_width=widest)
         values = data[key]
         assert isinstance(values, dict)
         for each in explain_keys(type(table)):

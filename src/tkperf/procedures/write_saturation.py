@@ -47,7 +47,7 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
     round_every_slices: Annotated[
         int,
         msgspec.Meta(ge=0, le=MOST_SLICES),
-        means("steady state is judged by each so manieth slice, from the first; 0: it is not"),
+        means("steady state is judged by every n-th slice, from the first; 0: no such rule"),
     ]
 
     def scaled(self, step_s: float) -> Self:

@@ -24,9 +24,7 @@ def explain_keys(table: type[Table]) -> tuple[KeyExplained, ...]:
     info = msgspec.inspect.type_info(table)
     assert isinstance(info, msgspec.inspect.StructType)
     return tuple(
-        KeyExplained(
-            name=field.name, values=_values(_bare(field.type)), meaning=_meaning(field.type)
-        )
+        KeyExplained(name=field.name, values=_values(_bare(field.type)), meaning=_meaning(field))
         for field in info.fields
     )
 
@@ -43,10 +41,14 @@ def show_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
-def _meaning(type_: msgspec.inspect.Type) -> str:
-    if isinstance(type_, msgspec.inspect.Metadata):
-        return str((type_.extra_json_schema or {}).get("description", ""))
-    return ""
+def _meaning(field: msgspec.inspect.Field) -> str:
+    """With what is taken where an optional key is left out, unless its own words say so."""
+    if not isinstance(field.type, msgspec.inspect.Metadata):
+        return ""
+    meaning = str((field.type.extra_json_schema or {}).get("description", ""))
+    if field.required or "left out" in meaning:
+        return meaning
+    return f"{meaning}; left out: {show_value(field.default)}"
 
 
 def _bare(type_: msgspec.inspect.Type) -> msgspec.inspect.Type:

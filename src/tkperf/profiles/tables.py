@@ -119,7 +119,9 @@ class ActiveRangeTable(Table, frozen=True, kw_only=True):
     segments: Annotated[
         int,
         msgspec.Meta(ge=1, le=MOST_SEGMENTS),
-        means("equal pieces, at random places, that do not touch, which the amount is spread over"),
+        means(
+            "equal pieces at random places, none touching another, that the amount is spread over"
+        ),
     ] = 1
 
     def fault(self, profile: Profile) -> str | None:
