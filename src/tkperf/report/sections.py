@@ -68,8 +68,7 @@ def _directions(subject: Subject) -> Iterator[TableView]:
     """Reads and writes of mixed workloads apart, where anybody kept them so."""
     for quantity in subject.quantities:
         table = build_directions(subject.section, quantity)
-        cells = subject.section.cells
-        if table and any(cell.value(quantity, Direction.READ) is not None for cell in cells):
+        if table is not None:
             yield show_table(table, subject.links, folded=True)
 
 
