@@ -127,7 +127,7 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
         console.print(f"not known because: {plain(gap)}", style="yellow", highlight=False)
     if facts.values.get("link_downgraded"):
         console.print("the link runs below what the drive could do", style="bold yellow")
-    _show_purge(diagnosis.purge, console)
+    _show_purge(diagnosis.purge, console, head="method" if is_file else "--purge")
     if diagnosis.data:
         console.print(
             f"it holds: {plain(', '.join(diagnosis.data))}", style="bold yellow", highlight=False
@@ -146,9 +146,9 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
         )
 
 
-def _show_purge(plan: PurgePlan, console: Console) -> None:
+def _show_purge(plan: PurgePlan, console: Console, *, head: str) -> None:
     table = Table(title="ways to purge it, in order of preference", title_justify="left")
-    table.add_column("method")
+    table.add_column(head)
     table.add_column("what it does", overflow="fold")
     for method in plan.methods:
         only = "" if method.automatic else " (only when asked for)"

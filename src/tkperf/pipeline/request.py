@@ -172,6 +172,7 @@ class RunRequest:
 
 @contextmanager
 def _naming(option: str) -> Iterator[None]:
+    """What is wrong with a value, by the name of its option."""
     try:
         yield
     except UsageError as error:

@@ -8,7 +8,6 @@ from math import isfinite
 
 from tkperf.analysis.results import TestResult
 from tkperf.analysis.tables import build_directions, build_matrix, build_stream
-from tkperf.quantity import Direction
 from tkperf.report.charts import rounds
 from tkperf.report.figures import build_figures
 from tkperf.report.naming import capitalise, describe_axes
