@@ -40,8 +40,12 @@ def show_plan(options: RunOptions, plan: RunPlan) -> None:
         (
             "tests",
             f"{', '.join(test.test.title for test in plan.tests)}: "
-            f"{format_duration(plan.shortest_s)} to {format_duration(plan.longest_s)}, "
-            "without purging",
+            f"{format_duration(plan.shortest_s)} to {format_duration(plan.longest_s)}"
+            + (
+                " of simulated time"
+                if plan.subject.identity.kind is TargetKind.SIMULATED
+                else ", without purging"
+            ),
         ),
         *plan.subject.lines,
     ]

@@ -102,6 +102,9 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         complain(error.format_message())
         exit_code = 2
+    except click.UsageError as error:
+        called = "tkperf" if error.ctx is None else error.ctx.command_path
+        exit_code = _fail(f"{error.format_message()} See '{called} --help'", 2)
     except click.ClickException as error:
         exit_code = _fail(error.format_message(), 2)
     except Exception:

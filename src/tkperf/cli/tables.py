@@ -35,7 +35,8 @@ def print_results(result: RunResult, console: Console) -> None:
     )
     length_bytes = info.active_range_length_bytes
     console.print(
-        f"profile {plain(info.profile_name)}: {plain(info.specification or 'not known')}, {plain(info.fio_version or info.ioengine)}, "
+        f"profile {plain(info.profile_name)}: {plain(info.specification or 'not known')}, "
+        f"{plain(info.fio_version or _load_generator(info.ioengine))}, "
         f"active range {'not known' if length_bytes is None else format_capacity(length_bytes)}, "
         f"started {plain(info.started_utc or 'not known')}",
         highlight=False,
@@ -52,6 +53,10 @@ def print_results(result: RunResult, console: Console) -> None:
         console.print(f"warning: {plain(warning.text)}", style="yellow", highlight=False)
     for test in result.tests:
         _print_test(test, console)
+
+
+def _load_generator(ioengine: str) -> str:
+    return "load generator not known" if ioengine == "not known" else ioengine
 
 
 def describe_device(facts: dict[str, object]) -> str:

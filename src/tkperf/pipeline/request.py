@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -144,10 +145,12 @@ class RunRequest:
         if self.write_cache is not None:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
         # Before any device is looked at: what is no size on any of them.
-        if self.active_range is not None:
-            resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
-        if self.size is not None:
-            parse_size_bytes(self.size)
+        with _naming("--active-range"):
+            if self.active_range is not None:
+                resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
+        with _naming("--size"):
+            if self.size is not None:
+                parse_size_bytes(self.size)
 
     def _check_purge(self) -> None:
         given = [
@@ -165,6 +168,15 @@ class RunRequest:
             _one_of("purge method", self.purge_method, METHOD_NAMES)
         if given and self.suite == "hdd":
             raise UsageError(f"{given[0]}: hard disks are not purged")
+
+
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """What is wrong with a value, by the name of its option."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from error
 
 
 def _one_of(what: str, value: str, known: Iterable[str]) -> None:

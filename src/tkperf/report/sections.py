@@ -8,7 +8,6 @@ from math import isfinite
 
 from tkperf.analysis.results import TestResult
 from tkperf.analysis.tables import build_directions, build_matrix, build_stream
-from tkperf.quantity import Direction
 from tkperf.report.charts import rounds
 from tkperf.report.figures import build_figures
 from tkperf.report.naming import capitalise, describe_axes
@@ -68,8 +67,7 @@ def _directions(subject: Subject) -> Iterator[TableView]:
     """Reads and writes of mixed workloads apart, where anybody kept them so."""
     for quantity in subject.quantities:
         table = build_directions(subject.section, quantity)
-        cells = subject.section.cells
-        if table and any(cell.value(quantity, Direction.READ) is not None for cell in cells):
+        if table is not None:
             yield show_table(table, subject.links, folded=True)
 
 
