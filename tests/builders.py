@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tkperf import procedures
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult, analyse
+from tkperf.analysis.timeline import build_timelines
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
@@ -144,4 +145,5 @@ def view_of(path: Path) -> ReportView:
         record = run_file.record()
         result = analyse(record)
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
-    return build_view(result, details=build_details(result, record, seconds))
+    details = build_details(result, record, seconds)
+    return build_view(result, details=details, timelines=build_timelines(record, seconds))

@@ -8,7 +8,18 @@ import msgspec
 import pytest
 
 from tkperf.measurement import NO_IO, IoStats, Measurement
-from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
+from tkperf.phases import (
+    Answer,
+    Continuous,
+    Course,
+    Fill,
+    Outcome,
+    Phase,
+    Procedure,
+    Purge,
+    Reply,
+    Round,
+)
 from tkperf.procedures import SSD_TESTS, TESTS, fit_to_sector, load_profile
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
@@ -32,28 +43,36 @@ def drive(
     """Run a procedure against a function that says how fast each cell is."""
     phases: list[Phase] = []
     verdicts: list[SteadyStateVerdict] = []
-    answer: Answer = None
+    answer: Reply = None
+
+    def perform(phase: Phase) -> Answer:
+        phases.append(phase)
+        match phase:
+            case Round():
+                return {
+                    step.workload: measured(
+                        iops(phase, step.workload), block=step.workload.block_size_bytes
+                    )
+                    for step in phase.steps
+                }
+            case Fill() | Continuous():
+                cell = phase.workload
+                return measured(iops(phase, cell), block=cell.block_size_bytes)
+            case _:
+                return None
+
     while True:
         try:
             asked = procedure.send(answer)
         except StopIteration as end:
             return phases, verdicts, end.value
-        answer = None
         if isinstance(asked, SteadyStateVerdict):
             verdicts.append(asked)
-            continue
-        phases.append(asked)
-        match asked:
-            case Round():
-                answer = {
-                    step.workload: measured(
-                        iops(asked, step.workload), block=step.workload.block_size_bytes
-                    )
-                    for step in asked.steps
-                }
-            case Fill() | Continuous():
-                cell = asked.workload
-                answer = measured(iops(asked, cell), block=cell.block_size_bytes)
+            answer = None
+        elif isinstance(asked, Course):
+            answer = tuple(perform(phase) for phase in asked.phases)
+        else:
+            answer = perform(asked)
 
 
 def rounds(phases: list[Phase]) -> list[Round]:

@@ -160,6 +160,8 @@ def test_the_largest_profile_that_is_taken_is_looked_ahead_of_at_once(suite: str
         ("window_rounds = 5", "window_rounds = 100"),
         ("max_slices = 30", "max_slices = 20000"),
         ("areas = 8", "areas = 4096"),
+        ("bursts = 3", "bursts = 9995"),
+        ("slices = 10 }", "slices = 19980 }"),
     ):
         text = text.replace(old, new, 1)
     profile = parse_profile(text, file="large.toml")
@@ -292,9 +294,9 @@ def test_a_stored_profile_is_read_table_by_table() -> None:
 def test_each_test_has_a_descriptor_of_its_own() -> None:
     """Names are those of the command line; every test says which document defines it."""
     assert {name: list(tests) for name, tests in SUITES.items()} == {
-        "ssd": ["iops", "lat", "tp", "writesat", "cbw", "dirth"],
+        "ssd": ["iops", "lat", "tp", "writesat", "cbw", "dirth", "hir", "xsr"],
         "hdd": ["iops", "tp"],
-        "raid": ["iops", "lat", "tp", "writesat", "cbw", "dirth"],
+        "raid": ["iops", "lat", "tp", "writesat", "cbw", "dirth", "hir", "xsr"],
     }
     by_default = [test.name for test in SUITES["ssd"].values() if test.by_default]
     assert by_default == ["iops", "lat", "tp", "writesat"]

@@ -12,8 +12,10 @@ from enum import StrEnum
 class FigureKind(StrEnum):
     """The kinds of figures.
 
-    ``MATRIX`` is a table, the others are charts. ``AGAINST`` has one quantity over another, a point for each
-    cell; ``OVER_DEMAND`` quantities over the total number of outstanding I/Os.
+    ``MATRIX`` is a table of a section, ``SECTIONS`` one of a whole test; the others are charts. ``AGAINST``
+    has one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the total number
+    of outstanding I/Os. ``SECTIONS`` and what follows it are of a whole test, its loads placed by recorded
+    start times.
     """
 
     MATRIX = "matrix"
@@ -32,6 +34,11 @@ class FigureKind(StrEnum):
     EXCEEDANCE = "exceedance"
     OVER_AREAS = "over areas"
     SPREAD = "spread over areas"
+    SECTIONS = "sections beside each other"
+    TIMELINE = "timeline"
+    PRECONDITIONING = "preconditioning over time"
+    OVERLAID = "sections over each other"
+    CHANGES = "changes of load"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +54,8 @@ class Figure:
         axis: of a chart over an axis, the key of the field of workloads that it is drawn over; empty: the
             block size if that differs, else the first field that does. Not drawn where it does not differ.
         most_threads: over rounds, of the workloads with the most threads alone.
+        groups: of a whole test's figure, sections that follow each other: on a timeline a chart for
+            each group, overlaid a curve for each; empty: all sections.
     """
 
     kind: FigureKind
@@ -56,6 +65,14 @@ class Figure:
     log: bool = False
     axis: str = ""
     most_threads: bool = False
+    groups: tuple[tuple[str, ...], ...] = ()
+
+
+WHOLE_TEST = (
+    Figure(kind=FigureKind.TIMELINE, quantities=("megabytes_per_s",)),
+    Figure(kind=FigureKind.PRECONDITIONING, quantities=("megabytes_per_s",)),
+)
+"""All that was done to the device, and how preconditioning went: what every test shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +98,7 @@ class TestPlan:
     Attributes:
         sections: in their order; a section that is not among them is shown by what was recorded.
         over_sections: charts of one quantity over all sections; keys of quantities.
+        figures: of the whole test.
     """
 
     __test__ = False
@@ -88,6 +106,7 @@ class TestPlan:
     title: str
     sections: tuple[SectionPlan, ...] = ()
     over_sections: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = WHOLE_TEST
 
     def section(self, name: str) -> SectionPlan | None:
         return next((each for each in self.sections if each.name == name), None)

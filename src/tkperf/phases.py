@@ -102,6 +102,20 @@ Answer = Measurement | RoundResult | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """Phases that follow each other whatever is measured in them; answered with the answers to all.
+
+    What comes next is then known without asking the procedure anew, phase after phase, which takes
+    the longer the more of them there are.
+    """
+
+    phases: tuple[Phase, ...]
+
+
+Reply = Answer | tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SectionOutcome:
     """How one section of a test ended.
 
@@ -124,4 +138,4 @@ class Outcome:
     sections: tuple[SectionOutcome, ...]
 
 
-Procedure = Generator[Phase | SteadyStateVerdict, Answer, Outcome]
+Procedure = Generator[Phase | Course | SteadyStateVerdict, Reply, Outcome]

@@ -141,6 +141,11 @@ class Workload:
         return sum(each.block_size_bytes * each.percent for each in self.block_mix) / 100
 
     @property
+    def order(self) -> str:
+        """``RND`` or ``SEQ``."""
+        return "RND" if self.access is Access.RANDOM else "SEQ"
+
+    @property
     def mix_and_size(self) -> str:
         """``0/100 4k``: what tells the workloads of most tests apart."""
         return f"{format_mix(self.read_percent)} {self.blocks_name}"
@@ -165,9 +170,8 @@ class Workload:
         )
 
     def __str__(self) -> str:
-        order = "RND" if self.access is Access.RANDOM else "SEQ"
         words = [
-            f"{order} {self.blocks_name} R/W {format_mix(self.read_percent)} "
+            f"{self.order} {self.blocks_name} R/W {format_mix(self.read_percent)} "
             f"TC{self.jobs}/QD{self.io_depth}"
         ]
         if self.zones:

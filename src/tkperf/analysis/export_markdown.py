@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.analysis.flags import describe_counts, describe_window
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import Table, build_directions, build_matrices, build_stream
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
@@ -58,6 +59,7 @@ def render_markdown(result: RunResult) -> str:
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
             lines += _tables(section)
+        lines += ["", *(line for each in build_section_tables(test) for line in _table(each))]
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"

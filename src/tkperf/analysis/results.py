@@ -23,7 +23,7 @@ from tkperf.analysis.incomplete import (
 )
 from tkperf.disturbance import DisturbanceCode, find_codes
 from tkperf.errors import ProfileError
-from tkperf.figures import SectionPlan, TestPlan, generic_section
+from tkperf.figures import Figure, SectionPlan, TestPlan, generic_section
 from tkperf.measurement import Measurement
 from tkperf.phases import Round, SectionOutcome
 from tkperf.procedures import find_test, known_plan, read_stored_profile
@@ -167,6 +167,8 @@ class TestResult:
     """The step that did not end, in words: it is no result."""
     over_sections: tuple[str, ...] = ()
     """Quantities that are drawn over all sections, by their keys."""
+    figures: tuple[Figure, ...] = ()
+    """Of the whole test, as its plan has them."""
     demands: tuple[tuple[int, int], ...] = ()
     """(Threads, queue depth) of what was measured, in order; empty: not known."""
 
@@ -339,6 +341,7 @@ def _test(
             for section in plan.sections
         ),
         over_sections=plan.over_sections,
+        figures=plan.figures,
         demands=tuple(
             dict.fromkeys(
                 (step.workload.jobs, step.workload.io_depth)

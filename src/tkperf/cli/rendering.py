@@ -10,6 +10,7 @@ from tkperf.analysis.claims import Checked
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult, with_left_out
+from tkperf.analysis.timeline import build_timelines
 from tkperf.cli.packages import packages_of
 from tkperf.record import RunRecord
 from tkperf.runfile.reader import RunFile
@@ -50,7 +51,8 @@ def build_run_view(
         from tkperf.report.view import build_view  # noqa: PLC0415
     seconds = {test.name: opened.seconds(test) for test in record.tests}
     result = with_left_out(result, opened.left_out)
-    return build_view(result, checked, build_details(result, record, seconds))
+    details = build_details(result, record, seconds)
+    return build_view(result, checked, details, build_timelines(record, seconds))
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:

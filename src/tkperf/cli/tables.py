@@ -10,6 +10,7 @@ from rich.console import Console
 
 from tkperf.analysis.flags import describe_counts, describe_gaps, describe_window
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import (
     Figure,
     Table,
@@ -72,6 +73,8 @@ def _print_test(test: TestResult, console: Console) -> None:
     console.rule(f"[bold]{test.title}[/bold]", align="left")
     for section in test.sections:
         _print_section(section, console)
+    for table in build_section_tables(test):
+        print_table(table, console)
     if test.under_way is not None:
         console.print(plain(test.under_way), highlight=False)
     if test.longest_gap_s is not None:

@@ -11,9 +11,11 @@ from tkperf.errors import ProfileError, UsageError
 from tkperf.figures import TestPlan
 from tkperf.procedures import (
     composite_blocks,
+    cross_stimulus_recovery,
     demand_intensity,
     hard_disk_iops,
     hard_disk_throughput,
+    host_idle_recovery,
     iops,
     latency,
     throughput,
@@ -33,6 +35,8 @@ TESTS: tuple[Test, ...] = (
     write_saturation.TEST,
     composite_blocks.TEST,
     demand_intensity.TEST,
+    host_idle_recovery.TEST,
+    cross_stimulus_recovery.TEST,
     hard_disk_iops.TEST,
     hard_disk_throughput.TEST,
 )

@@ -17,11 +17,10 @@ from tkperf.figures import (
     over_rounds,
 )
 from tkperf.phases import (
-    Answer,
-    Continuous,
     Outcome,
     Procedure,
     Purge,
+    Reply,
     Round,
     RoundResult,
     SectionOutcome,
@@ -30,9 +29,11 @@ from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     Tracked,
     Yielded,
+    response_time_histogram,
     rounds_until_all_steady,
     stream_outcome,
     stream_until,
+    write_until_steady,
 )
 from tkperf.procedures.demand_points import CellMeans, Point, choose_points, window_means
 from tkperf.procedures.descriptor import Circumstances
@@ -161,7 +162,14 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     """
     tracked = replace(workload, jobs=table.tracking_jobs, io_depth=table.tracking_io_depth)
     yield Purge(section=PRECONDITIONING)
-    preconditioned = yield from _write_until_steady(profile, table, writes_of(tracked))
+    preconditioned = yield from write_until_steady(
+        profile,
+        PRECONDITIONING,
+        writes_of(tracked),
+        _name(writes_of(tracked)),
+        slice_s=table.slice_s,
+        every=table.round_every_slices,
+    )
 
     rounds: list[RoundResult] = []
     grid = yield from rounds_until_all_steady(
@@ -204,24 +212,6 @@ def _name(workload: Workload) -> str:
     return f"R/W {format_mix(workload.read_percent)} TC{workload.jobs}/QD{workload.io_depth}"
 
 
-def _write_until_steady(
-    profile: Profile, table: DemandGridTable, writes: Workload
-) -> Generator[Yielded, Answer, SectionOutcome]:
-    """One stream, one slice of each ``round_every_slices`` judged, as many as there may be rounds."""
-    stream = yield from stream_until(
-        PRECONDITIONING,
-        writes,
-        slice_s=table.slice_s,
-        max_slices=1 + table.round_every_slices * (profile.steady_state.max_rounds - 1),
-        rules=profile.steady_state,
-        tracking=f"{_name(writes)} IOPS",
-        unit="IOPS",
-        tracked_value=lambda slice_: slice_.iops,
-        judge_every=table.round_every_slices,
-    )
-    return stream_outcome(PRECONDITIONING, stream)
-
-
 def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], Round]:
     """The same steps before each round."""
     steps = (Step(workload=writes, duration_s=table.writes_before_round_s),)
@@ -230,7 +220,7 @@ def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], 
 
 def _histogram_at(
     profile: Profile, table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
-) -> Generator[Yielded, Answer, list[SectionOutcome]]:
+) -> Generator[Yielded, Reply, list[SectionOutcome]]:
     """Writes at the point's demand, then its workload with every response time counted."""
     writes = yield from stream_until(
         writes_section(point),
@@ -243,23 +233,14 @@ def _histogram_at(
         tracked_value=lambda slice_: slice_.iops,
         judge_every=None,
     )
-    yield Continuous(
+    histogram = yield from response_time_histogram(
+        cell.workload,
+        table.histogram_s,
+        steady=steady,
         section=histogram_section(point),
-        number=1,
-        workload=cell.workload,
-        duration_s=table.histogram_s,
-        longest_s=table.histogram_s,
+        ran=f"ran its full time at the grid's {point.lower()}, {cell}",
     )
-    return [
-        stream_outcome(writes_section(point), writes),
-        SectionOutcome(
-            section=histogram_section(point),
-            window=(1,),
-            verdict=None,
-            ended_because=f"ran its full time at the grid's {point.lower()}, {cell}"
-            + ("" if steady else ", NOT after steady state"),
-        ),
-    ]
+    return [stream_outcome(writes_section(point), writes), histogram]
 
 
 def describe(

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices
-from tkperf.phases import Answer, Round, SectionOutcome
+from tkperf.phases import Reply, Round, SectionOutcome
 from tkperf.procedures.building_blocks import Yielded
 from tkperf.profiles.tables import (
     MOST_AREAS,
@@ -69,7 +69,7 @@ def each_area(
     table: HardDiskTable,
     active_range_bytes: int,
     steps: Callable[[ActiveRange], tuple[Step, ...]],
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     areas = cut_into_areas(table, active_range_bytes)
     for number, area in enumerate(areas, start=1):
         yield Round(section=section, number=number, steps=steps(area), areas=len(areas))

@@ -104,7 +104,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         wording.preconditioning(profile, circumstances),
         wording.at_most_rounds(profile),
         f"    For R/W mix {wording.mixes(table.read_percents)}:",
-        f"        For block size {wording.sizes(table.block_sizes_kib)} KiB:",
+        f"        For block size {wording.numbers(table.block_sizes_kib)} KiB:",
         f"            RND, {wording.demand(profile)}, {table.step_s:g} s",
         *_tracking(table),
         wording.steady_state(profile),

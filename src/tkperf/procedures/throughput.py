@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
-from tkperf.phases import Answer, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.phases import Outcome, Procedure, Purge, Reply, SectionOutcome
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     Yielded,
@@ -77,7 +77,7 @@ def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 def _one_block_size(
     profile: Profile, block_size_kib: float, judged_by: SectionOutcome | None
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     """``judged_by``: the section that decided how many rounds there are; None: this one itself."""
     table = profile.table(ThroughputTable)
     section = f"Throughput {format_block_size(round(block_size_kib * KIB))}"
@@ -131,7 +131,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         load = "SEQ writes of that block size" if table.fill_block_size == "own" else shared
         before.append(wording.preconditioning(profile, circumstances, f"{load}, {demand}"))
     return (
-        f"For block size {wording.sizes(table.block_sizes_kib)} KiB:",
+        f"For block size {wording.numbers(table.block_sizes_kib)} KiB:",
         *(f"    {line}" for line in before),
         f"    {wording.at_most_rounds(profile)}",
         f"        SEQ read, then SEQ write, {demand}, {table.step_s:g} s each",

@@ -42,9 +42,15 @@ def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = Non
     return f"TC {jobs or profile.demand.jobs} / QD {io_depth or profile.demand.io_depth}"
 
 
+def judged_slices(slice_s: float, every: int) -> str:
+    """``minutes 1, 31, 61 ...``."""
+    numbers = ", ".join(str(1 + index * every) for index in range(3))
+    return f"{'minutes' if slice_s == 60 else 'slices'} {numbers} ..."
+
+
 def mixes(read_percents: Sequence[int]) -> str:
     return ", ".join(format_mix(percent) for percent in read_percents)
 
 
-def sizes(sizes_kib: Sequence[float]) -> str:
-    return ", ".join(f"{size:g}" for size in sizes_kib)
+def numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

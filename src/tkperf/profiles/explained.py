@@ -63,6 +63,8 @@ def _values(type_: msgspec.inspect.Type) -> str:
             return _between(type_)
         case msgspec.inspect.LiteralType():
             return _alternatives([f'"{each}"' for each in type_.values])
+        case msgspec.inspect.EnumType():
+            return _alternatives([f'"{each.value}"' for each in type_.cls])
         case msgspec.inspect.VarTupleType():
             item = _values(_bare(type_.item_type))
             return f"list of {type_.min_length or 0} to {type_.max_length}: {item}"

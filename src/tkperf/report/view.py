@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import describe_counts, describe_gaps
 from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.timeline import Timeline
 from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.disclosure import build_disclosure, build_test_header
 from tkperf.report.explanation import explain
@@ -18,20 +20,25 @@ from tkperf.report.page import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
 from tkperf.report.sections import build_section, build_test_charts
 from tkperf.report.subject import Subject, build_subjects
+from tkperf.report.whole_test import build_test_figures
 from tkperf.report.wording import format_known_capacity, format_written
 from tkperf.units import NOT_MEASURED, format_duration, format_quantity
+
+EMPTY: Mapping[str, Timeline] = MappingProxyType({})
 
 
 def build_view(
     result: RunResult,
     checked: Checked | None = None,
     details: Sequence[CellDetail] = (),
+    timelines: Mapping[str, Timeline] = EMPTY,
 ) -> ReportView:
     """Everything the report of a run says.
 
     Args:
         checked: what became of claims; without, there is no such section.
         details: what lies behind the cells; without, none can be opened.
+        timelines: what was done in each test, by its name; without, no whole test is drawn.
     """
     banners = list(result.info.notices)
     if result.status.value != "complete":
@@ -49,7 +56,10 @@ def build_view(
         warnings=tuple(warning.text for warning in result.warnings),
         disclosure=build_disclosure(result),
         cards=tuple(build_card(subject) for each in subjects.values() for subject in each),
-        tests=tuple(_test(result, test, subjects[test.name]) for test in result.tests),
+        tests=tuple(
+            _test(result, test, subjects[test.name], timelines.get(test.name))
+            for test in result.tests
+        ),
         words=explain(result),
         claims=None if checked is None else _claims(checked),
         cells=tuple(
@@ -103,7 +113,13 @@ def _device_line(result: RunResult) -> str:
     return ", ".join(str(word) for word in words if word)
 
 
-def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) -> TestView:
+def _test(
+    result: RunResult,
+    test: TestResult,
+    subjects: tuple[Subject, ...],
+    timeline: Timeline | None,
+) -> TestView:
+    tables, charts = build_test_figures(test, timeline)
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
@@ -126,6 +142,7 @@ def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) ->
         facts=tuple(facts),
         procedure=describe_procedure(result.info, test.name),
         sections=tuple(build_section(subject) for subject in subjects),
-        charts=build_test_charts(test),
+        tables=tables,
+        charts=(*build_test_charts(test), *charts),
         header=build_test_header(result, test),
     )
