@@ -173,3 +173,25 @@ def test_a_key_of_another_version_blanks_no_procedure() -> None:
         assert describe_procedure(run_info(profile=older), test) == ("" if test == "lat" else text)
     unknown = describe_procedure(run_info(profile=stored), "of a newer version")
     assert unknown == ""
+
+
+def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> None:
+    """PTS 2.0 has three: in the determination a column each, a chart each, and in the texts."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["iops"], step_s=1)
+    result = tkperf.run(plan, "three", folder=tmp_path)
+    tracked = ["RND 0/100 4k IOPS", "RND 65/35 64k IOPS", "RND 100/0 1024k IOPS"]
+    (section,) = result.tests[0].sections
+    assert [verdict.tracking for verdict in section.window_verdicts] == tracked
+    assert {verdict.rounds for verdict in section.window_verdicts} == {section.window}
+    for said in (render_markdown(result), printed(result)):
+        assert [said.count(f"{each}: average") + said.count(f"{each}, window") for each in tracked] == [
+            1, 1, 1,
+        ]  # fmt: skip
+    shown = view_of(tmp_path / "three.tkperf").tests[0].sections[0]
+    assert shown.determination is not None
+    rows = {row[0]: row[1:] for row in shown.determination.rows}
+    assert rows["Tracking variable"] == tuple(f"{each} (IOPS)" for each in tracked)
+    assert rows["Steady state"] == ("reached",) * 3
+    windows = [chart for chart in shown.charts if chart.key.startswith("window")]
+    assert [chart.key for chart in windows] == ["window", "window1", "window2"]
+    assert [chart.text.split(" in the window")[0] for chart in windows] == tracked

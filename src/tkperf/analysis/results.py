@@ -39,6 +39,7 @@ from tkperf.record import (
     StepKind,
     StepRecord,
     TestRecord,
+    VerdictRecord,
     key_of,
 )
 from tkperf.steady_state import SteadyStateVerdict
@@ -127,6 +128,8 @@ class SectionResult:
     disturbed_in_window: int | None = 0
     fill_workload: Workload | None = None
     """What preconditioning wrote with."""
+    window_verdicts: tuple[SteadyStateVerdict, ...] = ()
+    """``verdict``, or with several tracking variables those of all in the same rounds, in their order."""
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((each for each in self.cells if each.workload == workload), None)
@@ -408,7 +411,17 @@ def _section(
             [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
         ),
         fill_workload=fill.workload if fill else None,
+        window_verdicts=_window_verdicts(ended, given),
     )
+
+
+def _window_verdicts(
+    ended: SectionOutcome | None, given: Sequence[VerdictRecord]
+) -> tuple[SteadyStateVerdict, ...]:
+    """Of each tracking variable; an imported run's cells are judged one by one and have no window."""
+    if ended is not None:
+        return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
+    return tuple(each.verdict for each in given if each.number == given[-1].number)
 
 
 def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:

@@ -23,6 +23,7 @@ from tkperf.analysis.tables import (
 from tkperf.cli.output import plain
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
+from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_capacity, format_number
 
 _LARGE = 1e5
@@ -121,14 +122,22 @@ def _verdict_line(section: SectionResult) -> str:
     if not verdict.judged:
         return f"not judged, {plain(section.ended_because)}; {plain(verdict.reason)}"
     state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
+    tracked = [_describe_verdict(each) for each in section.window_verdicts]
+    between = "; " if len(tracked) == 1 else "\n  "
     return (
-        f"{state}, {plain(section.ended_because)}; {plain(verdict.tracking)}: average "
+        f"{state}, {plain(section.ended_because)}{between}{between.join(tracked)}"
+        f"{describe_window(section.disturbed_in_window)}"
+    )
+
+
+def _describe_verdict(verdict: SteadyStateVerdict) -> str:
+    return (
+        f"{plain(verdict.tracking)}: average "
         f"{format_number(verdict.average, 1)} {plain(verdict.unit)}, range "
         f"{format_number(verdict.data_excursion, 1)} (allowed "
         f"{format_number(verdict.allowed_data_excursion, 1)}), slope "
         f"{format_number(verdict.slope_excursion, 1)} (allowed "
         f"{format_number(verdict.allowed_slope_excursion, 1)})"
-        f"{describe_window(section.disturbed_in_window)}"
     )
 
 

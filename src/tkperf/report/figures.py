@@ -106,17 +106,18 @@ def _over_rounds(subject: Subject, figure: Figure) -> Parts:
 
 
 def _window(subject: Subject, figure: Figure) -> Parts:
-    """The window that was judged, if one was."""
-    section, verdict = subject.section, subject.section.verdict
-    if verdict is None or not verdict.judged:
-        return
-    title = figure.title or "Steady state verification: the window"
-    yield ChartView(
-        key="window",
-        text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
-        "it, and the best linear fit. The lines are a convention; the criterion is the range.",
-        spec=rounds.steady_state_window(verdict, title, "Slice" if section.slices else "Round"),
-    )
+    """The window that was judged, if one was, once for each tracking variable."""
+    section, verdicts = subject.section, subject.section.window_verdicts
+    for number, verdict in enumerate(each for each in verdicts if each.judged):
+        title = figure.title or "Steady state verification: the window"
+        if len(verdicts) > 1:
+            title += f" of {verdict.tracking}"
+        yield ChartView(
+            key=f"window{number or ''}",
+            text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
+            "it, and the best linear fit. The lines are a convention; the criterion is the range.",
+            spec=rounds.steady_state_window(verdict, title, "Slice" if section.slices else "Round"),
+        )
 
 
 def _over_axis(subject: Subject, figure: Figure) -> Parts:

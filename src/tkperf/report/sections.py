@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
@@ -28,7 +28,7 @@ def build_section(subject: Subject) -> SectionView:
         title=section.name,
         state=describe_state(section.steady),
         summary=describe_end(section),
-        determination=_determination(section.verdict) if section.verdict else None,
+        determination=_determination(section.window_verdicts) if section.window_verdicts else None,
         tables=(
             *(_cut_off(subject) if cut_off else ()),
             *((_stream(subject),) if section.slices else ()),
@@ -81,8 +81,18 @@ def _cut_off(subject: Subject) -> Iterator[TableView]:
     yield replace(table, title=f"Round {last.number}, cut off before its end: {table.title}")
 
 
-def _determination(verdict: SteadyStateVerdict) -> TableView:
-    """The PTS's steady-state determination block."""
+def _determination(verdicts: Sequence[SteadyStateVerdict]) -> TableView:
+    """The PTS's steady-state determination block, a column for each tracking variable."""
+    facts = [_facts_of(verdict) for verdict in verdicts]
+    labels = dict.fromkeys(label for each in facts for label in each)
+    return TableView(
+        title="Steady state determination",
+        columns=("",) * (1 + len(facts)),
+        rows=tuple((label, *(each.get(label, NOT_MEASURED) for each in facts)) for label in labels),
+    )
+
+
+def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
     average, fit = verdict.average, verdict.fit
     rows = [
         ("Steady state", describe_state(verdict.reached if verdict.judged else None)),
@@ -104,7 +114,7 @@ def _determination(verdict: SteadyStateVerdict) -> TableView:
         rows.append(("Best linear fit", f"{fit.slope:,.4g} x round + {fit.intercept:,.6g}"))
         correlation = "undefined" if fit.correlation is None else f"{fit.correlation:.3f}"
         rows.append(("Correlation", correlation))
-    return TableView(title="Steady state determination", columns=("", ""), rows=tuple(rows))
+    return dict(rows)
 
 
 def _excursion(measured: float | None, allowed: float, average: float) -> str:
