@@ -192,6 +192,6 @@ def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> Non
     rows = {row[0]: row[1:] for row in shown.determination.rows}
     assert rows["Tracking variable"] == tuple(f"{each} (IOPS)" for each in tracked)
     assert rows["Steady state"] == ("reached",) * 3
-    windows = [chart for chart in shown.charts if chart.key.startswith("window")]
-    assert [chart.key for chart in windows] == ["window", "window1", "window2"]
+    windows = [chart for chart in shown.charts if chart.key.startswith("iops0window")]
+    assert [chart.key for chart in windows] == ["iops0window", "iops0window1", "iops0window2"]
     assert [chart.text.split(" in the window")[0] for chart in windows] == tracked
