@@ -16,17 +16,14 @@ QUICK = (resources.files("tkperf.profiles") / "quick.toml").read_text()
 
 def test_every_profile_is_listed_with_its_tests() -> None:
     """Name, title, the tests of each suite, and what it is the default of."""
-    done = tkperf("profiles")
-    rows = {line.split()[0]: line for line in done.stdout.splitlines()[2:]}
-    assert set(rows) == set(built_in_profiles())
-    for name, row in rows.items():
+    lines = tkperf("profiles").stdout.splitlines()
+    for name in built_in_profiles():
+        (row,) = [line for line in lines if line.split()[:1] == [name]]
         assert load_profile(name).title in row
-    assert "ssd: iops, lat, tp, writesat" in rows["quick"]
-    assert "hdd: iops, tp" in rows["quick"]
-    assert rows["pts-e-1.1"].split()[-2:] == ["ssd,", "raid"]
+        assert row.rstrip().endswith("ssd, raid") is (name == "pts-e-1.1")
     listed = json.loads(tkperf("profiles", "--json").stdout)
     assert [each["name"] for each in listed] == list(built_in_profiles())
-    assert listed[2] == {
+    assert next(each for each in listed if each["name"] == "pts-c-1.2") == {
         "name": "pts-c-1.2",
         "title": "SNIA PTS-C 1.2",
         "tests": {"ssd": ["iops", "lat", "tp"]},

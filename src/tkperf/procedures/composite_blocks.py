@@ -12,7 +12,7 @@ from tkperf.procedures.demand_grid import DemandGridTable, demand_grid, section_
 from tkperf.procedures.demand_grid import describe as describe_grid
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.profiles import Profile
-from tkperf.profiles.tables import MOST_VALUES, BlockSizeKib, SteadyStateTable
+from tkperf.profiles.tables import MOST_VALUES, BlockSizeKib, SteadyStateTable, means
 from tkperf.units import KIB
 from tkperf.workload import Access, BlockShare, Workload, Zone
 
@@ -30,8 +30,16 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "composite_blocks"
 
-    block_shares: Annotated[tuple[tuple[BlockSizeKib, Share], ...], _MANY]
-    zone_shares: Annotated[tuple[tuple[Share, Share], ...], _MANY]
+    block_shares: Annotated[
+        tuple[tuple[BlockSizeKib, Share], ...],
+        _MANY,
+        means("pairs: a block size in KiB, and the % of all I/Os that have it"),
+    ]
+    zone_shares: Annotated[
+        tuple[tuple[Share, Share], ...],
+        _MANY,
+        means("pairs: the % of accesses, and the % of the range that they fall into, in its order"),
+    ]
 
     def fault(self, profile: Profile) -> str | None:
         for size_kib, _ in self.block_shares:

@@ -48,6 +48,7 @@ from tkperf.profiles.tables import (
     Seconds,
     SteppedTable,
     ThreadCounts,
+    means,
 )
 from tkperf.units import format_count, format_mix
 from tkperf.workload import Step, Workload
@@ -68,17 +69,27 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
     maximum and the middle.
     """
 
-    read_percent: Percent
-    jobs: ThreadCounts
-    io_depths: Depths
-    tracking_jobs: Jobs
-    tracking_io_depth: Depth
-    slice_s: Seconds
-    round_every_slices: Slices
-    writes_before_round_s: Seconds
-    latency_ceiling_ms: Annotated[float, msgspec.Meta(gt=0, le=1e6)]
-    writes_before_histogram_slices: Slices
-    histogram_s: Length
+    read_percent: Annotated[Percent, means("R/W mix of the grid, in % of reads")]
+    jobs: Annotated[ThreadCounts, means("thread counts (TC), the outer loop")]
+    io_depths: Annotated[Depths, means("queue depths of each thread (QD), the inner loop")]
+    tracking_jobs: Annotated[
+        Jobs, means("thread count that is judged, and that writes before the grid and its rounds")
+    ]
+    tracking_io_depth: Annotated[Depth, means("queue depth of the same")]
+    slice_s: Annotated[Seconds, means("length of a slice of streams of writes, in s")]
+    round_every_slices: Annotated[
+        Slices, means("the writes before the grid are judged by every n-th slice, from the first")
+    ]
+    writes_before_round_s: Annotated[Seconds, means("length of the writes before a round, in s")]
+    latency_ceiling_ms: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=1e6),
+        means("mean latency that the points Max and Mid stay below, in ms"),
+    ]
+    writes_before_histogram_slices: Annotated[
+        Slices, means("slices of writes before each point's histogram run")
+    ]
+    histogram_s: Annotated[Length, means("length of each point's histogram run, in s")]
 
     def fault(self, profile: Profile) -> str | None:
         if self.tracking_jobs not in self.jobs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from tkperf.phases import Procedure
 from tkperf.procedures.demand_grid import (
@@ -13,7 +13,7 @@ from tkperf.procedures.demand_grid import (
 from tkperf.procedures.demand_grid import describe as describe_grid
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.profiles import Profile
-from tkperf.profiles.tables import BlockSizeKib, SteadyStateTable
+from tkperf.profiles.tables import BlockSizeKib, SteadyStateTable, means
 from tkperf.workload import Access
 
 
@@ -22,7 +22,7 @@ class DemandIntensityTable(DemandGridTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "demand_intensity"
 
-    block_size_kib: BlockSizeKib
+    block_size_kib: Annotated[BlockSizeKib, means("block size, the operator's choice")]
 
 
 def demand_intensity(profile: Profile, _active_range_bytes: int) -> Procedure:

@@ -36,7 +36,7 @@ def show_value(value: object) -> str:
     if isinstance(value, dict):
         return " ".join(f"{name} {show_value(each)}" for name, each in value.items())
     if isinstance(value, list | tuple):
-        joint = "; " if any(isinstance(each, dict) for each in value) else ", "
+        joint = "; " if any(isinstance(each, dict | list | tuple) for each in value) else ", "
         return joint.join(map(show_value, value)) or "none"
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
@@ -68,6 +68,8 @@ def _values(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.VarTupleType():
             item = _values(_bare(type_.item_type))
             return f"list of {type_.min_length or 0} to {type_.max_length}: {item}"
+        case msgspec.inspect.TupleType():
+            return f"[{'; '.join(_values(_bare(each)) for each in type_.item_types)}]"
         case msgspec.inspect.StructType():
             return "{ " + ", ".join(field.name for field in type_.fields) + " }"
         case msgspec.inspect.UnionType():
