@@ -9,6 +9,7 @@ from tkperf.analysis.conditions import describe_demand, describe_preconditioning
 from tkperf.analysis.flags import describe_counts, describe_window
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.tables import Table, build_directions, build_matrices, build_stream
+from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
 from tkperf.units import (
@@ -57,6 +58,8 @@ def render_markdown(result: RunResult) -> str:
         lines += ["", f"## {_text(test.title)}"]
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
+            found = describe_timelines(section.timelines)
+            lines += [*(f"- {_text(each)}" for each in found), *([""] if found else [])]
             lines += _tables(section)
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from tkperf.analysis.results import analyse
 from tkperf.cli.awake import kept_awake
 from tkperf.cli.consent import consent_of, show_plan
 from tkperf.cli.console import open_console, tell
@@ -16,6 +15,7 @@ from tkperf.cli.notify import notify
 from tkperf.cli.options import RunOptions
 from tkperf.cli.output import open_log, plain
 from tkperf.cli.progress import open_observers
+from tkperf.cli.results import read_results
 from tkperf.cli.tables import print_results
 from tkperf.device.identity import TargetKind
 from tkperf.device.raid.config import load_raid_config
@@ -25,7 +25,6 @@ from tkperf.pipeline.keeping import Destination, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan, make_plan
-from tkperf.runfile.reader import read_run
 
 
 def run_session(options: RunOptions) -> None:
@@ -115,7 +114,7 @@ def show_results(options: RunOptions) -> None:
         return
     run_path = options.run_path
     try:
-        print_results(analyse(read_run(run_path)), open_console())
+        print_results(read_results(run_path), open_console())
     except BrokenPipeError:
         raise
     except OSError as error:
