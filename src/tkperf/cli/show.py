@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from tkperf import load
 from tkperf.analysis.export_json import render_json
 from tkperf.cli.console import open_console
-from tkperf.cli.results import read_results
 from tkperf.cli.tables import print_results
 
 
@@ -23,7 +23,7 @@ def show(run_file: Path, as_json: bool) -> None:
       tkperf show D3-S4510.tkperf
       tkperf show D3-S4510.tkperf --json | jq '.tests[].sections[].steady'
     """
-    result = read_results(run_file)
+    result = load(run_file)
     if as_json:
         click.echo(render_json(result))
     else:
