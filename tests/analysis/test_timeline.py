@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.builders import work
+import tkperf
+from tests.builders import view_of, work
+from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.results import SectionResult
 from tkperf.analysis.timeline.drops import find_drops
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind, find_levels
@@ -260,3 +265,49 @@ def test_sentences_name_places_units_and_how_sure() -> None:
         "Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places, typically "
         "33.3 times what is around them; by chance at most 1 in 10^"
     )
+
+
+def section_of(path: Path) -> SectionResult:
+    (test,) = tkperf.load(path).tests
+    (section,) = test.sections
+    return section
+
+
+def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
+    """A simulated drive that slows down after a purge: slices give phases, seconds what is finer."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"])
+    tkperf.run(plan, "run", folder=tmp_path)
+    section = section_of(tmp_path / "run.tkperf")
+    by_key = {(str(each.recorded), each.quantity): each for each in section.timelines}
+    assert set(by_key) == {
+        (recorded, quantity)
+        for recorded in ("slices", "seconds")
+        for quantity in ("iops", "latency_max_us", "latency_mean_us")
+    }
+    rate = by_key["slices", "iops"]
+    assert [each.kind for each in rate.levels][0::2] == [LevelKind.FRESH, LevelKind.STEADY]
+    assert rate.settled is True
+    # What slices have is not said twice.
+    assert by_key["seconds", "iops"].levels == ()
+    assert [each.spikes for each in section.timelines] == [None] * 6
+    (said,) = describe_timelines(section.timelines)
+    assert said.startswith("Fresh out of box 129,")
+    assert said in render_markdown(tkperf.load(tmp_path / "run.tkperf")).replace("\\", "")
+    view = view_of(tmp_path / "run.tkperf")
+    (shown,) = view.tests[0].sections
+    assert shown.over_time == (said,)
+    marked = [chart.key for chart in shown.charts if "found over time" in chart.text]
+    assert marked == ["writesat0time", "writesat0time2"]
+    layers: Any = shown.charts[0].spec["layer"]
+    phases = [row["phase"] for row in layers[-1]["data"]["values"]]
+    assert phases == ["fresh out of box", "steady"]
+
+
+def test_what_was_not_purged_or_was_filled_is_not_fresh(tmp_path: Path) -> None:
+    """The same curve without a purge has a first level."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"], no_purge=True)
+    tkperf.run(plan, "run", folder=tmp_path)
+    (levels,) = [
+        each.levels for each in section_of(tmp_path / "run.tkperf").timelines if each.levels
+    ]
+    assert levels[0].kind is LevelKind.FIRST

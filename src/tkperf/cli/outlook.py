@@ -38,6 +38,8 @@ def outlook_of(options: RunOptions, plan: RunPlan) -> Outlook:
 def describe_time(outlook: Outlook) -> str:
     """``2 h 10 min to 3 h 05 min, without purging``."""
     without = ", without purging" if outlook.purges else ""
+    if outlook.simulated:
+        without = " of simulated time"
     return f"{format_duration(outlook.shortest_s)} to {format_duration(outlook.longest_s)}{without}"
 
 
@@ -49,22 +51,31 @@ def describe_outlook(outlook: Outlook, now: datetime | None = None) -> list[tupl
         for seconds in (outlook.shortest_s, outlook.longest_s)
     ]
     least, most = outlook.least_bytes, outlook.most_bytes
-    fills = [amount / outlook.capacity_bytes for amount in (least, most)]
+    amounts, fills = (
+        _between(form(least), form(most), nothing=least == 0)
+        for form in (format_capacity, lambda amount: f"{amount / outlook.capacity_bytes:,.1f}")
+    )
     lines = [
-        ("ends", f"between {ends[0]} and {ends[1]}, if begun now"),
-        (
-            "writes",
-            f"{format_capacity(least)} to {format_capacity(most)}, "
-            f"{fills[0]:,.1f} to {fills[1]:,.1f} drive fills",
-        ),
+        *([] if outlook.simulated else [("ends", f"{_when(*ends)}, if begun now")]),
+        ("writes", f"{amounts}, {fills} drive fills"),
         ("rate", str(outlook.rates)),
     ]
     if outlook.shares is not None:
         low, high = outlook.shares
-        lines.append(
-            ("life", f"{_percent(low)} to {_percent(high)} of its rating ({outlook.rated_as})")
-        )
+        share = _between(_percent(low), _percent(high), nothing=low == 0)
+        lines.append(("life", f"{share} of its rating ({outlook.rated_as})"))
     return lines
+
+
+def _when(earliest: str, latest: str) -> str:
+    return earliest if earliest == latest else f"between {earliest} and {latest}"
+
+
+def _between(least: str, most: str, *, nothing: bool) -> str:
+    """``1.9 TB to 29.0 TB``; a bound alone where nothing is known to be the least."""
+    if nothing:
+        return f"at most {most}"
+    return most if least == most else f"{least} to {most}"
 
 
 def warn_of_cost(outlook: Outlook) -> str | None:

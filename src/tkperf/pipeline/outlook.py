@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from tkperf.device.identity import TargetKind
 from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.pipeline.endurance import MUCH_OF_A_LIFE, Rating
 from tkperf.pipeline.fitting import TestPhases
@@ -42,6 +43,8 @@ class Outlook:
     capacity_bytes: int
     rated_bytes: float | None = None
     rated_as: str | None = None
+    simulated: bool = False
+    """Its time is the simulated drive's, and nobody waits for it."""
 
     @property
     def shortest_s(self) -> float:
@@ -80,6 +83,17 @@ class Outlook:
 PURGE = "purge"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passes:
+    """How much one pass of a fill writes: all members of a set, the range that it names, or the active one."""
+
+    members_bytes: int | None
+    range_bytes: int
+
+    def bytes_of(self, fill: Fill) -> int:
+        return self.members_bytes or fill.length_bytes or self.range_bytes
+
+
 def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlook:
     """Walk every test of a plan at these rates.
 
@@ -102,6 +116,7 @@ def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlo
         capacity_bytes=identity.capacity_bytes,
         rated_bytes=rated_bytes,
         rated_as=rated_as,
+        simulated=identity.kind is TargetKind.SIMULATED,
     )
 
 
@@ -111,16 +126,17 @@ def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
     unsteady = _grouped(_walk(plan, test, rates, Case.UNSTEADY))
     # Where rates are only bounds, an amount may never be reached.
     longest = unsteady if known else _grouped(_walk(plan, test, rates, Case.WORST))
-    each_pass = plan.subject.filled_bytes or plan.active_range.length_bytes
+    range_bytes = plan.active_range.length_bytes
+    passes = _Passes(members_bytes=plan.subject.filled_bytes, range_bytes=range_bytes)
     for key, phases in longest.items():
         most, least = unsteady.get(key, phases), best.get(key, [])
-        written = [_written(group, rates, each_pass) for group in (least, most)]
+        written = [_written(group, rates, passes) for group in (least, most)]
         if not known and key[1] is not Fill:
             written[0] = 0.0
         yield Stage(
             test=test.test.title,
             section=key[0],
-            what=_describe(least, phases, each_pass),
+            what=_describe(least, phases, passes),
             shortest_s=sum(duration_s for _, duration_s in least),
             longest_s=sum(duration_s for _, duration_s in phases),
             least_bytes=written[0],
@@ -151,12 +167,12 @@ def _grouped(walked: Iterable[tuple[Phase, float]]) -> dict[tuple[str, type[Phas
     return groups
 
 
-def _written(walked: _Walked, rates: Rates, each_pass: int) -> float:
+def _written(walked: _Walked, rates: Rates, passes: _Passes) -> float:
     whole = 0.0
     for phase, duration_s in walked:
         match phase:
             case Fill():
-                whole += phase.passes * each_pass
+                whole += phase.passes * passes.bytes_of(phase)
             case Continuous():
                 share = 1 - phase.workload.read_percent / 100
                 whole += share * rates.of(phase.workload) * duration_s
@@ -172,7 +188,7 @@ def _written(walked: _Walked, rates: Rates, each_pass: int) -> float:
     return whole
 
 
-def _describe(least: _Walked, most: _Walked, each_pass: int) -> str:
+def _describe(least: _Walked, most: _Walked, passes: _Passes) -> str:
     first = most[0][0]
     match first:
         case Purge():
@@ -180,8 +196,8 @@ def _describe(least: _Walked, most: _Walked, each_pass: int) -> str:
         case Idle():
             return "idle"
         case Fill():
-            passes = sum(phase.passes for phase, _ in most if isinstance(phase, Fill))
-            return f"fill {passes} x {format_capacity(each_pass)}"
+            times = sum(phase.passes for phase, _ in most if isinstance(phase, Fill))
+            return f"fill {times} x {format_capacity(passes.bytes_of(first))}"
         case Round():
             steps = format_count(len(first.steps), "step")
             if first.areas is not None:

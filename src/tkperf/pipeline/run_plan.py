@@ -61,26 +61,13 @@ class RunPlan:
 
     @property
     def filled_bytes(self) -> int:
-        """What preconditioning writes, to the byte; for the rest ``estimate_written_bytes``."""
+        """What preconditioning writes, to the byte; ``outlook.look_out`` tells of the rest."""
         return sum(
             fill.passes
             * (self.subject.filled_bytes or fill.length_bytes or self.active_range.length_bytes)
             for test in self.tests
             for fill in test.fills
         )
-
-    def estimate_written_bytes(self, bytes_per_s: float) -> tuple[float, float]:
-        """What the whole run writes at a rate, at least and at most.
-
-        At the rate of large sequential writes this is an upper bound, as random ones are slower;
-        write saturation also ends when it has written its multiple of the active range.
-        """
-        writing_s = (
-            sum(test.shortest_writing_s for test in self.tests),
-            sum(test.longest_writing_s for test in self.tests),
-        )
-        least, most = (self.filled_bytes + bytes_per_s * each for each in writing_s)
-        return least, most
 
     @property
     def alterations(self) -> tuple[str, ...]:
