@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.details import build_details
+from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import RunResult, with_left_out
-from tkperf.analysis.timeline import build_timelines
 from tkperf.cli.packages import packages_of
 from tkperf.record import RunRecord
 from tkperf.runfile.reader import RunFile
@@ -52,7 +52,7 @@ def build_run_view(
     seconds = {test.name: opened.seconds(test) for test in record.tests}
     result = with_left_out(result, opened.left_out)
     details = build_details(result, record, seconds)
-    return build_view(result, checked, details, build_timelines(record, seconds))
+    return build_view(result, checked, details, loads_by_test(record, seconds))
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:
