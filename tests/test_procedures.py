@@ -379,14 +379,15 @@ def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(
 def test_write_saturation_of_pts_2_0_ends_after_six_hours(
     profile: str, demand: tuple[int, int]
 ) -> None:
-    """360 slices of a minute, if neither steady before nor four times written."""
+    """360 slices of a minute, if neither steady before nor four times written; then 20 minutes more."""
 
     def unsteady(phase: Phase, cell: Workload) -> float:
         return 1.0 + getattr(phase, "number", 0) % 60 // 30
 
     phases, _, outcome = run("writesat", profile, unsteady, range_bytes=1 << 50)
-    slices = [phase for phase in phases if isinstance(phase, Continuous)]
+    *slices, histogram = [phase for phase in phases if isinstance(phase, Continuous)]
     assert (len(slices), sum(each.duration_s for each in slices)) == (360, 6 * 3600)
+    assert (histogram.workload, histogram.duration_s) == (slices[0].workload, 20 * 60)
     assert {(each.workload.jobs, each.workload.io_depth) for each in slices} == {demand}
     assert outcome.sections[0].ended_because == "longest time of 360 slices"
 
