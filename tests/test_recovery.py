@@ -16,7 +16,8 @@ from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import analyse
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import Figure
-from tkperf.engine.simulated import PRESETS, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.presets import PRESETS
 from tkperf.errors import ProfileError
 from tkperf.events import Event, PhaseStarted, StepEnded
 from tkperf.phases import Continuous, Course, Idle, Outcome, Phase, Procedure, Purge, SectionOutcome
