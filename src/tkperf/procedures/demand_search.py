@@ -116,8 +116,8 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         *wording.purge(circumstances),
         wording.preconditioning(before, circumstances),
         wording.at_most_rounds(profile),
-        f"    For TC {wording.sizes(table.jobs)}:",
-        f"        For QD {wording.sizes(table.io_depths)}:",
+        f"    For TC {wording.numbers(table.jobs)}:",
+        f"        For QD {wording.numbers(table.io_depths)}:",
         f"            RND {table.block_size_kib:g} KiB, R/W {wording.mixes((table.read_percent,))}, "
         f"{table.step_s:g} s",
         "Tracking variable: IOPS with the most outstanding I/Os",

@@ -151,10 +151,10 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     access = "RND" if table.access is Access.RANDOM else "SEQ"
     loops = (
         ("R/W mix", wording.mixes(table.read_percents)),
-        ("block size", f"{wording.sizes(table.block_sizes_kib)} KiB"),
-        ("compressible share of the data", f"{wording.sizes(table.compressible_percents)} %"),
-        ("TC", wording.sizes(table.jobs)),
-        ("QD", wording.sizes(table.io_depths)),
+        ("block size", f"{wording.numbers(table.block_sizes_kib)} KiB"),
+        ("compressible share of the data", f"{wording.numbers(table.compressible_percents)} %"),
+        ("TC", wording.numbers(table.jobs)),
+        ("QD", wording.numbers(table.io_depths)),
     )
     tracked = find_hardest(steps_of(table))
     return (
