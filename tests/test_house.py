@@ -36,10 +36,11 @@ ALLOWED = (
     "tkperf_loops.py",
     "report/tkperf_charts.py",
 )
-# The same words for something else: keys of fio's documents, programs, quantities, charts.
+# The same words for something else: keys of fio's documents, programs, commands, quantities, charts.
 OTHER_MEANINGS = {
     ("importers/fio_counters.py", "lat"),
     ("cli/doctor.py", "fio"),
+    ("cli/main.py", "sweep"),
     ("cli/progress.py", "iops"),
     ("process.py", "fio"),
     ("analysis/conditions.py", "fio"),

@@ -16,7 +16,7 @@ from tkperf.histogram import Histogram
 from tkperf.measurement import NO_IO, CpuUse, IoStats, Measurement
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import JobSeen, Plan, Witness, why_implausible
-from tkperf.workload import Access, Step, Workload
+from tkperf.workload import Access, BlockShare, Step, Workload
 
 QUICK = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=16)
 STEP = Plan(workload=QUICK, duration_s=1.0)
@@ -274,3 +274,24 @@ def test_a_simulated_drive_is_believed(preset: str, read_percent: int, io_depth:
     )
     seen = engine.fill(fill, then=None, on_sample=lambda _: None).measurement
     assert why_implausible(seen, Plan(workload=fill.workload, duration_s=None), Witness()) is None
+
+
+@pytest.mark.parametrize(
+    ("ios", "mean_bytes", "believed"),
+    [
+        (100_000, 2304, True),
+        (100_000, 2304 * 1.03, False),  # off by more than chance
+        (100, 2304 * 1.2, True),  # so few I/Os may be
+        (100_000, 4096, False),
+        (100_000, 0, False),
+    ],
+)
+def test_bytes_of_a_mix_go_by_its_mean_block(ios: int, mean_bytes: float, believed: bool) -> None:
+    """Half of 512 bytes and half of 4 KiB: six standard deviations and one percent are chance."""
+    mix = (BlockShare(512, 50), BlockShare(4096, 50))
+    load = replace(STEP.workload, block_mix=mix, block_size_bytes=4096)
+    seen = replace(writes(ios, 100_000), bytes=round(ios * mean_bytes))
+    measurement = Measurement(duration_s=1, read=NO_IO, write=seen)
+    reason = why_implausible(measurement, replace(STEP, workload=load), Witness())
+    assert (reason is None) is believed, reason
+    assert reason is None or "2304 bytes on average were asked" in reason

@@ -20,7 +20,7 @@ from tkperf.phases import (
     Reply,
     Round,
 )
-from tkperf.procedures import SSD_TESTS, TESTS, fit_to_sector, load_profile
+from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, load_profile
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.walk import find_workloads
@@ -152,12 +152,8 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
     """Block sizes below the sector are left out with a warning; tracking goes by key."""
-    profile, warnings = fit_to_sector(
-        load_profile("pts-e-1.1"),
-        4096,
-        # Not the composite of PTS: its blocks of 512 bytes cannot be left out.
-        tuple(test for test in SSD_TESTS.values() if test.by_default),
-    )
+    basic = choose_tests(load_profile("pts-e-1.1"), "ssd")
+    profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096, basic)
     phases, verdicts, _ = drive(
         SSD_TESTS["iops"].procedure(profile, GIB),
         lambda phase, cell: 777.0 if cell.mix_and_size == "0/100 4k" else 10.0,

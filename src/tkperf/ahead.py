@@ -96,8 +96,8 @@ class Ahead:
 
     def first_of_next_test(self) -> Round | Continuous | None:
         """What the next test begins with, if that is measured at once."""
-        if not self.later_tests:
-            return None
+        if not self.later_tests or self.test.finds_demand:
+            return None  # nobody knows yet at which demand that is
         first = upcoming_phase(self._procedure_of(self.later_tests[0]), ())
         return first if isinstance(first, Round | Continuous) else None
 

@@ -132,10 +132,22 @@ class SectionOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Thread count (TC) and queue depth of each (QD)."""
+
+    jobs: int
+    io_depth: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a procedure returns: how each of its sections ended, in order."""
+    """What a procedure returns: how each of its sections ended, in order.
+
+    ``demand`` is what it found for the tests after it that have none of their own; None: nothing.
+    """
 
     sections: tuple[SectionOutcome, ...]
+    demand: Demand | None = None
 
 
 Procedure = Generator[Phase | Course | SteadyStateVerdict, Reply, Outcome]

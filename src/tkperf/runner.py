@@ -142,10 +142,13 @@ def execute(run: Run) -> None:
         run.emit(RunStarted(info=run.info, tests=tuple(test.name for test in run.tests)))
         for warning in run.warnings:
             run.emit(Warned(warning=warning))
+        profile = run.profile
         for position, test in enumerate(run.tests):
             later = run.tests[position + 1 :]
-            ahead = Ahead(test, later, run.profile, run.active_range_bytes)
-            _TestRun(run, ahead, origin_s, watch).execute()
+            ahead = Ahead(test, later, profile, run.active_range_bytes)
+            outcome = _TestRun(run, ahead, origin_s, watch).execute()
+            if outcome.demand is not None:
+                profile = profile.at_demand(outcome.demand.jobs, outcome.demand.io_depth)
         _end(run, RunStatus.COMPLETE, None)
     except KeyboardInterrupt:
         _end(run, RunStatus.INTERRUPTED, "stopped by the user")
@@ -192,7 +195,7 @@ class _TestRun:
     def test(self) -> Test:
         return self.ahead.test
 
-    def execute(self) -> None:
+    def execute(self) -> Outcome:
         self.watch.test_begins()
         names = section_names(
             self.ahead.procedure(), active_range_bytes=self.run.active_range_bytes
@@ -214,6 +217,7 @@ class _TestRun:
             raise
         finally:
             self._end(status, outcome)
+        return outcome
 
     def _end(self, status: RunStatus, outcome: Outcome | None) -> None:
         """Tell that the test is over, then what is to be said of it as a whole."""

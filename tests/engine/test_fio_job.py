@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job, split_regions
 from tkperf.errors import UsageError
-from tkperf.workload import Access, ActiveRange, Step, Workload
+from tkperf.workload import Access, ActiveRange, BlockShare, Step, Workload, Zone
 
 RANGE = ActiveRange(offset_bytes=0, length_bytes=1 << 30)
 TARGET = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=RANGE)
@@ -149,3 +149,19 @@ def test_several_targets_are_filled_apart() -> None:
         own = [section for section in sections if section["filename"] == target.path]
         assert sum(int(section["io_size"]) for section in own) == 2 * ((1 << 20) + 4096)
     assert len(sections) == 6
+
+
+def test_a_mix_of_blocks_is_aligned_to_4_kib() -> None:
+    """fio would align it to its smallest block, so that 4 KiB I/Os cross the pages of drives."""
+    mix = (BlockShare(512, 4), BlockShare(4096, 96))
+    zones = (Zone(50, 5), Zone(50, 95))
+    load = workload(block_mix=mix, zones=zones)
+    job = parse(render_step_job(Step(workload=load, duration_s=1), TARGET))["global"]
+    assert job["bssplit"] == "512/4:4096/96"
+    assert job["blockalign"] == "4096"
+    assert job["random_distribution"] == "zoned:50/5:50/95"
+    assert "bs" not in job
+    small = workload(block_size_bytes=1024, block_mix=(BlockShare(512, 4), BlockShare(1024, 96)))
+    for one_size in (workload(), small):
+        job = parse(render_step_job(Step(workload=one_size, duration_s=1), TARGET))["global"]
+        assert "blockalign" not in job

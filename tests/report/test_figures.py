@@ -14,16 +14,17 @@ from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.compare import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import analyse
-from tkperf.figures import FigureKind, SectionPlan, drawn, generic_section
+from tkperf.figures import FigureKind, SectionPlan, drawn, generic_section, over_rounds
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures import Test
 from tkperf.procedures.building_blocks import rounds_until_steady
 from tkperf.profiles import Profile
-from tkperf.quantity import IOPS
+from tkperf.quantity import CPU, IOPS, LATENCY_MEAN
 from tkperf.report import figures, whole_test
+from tkperf.report.charts.rounds import split_axes
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
-from tkperf.report.naming import name_links
+from tkperf.report.naming import Naming, name_links
 from tkperf.report.page import ChartView, ReportView
 from tkperf.report.view import build_view
 from tkperf.runfile.reader import RunFile
@@ -33,6 +34,16 @@ GRID = tuple(
     work(70, 8192, jobs=jobs, io_depth=depth) for jobs in (1, 2, 4, 8) for depth in (1, 16)
 )
 STREAM = "Endless"
+ALL_KINDS_OF_A_GRID = (
+    drawn(FigureKind.BARS_3D, IOPS.key),
+    drawn(FigureKind.BARS_3D, CPU.key),
+    drawn(FigureKind.HEAT_MAP, IOPS.key),
+    drawn(FigureKind.AGAINST, LATENCY_MEAN.key, IOPS.key),
+    drawn(FigureKind.OVER_DEMAND, IOPS.key),
+    drawn(FigureKind.OVER_AXIS, IOPS.key, axis="io_depth"),
+    drawn(FigureKind.OVER_AXIS, IOPS.key, axis="block_size"),
+    over_rounds(IOPS.key, "Of the most threads", most_threads=True),
+)
 
 
 def made_up_test(workloads: Sequence[Workload]) -> Test:
@@ -57,7 +68,7 @@ def made_up_test(workloads: Sequence[Workload]) -> Test:
 
     def section_plan(name: str) -> SectionPlan:
         plan = generic_section(name, stream=name == STREAM)
-        return replace(plan, figures=(*plan.figures, drawn(FigureKind.BARS_3D, IOPS.key)))
+        return replace(plan, figures=(*plan.figures, *ALL_KINDS_OF_A_GRID))
 
     return Test(name="grid", title="Made up", procedure=procedure, section_plan=section_plan)
 
@@ -111,7 +122,10 @@ def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
 def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
     """Over threads with a curve for each depth, every round of each, and eight bars."""
     charts = charts_of(view_of(grid), 0)
-    assert list(charts) == ["grid0convergence", "grid0window", "grid02d", "grid03d"]
+    assert list(charts) == [
+        "grid0convergence", "grid0window", "grid02d", "grid03d", "grid0heat", "grid0against",
+        "grid0outstanding", "grid02d2", "grid0convergence2",
+    ]  # fmt: skip
     assert {row["series"] for row in rows_of(charts["grid0convergence"])} == {
         f"TC{jobs} QD{depth}" for jobs in (1, 2, 4, 8) for depth in (1, 16)
     }
@@ -121,6 +135,75 @@ def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
     ]  # fmt: skip
     bars = {(row["column"], row["row"]) for row in rows_of(charts["grid03d"], "faces")}
     assert len(bars) == 8
+
+
+def test_a_grid_as_heat_map_has_the_numbers_of_its_table(grid: Path) -> None:
+    """The darkest is the greatest; a number that nobody measured, such as a simulation's CPU use, is no chart."""
+    view = view_of(grid)
+    rows = rows_of(charts_of(view, 0)["grid0heat"])
+    table = view.tests[0].sections[0].tables[0]
+    assert len(rows) == 8
+    for row in rows:
+        (line,) = [each for each in table.rows if each[0] == row["row"]]
+        text = line[table.columns.index(f"QD {row['column']}")]
+        assert float(text.replace(",", "")) == pytest.approx(row["value"], abs=0.06)
+    values = [row["value"] for row in rows]
+    assert {row["value"]: row["share"] for row in rows}[max(values)] == 1
+    assert {row["value"]: row["share"] for row in rows}[min(values)] == 0
+
+
+def test_latency_against_iops_has_a_curve_for_each_thread_count(grid: Path) -> None:
+    """Along growing queue depth: the hockey stick."""
+    view = view_of(grid)
+    rows = rows_of(charts_of(view, 0)["grid0against"])
+    assert {row["series"] for row in rows} == {"1", "2", "4", "8"}
+    for threads in "1248":
+        curve = [row for row in rows if row["series"] == threads]
+        assert [row["at"] for row in sorted(curve, key=lambda row: row["place"])] == ["1", "16"]
+    iops, _, latency, *_ = view.tests[0].sections[0].tables
+    first = next(row for row in rows if (row["series"], row["at"]) == ("1", "1"))
+    assert f"{first['x']:,.1f}" == iops.rows[0][1]
+    assert f"{first['value']:,.1f}" == latency.rows[0][1]
+
+
+def test_over_outstanding_ios_no_cell_is_left_out(grid: Path) -> None:
+    """Eight cells, sorted by threads x queue depth."""
+    rows = rows_of(charts_of(view_of(grid), 0)["grid0outstanding"])
+    assert [row["at"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert rows[4]["demand"] == "TC1 QD16"
+
+
+def test_curves_over_an_axis_that_is_asked_for(grid: Path) -> None:
+    """Over queue depth a curve for each thread count; none over block sizes, which do not differ."""
+    charts = charts_of(view_of(grid), 0)
+    assert "grid02d3" not in charts
+    rows = rows_of(charts["grid02d2"])
+    assert {(row["at"], row["series"]) for row in rows} == {
+        (depth, threads) for depth in ("1", "16") for threads in "1248"
+    }
+
+
+def test_over_rounds_of_the_most_threads_alone(grid: Path) -> None:
+    """The other curves would hide those that are judged."""
+    rows = rows_of(charts_of(view_of(grid), 0)["grid0convergence2"])
+    assert {row["series"] for row in rows} == {"1", "16"}
+    assert len(rows) == 2 * len({row["round"] for row in rows})
+
+
+def test_curves_are_told_apart_by_what_differs_alone() -> None:
+    """Over block sizes a curve for each mix and depth goes through all sizes."""
+    loads = [
+        work(mix, size, io_depth=depth)
+        for mix in (100, 0)
+        for size in (4096, 8192)
+        for depth in (1, 8)
+    ]
+    _, others = split_axes(loads)
+    naming = Naming(axes=others)
+    assert naming.title == "R/W %, QD"
+    assert {naming.of(load) for load in loads} == {
+        f"R/W {mix} QD{depth}" for mix in ("100/0", "0/100") for depth in (1, 8)
+    }
 
 
 def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:

@@ -30,13 +30,14 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
         tell_cost(outlook)
         return
     demand = plan.profile.demand
+    at = "TC and QD found first" if demand.searched else f"TC{demand.jobs}/QD{demand.io_depth}"
     facts = plan.subject.facts.values
     raid = facts.get("raid")
     lines = [
         ("set", f"{options.device}: {raid}") if raid else ("device", describe_device(facts)),
         (
             "profile",
-            f"{plan.profile.title}, TC{demand.jobs}/QD{demand.io_depth}, active range "
+            f"{plan.profile.title}, {at}, active range "
             f"{'at least ' if raid else ''}{format_capacity(plan.active_range.length_bytes)}{_filled(plan)}",
         ),
         *(("altered", alteration) for alteration in plan.alterations),

@@ -9,6 +9,7 @@ import click
 from tkperf.cli.options import (
     RunOptions,
     consent_options,
+    demand_options,
     load_options,
     outlook_options,
     profile_option,
@@ -29,6 +30,7 @@ FLAGS = ("-hddt", "--hdd-type", "--test")
 @click.argument("device")
 @tests_option("hdd", FLAGS)
 @profile_option("tkperf-2.2")
+@demand_options
 @load_options
 @click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
 @consent_options

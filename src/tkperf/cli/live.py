@@ -39,7 +39,6 @@ from tkperf.record import StepKind
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import (
     drop_controls,
-    format_block_size,
     format_capacity,
     format_duration,
     format_mix,
@@ -171,9 +170,7 @@ def _where(state: _State) -> Text:
 
 def _step_text(step: StepStarted) -> str:
     workload = step.workload
-    cell = (
-        f"R/W {format_mix(workload.read_percent)}, {format_block_size(workload.block_size_bytes)}"
-    )
+    cell = f"R/W {format_mix(workload.read_percent)}, {workload.blocks_name}"
     demand = f"{workload.access.value}, TC{workload.jobs}/QD{workload.io_depth}"
     if step.kind is StepKind.FILL:
         return f"preconditioning, {format_capacity(step.planned_bytes or 0)} ({cell}, {demand})"

@@ -21,6 +21,7 @@ COMMANDS = {
     "hdd": ("tkperf.cli.hdd", "hdd"),
     "raid": ("tkperf.cli.raid", "raid"),
     "plan": ("tkperf.cli.plan", "plan"),
+    "sweep": ("tkperf.cli.sweep", "sweep"),
     "show": ("tkperf.cli.show", "show"),
     "report": ("tkperf.cli.report", "report"),
     "compare": ("tkperf.cli.compare", "compare_runs"),

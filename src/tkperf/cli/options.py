@@ -21,7 +21,7 @@ from tkperf.input_files import TEXT_BYTES, read_input
 from tkperf.pipeline.names import require_name
 from tkperf.procedures import ALL_TESTS, SUITES
 from tkperf.process import find_program
-from tkperf.profiles import built_in_profiles
+from tkperf.profiles import Profile, built_in_profiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,10 @@ class RunOptions:
     device: str
     jobs: int | None
     io_depth: int | None
+    auto_demand: bool = False
     step_s: float | None
     tests: tuple[str, ...]
-    profile: str
+    profile: str | Profile
     active_range: str | None
     size: str | None = None
     folder: Path
@@ -225,8 +226,8 @@ def profile_option(default: str) -> Callable[[Function], Function]:
     )
 
 
-def load_options(function: Function) -> Function:
-    """What load is put on the device."""
+def demand_options(function: Function) -> Function:
+    """How much is asked of the device at once."""
     return _apply(
         function,
         click.option(
@@ -243,8 +244,23 @@ def load_options(function: Function) -> Function:
             "io_depth",
             type=click.IntRange(1, 65536),
             metavar="N",
-            help="Outstanding I/Os of each thread (QD).",
+            help="Outstanding I/Os of each thread (QD), likewise.",
         ),
+    )
+
+
+auto_demand_option = click.option(
+    "--auto-demand",
+    is_flag=True,
+    help="Find TC and QD first: purge, precondition, try demands in short steps, take the least that "
+    "comes within 5 % of the best IOPS. The result has all that was measured.",
+)
+
+
+def load_options(function: Function) -> Function:
+    """What load is put on the device, how much at once apart."""
+    return _apply(
+        function,
         click.option(
             "-rt",
             "--runtime",

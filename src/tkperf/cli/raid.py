@@ -9,7 +9,9 @@ import click
 
 from tkperf.cli.options import (
     RunOptions,
+    auto_demand_option,
     consent_options,
+    demand_options,
     load_options,
     outlook_options,
     profile_option,
@@ -40,6 +42,8 @@ FLAGS = ("-ssdt", "--ssd-type", "--test")
 @click.option("--remove-set", is_flag=True, help="Take the set down again after the run.")
 @tests_option("raid", FLAGS)
 @profile_option("pts-e-1.1")
+@demand_options
+@auto_demand_option
 @load_options
 @purge_options
 @consent_options

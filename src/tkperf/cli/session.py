@@ -70,6 +70,7 @@ def request_of(options: RunOptions) -> RunRequest:
         profile=options.profile,
         jobs=options.jobs,
         io_depth=options.io_depth,
+        auto_demand=options.auto_demand,
         step_s=options.step_s,
         active_range=options.active_range,
         size=options.size,

@@ -8,7 +8,9 @@ import click
 
 from tkperf.cli.options import (
     RunOptions,
+    auto_demand_option,
     consent_options,
+    demand_options,
     load_options,
     outlook_options,
     profile_option,
@@ -29,6 +31,8 @@ FLAGS = ("-ssdt", "--ssd-type", "--test")
 @click.argument("device")
 @tests_option("ssd", FLAGS)
 @profile_option("pts-e-1.1")
+@demand_options
+@auto_demand_option
 @load_options
 @click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
 @purge_options
@@ -45,6 +49,7 @@ def ssd(**options: object) -> None:
     Examples:
       tkperf ssd look ./scratch.img --size 1GiB --profile quick
       tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32 -rfb
+      tkperf ssd D7-P5520 /dev/nvme1n1 -ssdt iops writesat --auto-demand
       tkperf ssd D3-S4510-lat /dev/sdb -ssdt lat --output results/
       tkperf ssd nightly /dev/sdb --yes-destroy PHYH850500YA960L --progress plain
     """

@@ -28,6 +28,8 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
     for walked in fitted.tests:
         plain = look_ahead(walked.test, standard, fitted.active_range.length_bytes)
         found += _of_test(plain, walked)
+    if fitted.profile.demand.searched and not fitted.plain.demand.searched:
+        found.append("threads and queue depth -> found by a search")
     found += _of_range(fitted)
     cache, plain_cache = (each.write_cache.setting for each in (fitted.profile, fitted.plain))
     if cache != plain_cache:

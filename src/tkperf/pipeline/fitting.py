@@ -90,7 +90,7 @@ def choose_profile(request: RunRequest) -> Profile:
     if isinstance(wanted, Path):
         wanted = str(wanted.absolute())  # a path, whatever it looks like
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
-    choose_tests(profile, request.suite, request.tests)
+    choose_tests(profile, request.suite, request.tests, find_demand=request.auto_demand)
     impossible = find_impossible(profile)
     if impossible is not None and request.active_range is None:
         raise UsageError(impossible)
@@ -121,12 +121,13 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         plain,
         jobs=request.jobs,
         io_depth=request.io_depth,
+        searched=request.searches_demand,
         step_s=request.step_s,
         write_cache=request.write_cache,
         active_range=request.active_range,
     )
     sector_bytes = identity.logical_block_bytes
-    chosen = choose_tests(profile, request.suite, request.tests)
+    chosen = choose_tests(profile, request.suite, request.tests, find_demand=request.auto_demand)
     try:
         active_range = resolve_active_range(profile, identity.capacity_bytes, sector_bytes)
         profile = with_range_to_fill(profile, identity.capacity_bytes, sector_bytes)
@@ -135,6 +136,8 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         for test in tests:
             _require_whole_sectors(test, profile.name, sector_bytes)
         _require_room(tests, active_range)
+        if request.auto_demand:
+            _require_use_of_demand(tests, fitting, active_range.length_bytes)
     except (UsageError, ValueError) as error:
         raise UsageError(f"{identity.path}: {error}") from None
     return Fitted(
@@ -192,6 +195,25 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
                 f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
                 f"profile {profile} cannot run, as its areas begin within a sector"
             )
+
+
+def _require_use_of_demand(
+    tests: Sequence[TestPhases], profile: Profile, active_range_bytes: int
+) -> None:
+    """A search takes hours, most of them for its fill: it must be for something."""
+    demand = profile.demand
+    other = profile.at_demand(demand.jobs % 1024 + 1, demand.io_depth)
+    for each in tests:
+        if not each.test.finds_demand:
+            phases = look_ahead(each.test, other, active_range_bytes).phases
+            measured, changed = (
+                tuple(load for load, _, is_fill in _loads(walked) if not is_fill)
+                for walked in (each.phases, phases)
+            )
+            if measured != changed:
+                return
+    names = ", ".join(each.test.name for each in tests if not each.test.finds_demand)
+    raise UsageError(f"--auto-demand: {names} would not use it, as every TC and QD is its own")
 
 
 def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> None:

@@ -49,6 +49,7 @@ class Wishes(TypedDict, total=False):
     profile: str | Path | Profile | None
     jobs: int | None
     io_depth: int | None
+    auto_demand: bool
     step_s: float | None
     active_range: str | None
     size: str | None
@@ -72,6 +73,7 @@ class RunRequest:
             for those run by default.
         profile: name of a shipped one, path of a TOML file, or a profile.
         jobs, io_depth: thread count and queue depth of every test but latency.
+        auto_demand: find both first, by a search on the preconditioned device.
         step_s: length of each step, and of each slice of write saturation.
         active_range: ``75%`` or ``16GiB``, from the start of the device.
         size: a scratch file of this size is created as the device, e.g. ``1GiB``.
@@ -91,6 +93,7 @@ class RunRequest:
     profile: str | Path | Profile | None = None
     jobs: int | None = None
     io_depth: int | None = None
+    auto_demand: bool = False
     step_s: float | None = None
     active_range: str | None = None
     size: str | None = None
@@ -113,6 +116,7 @@ class RunRequest:
             self.raid.require_possible()
         self._check_values()
         self._check_purge()
+        self._check_auto_demand()
 
     @property
     def size_bytes(self) -> int | None:
@@ -151,6 +155,28 @@ class RunRequest:
         with _naming("--size"):
             if self.size is not None:
                 parse_size_bytes(self.size)
+
+    @property
+    def searches_demand(self) -> bool:
+        """Whether the tests that have no demand of their own get one by a search."""
+        tests = SUITES[self.suite]
+        return self.auto_demand or any(
+            each.finds_demand for each in tests.values() if each.name in self.tests
+        )
+
+    def _check_auto_demand(self) -> None:
+        if self.auto_demand and not any(each.finds_demand for each in SUITES[self.suite].values()):
+            raise UsageError(f"--auto-demand: the suite {self.suite} has no search for the demand")
+        given = [
+            option
+            for option, value in (("-nj", self.jobs), ("-iod", self.io_depth))
+            if value is not None
+        ]
+        if self.searches_demand and given:
+            raise UsageError(
+                f"{' and '.join(given)} would not be used where a search finds the threads and the "
+                "queue depth: give either"
+            )
 
     def _check_purge(self) -> None:
         given = [

@@ -61,6 +61,7 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment) -> RunInfo
         options={
             "jobs": request.jobs,
             "io_depth": request.io_depth,
+            "auto_demand": request.auto_demand,
             "step_s": request.step_s,
             "active_range": request.active_range,
             "write_cache": request.write_cache,

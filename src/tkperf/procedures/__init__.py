@@ -6,6 +6,8 @@ what was seen. A test is one module with one descriptor, ``TEST``; this one only
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from tkperf import profiles
 from tkperf.errors import ProfileError, UsageError
 from tkperf.figures import TestPlan
@@ -13,22 +15,28 @@ from tkperf.procedures import (
     composite_blocks,
     cross_stimulus_recovery,
     demand_intensity,
+    demand_search,
     hard_disk_iops,
     hard_disk_throughput,
     host_idle_recovery,
     iops,
     latency,
+    sweep,
     throughput,
     write_saturation,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.walk import find_excess, fit_to_sector
 from tkperf.profiles import Profile, built_in_profiles
+from tkperf.profiles.faults import find_fault
+from tkperf.profiles.tables import TestTable
+from tkperf.strict import describe_mistake
 
 __all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
 
-# In the order in which a suite runs them, TKperf's.
+# In the order in which a suite runs them, TKperf's; what finds the demand of others is before them.
 TESTS: tuple[Test, ...] = (
+    demand_search.TEST,
     iops.TEST,
     latency.TEST,
     throughput.TEST,
@@ -37,6 +45,7 @@ TESTS: tuple[Test, ...] = (
     demand_intensity.TEST,
     host_idle_recovery.TEST,
     cross_stimulus_recovery.TEST,
+    sweep.TEST,
     hard_disk_iops.TEST,
     hard_disk_throughput.TEST,
 )
@@ -84,6 +93,27 @@ def parse_profile(text: str, *, file: str) -> Profile:
     return _without_excess(profiles.parse_profile(text, _TABLES, file=file), file=file)
 
 
+def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) -> Profile:
+    """The profile with other numbers in a test's table.
+
+    Raises:
+        UsageError: one of them is impossible, they do not go together, nobody can mean the test, or
+            the profile does not define it.
+    """
+    for test in TESTS:
+        if table in test.tables:
+            choose_tests(profile, test.suites[0], (test.name,))
+    try:
+        changed = msgspec.convert(msgspec.to_builtins(profile.table(table)) | numbers, table)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"table {table.key}{describe_mistake(error)}") from None
+    changed_profile = profile.with_tables(changed)
+    fault = find_fault(changed_profile) or find_excess(TESTS, changed_profile)
+    if fault:
+        raise UsageError(f"table {fault}")
+    return changed_profile
+
+
 def _without_excess(profile: Profile, *, file: str) -> Profile:
     if excess := find_excess(TESTS, profile):
         raise ProfileError(f"profile {file}, key {excess}")
@@ -95,23 +125,34 @@ def read_stored_profile(data: Mapping[str, object]) -> Profile:
     return profiles.read_stored_profile(data, _TABLES)
 
 
-def choose_tests(profile: Profile, suite: str, names: Sequence[str] = ()) -> tuple[Test, ...]:
+def choose_tests(
+    profile: Profile, suite: str, names: Sequence[str] = (), *, find_demand: bool = False
+) -> tuple[Test, ...]:
     """The tests to run, in the suite's order: those of these names, else those run by default.
 
     A profile without any of those runs what it has. ``all`` among the names: every one that the
     profile defines.
 
+    Args:
+        find_demand: what finds the demand of the others goes before them.
+
     Raises:
         UsageError: the profile does not define a named test, or none of the suite's.
     """
     tests = SUITES[suite].values()
-    defined = tuple(test for test in tests if test.is_in(profile))
+    # What finds the demand of others changes them: it runs only where it is asked for by itself.
+    defined = tuple(test for test in tests if test.is_in(profile) and not test.finds_demand)
     if ALL_TESTS in names:
-        chosen = defined
+        wanted = [test.name for test in defined] + list(names)
     elif names:
-        chosen = tuple(test for test in tests if test.name in names)
+        wanted = list(names)
     else:
-        chosen = tuple(test for test in defined if test.by_default) or defined
+        wanted = [test.name for test in defined if test.by_default] or [
+            test.name for test in defined
+        ]
+    chosen = tuple(
+        test for test in tests if test.name in wanted or (find_demand and test.finds_demand)
+    )
     missing = [test for test in chosen or tests if not test.is_in(profile)]
     if missing:
         keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))

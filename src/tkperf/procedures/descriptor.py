@@ -45,6 +45,7 @@ class Test:
         describe: the course in words, line by line, with the numbers of a profile. Raises
             ProfileError where a table that it needs is missing.
         section_plan: how a section, given its name, is shown.
+        finds_demand: its outcome has the demand of the tests after it.
         over_sections: quantities that are drawn over all sections, by their keys.
         whole_test: the figures of the whole test, given the names of its sections.
     """
@@ -60,6 +61,7 @@ class Test:
     table: type[TestTable] | None = None
     describe: Callable[[Profile, Circumstances], tuple[str, ...]] = lambda *_: ()
     by_default: bool = True
+    finds_demand: bool = False
     not_used: tuple[str, ...] = ()
     shared: tuple[type[Table], ...] = (SteadyStateTable, PreconditioningTable)
     tracked: tuple[str, ...] = ()

@@ -39,6 +39,8 @@ def steady_state(profile: Profile) -> str:
 
 def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = None) -> str:
     """The profile's, or a test's own."""
+    if profile.demand.searched and not (jobs and io_depth):
+        return "TC and QD as the demand search found them"
     return f"TC {jobs or profile.demand.jobs} / QD {io_depth or profile.demand.io_depth}"
 
 

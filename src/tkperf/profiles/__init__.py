@@ -99,6 +99,11 @@ class Profile:
             io_depth=self.demand.io_depth,
         )
 
+    def at_demand(self, jobs: int, io_depth: int) -> Profile:
+        """With the threads and queue depth that a search found."""
+        changed = {"jobs": jobs, "io_depth": io_depth, "searched": False}
+        return self.with_tables(msgspec.structs.replace(self.demand, **changed))
+
     def as_plain_data(self) -> dict[str, object]:
         """As its TOML file has it."""
         data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
@@ -255,6 +260,7 @@ def apply_options(
     *,
     jobs: int | None = None,
     io_depth: int | None = None,
+    searched: bool | None = None,
     step_s: float | None = None,
     write_cache: str | None = None,
     active_range: str | None = None,
@@ -269,6 +275,7 @@ def apply_options(
         profile.demand,
         jobs=jobs or profile.demand.jobs,
         io_depth=io_depth or profile.demand.io_depth,
+        searched=profile.demand.searched if searched is None else searched,
     )
     cache = msgspec.structs.replace(
         profile.write_cache, setting=write_cache or profile.write_cache.setting

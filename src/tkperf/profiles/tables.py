@@ -97,12 +97,18 @@ class SteadyStateTable(Table, frozen=True, kw_only=True):
 
 
 class DemandTable(Table, frozen=True, kw_only=True):
-    """Thread count (TC) and queue depth per thread (QD) of all tests whose table has none."""
+    """Thread count (TC) and queue depth per thread (QD) of all tests whose table has none.
+
+    ``searched``: a search finds them first, and these are only what it preconditions with.
+    """
 
     key: ClassVar[str] = "demand"
 
     jobs: Annotated[Jobs, means("thread count (TC)")]
     io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    searched: Annotated[
+        bool, means("whether a search finds both first, so that these only precondition it")
+    ] = False
 
 
 class ActiveRangeTable(Table, frozen=True, kw_only=True):

@@ -52,10 +52,16 @@ class Naming:
         """Of a legend or an axis."""
         if len(self.axes) == 1:
             return self.axes[0].title
+        if not self._has_both:
+            return ", ".join(axis.title for axis in self.axes)
         titles = [axis.title for axis in self.axes if axis not in (MIX, BLOCKS)]
         # In the order in which they stand in a name.
-        first = ["R/W %, block size"] if len(titles) < len(self.axes) else []
-        return ", ".join((*first, *titles))
+        return ", ".join(("R/W %, block size", *titles))
+
+    @property
+    def _has_both(self) -> bool:
+        """Whether names say mix and block size; what does not differ between curves is not told."""
+        return {MIX, BLOCKS} <= set(self.axes)
 
     @property
     def text(self) -> str:
@@ -65,6 +71,8 @@ class Naming:
     def of(self, workload: Workload) -> str:
         if len(self.axes) == 1:
             return self.axes[0].text(workload)
+        if not self._has_both:
+            return " ".join(axis.words(workload) for axis in self.axes)
         return name_within(workload, self.axes)
 
 

@@ -1,0 +1,156 @@
+"""tkperf sweep: every combination of threads, queue depths, block sizes, mixes, compressibility."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from tkperf.cli.options import (
+    RunOptions,
+    consent_options,
+    load_options,
+    profile_option,
+    purge_options,
+    result_options,
+)
+from tkperf.cli.session import run_session
+from tkperf.errors import UsageError
+from tkperf.procedures import load_profile, with_numbers
+from tkperf.procedures.sweep import TEST, SweepTable
+from tkperf.units import KIB, parse_size_bytes
+from tkperf.workload import Access
+
+
+class _Values(click.ParamType[tuple[float, ...]]):
+    """Values with commas between them; what they may be, the table of the test says."""
+
+    name = "list"
+
+    def __init__(self, read: Callable[[str], float], example: str) -> None:
+        self._read, self._example = read, example
+
+    def convert(self, value: Any, param: object, ctx: object) -> tuple[float, ...]:
+        if not isinstance(value, str):
+            return tuple(value)
+        try:
+            return tuple(self._read(word.strip()) for word in value.split(","))
+        except (ValueError, UsageError) as error:
+            return self.fail(f"'{value[:40]}': {error}; write for example {self._example}")
+
+
+def _whole(word: str) -> int:
+    if not word.isdecimal() or len(word) > len(str(2**31)):
+        raise ValueError(f"'{word[:20]}' is not a whole number")
+    return int(word)
+
+
+def _read_percent(word: str) -> int:
+    """``65``, or ``65/35`` as the PTS writes it."""
+    reads, stroke, writes = word.partition("/")
+    if stroke and _whole(reads) + _whole(writes) != 100:
+        raise ValueError(f"'{word[:20]}' does not add up to 100")
+    return _whole(reads)
+
+
+def _size_kib(word: str) -> float:
+    size_bytes = parse_size_bytes(word)
+    if size_bytes % 512:
+        raise ValueError(f"{size_bytes} bytes is not a multiple of 512")
+    return size_bytes / KIB
+
+
+_WHOLE_NUMBERS = _Values(_whole, "1,2,4")
+
+
+@click.command(short_help="Sweep over demands, block sizes, mixes on DEVICE, which is erased.")
+@click.argument("name")
+@click.argument("device")
+@click.option(
+    "--threads", "jobs", type=_WHOLE_NUMBERS, metavar="N,N...", help="Thread counts (TC)."
+)
+@click.option(
+    "--depth",
+    "io_depths",
+    type=_WHOLE_NUMBERS,
+    metavar="N,N...",
+    help="Outstanding I/Os of each thread (QD).",
+)
+@click.option(
+    "--block-size",
+    "block_sizes_kib",
+    type=_Values(_size_kib, "512,4k,128k,1m"),
+    metavar="SIZE,SIZE...",
+    help="Block sizes, as fio writes them: 512,4k,1m.",
+)
+@click.option(
+    "--mix",
+    "read_percents",
+    type=_Values(_read_percent, "100,70,0 or 100/0,70/30"),
+    metavar="R/W,R/W...",
+    help="Read/write mixes: 100/0,65/35, or their shares of reads alone.",
+)
+@click.option(
+    "--compressibility",
+    "compressible_percents",
+    type=_Values(_whole, "0,50,90"),
+    metavar="PERCENT,PERCENT...",
+    help="How much of the data a drive's compression could save; 0 is random data.",
+)
+@click.option(
+    "--access",
+    type=click.Choice([each.value for each in Access]),
+    help="Order of the addresses.",
+)
+@profile_option("pts-e-1.1")
+@load_options
+@click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
+@purge_options
+@consent_options
+@result_options
+def sweep(
+    profile: str,
+    jobs: tuple[float, ...] | None,
+    io_depths: tuple[float, ...] | None,
+    block_sizes_kib: tuple[float, ...] | None,
+    read_percents: tuple[float, ...] | None,
+    compressible_percents: tuple[float, ...] | None,
+    access: str | None,
+    **options: object,
+) -> None:
+    """Measure every combination of the values given and keep everything in NAME.tkperf. DEVICE is erased.
+
+    Purge and preconditioning, then rounds of all combinations until the one that is hardest on the
+    drive is steady: the fewest reads, of these the most outstanding I/Os. What is not given is as in
+    the profile: random 4 KiB reads and writes with 4 and 1 threads, queue depths 128 to 1. The report
+    has heat maps, and latency against IOPS. The specification knows no such test.
+
+    \b
+    Examples:
+      tkperf sweep depth /dev/sdb --threads 1 --depth 256,64,16,4,1 --mix 100/0
+      tkperf sweep sizes /dev/sdb --block-size 1m,128k,16k,4k --access sequential -rt 20
+      tkperf sweep entropy /dev/sdb --compressibility 0,50,90 --depth 32,1 --mix 0
+      tkperf sweep look ./scratch.img --size 1GiB --profile quick
+    """
+    given = {
+        "jobs": jobs,
+        "io_depths": io_depths,
+        "block_sizes_kib": block_sizes_kib,
+        "read_percents": read_percents,
+        "compressible_percents": compressible_percents,
+        "access": access,
+    }
+    numbers = {key: value for key, value in given.items() if value is not None}
+    run_session(
+        RunOptions(
+            suite=TEST.suites[0],
+            tests=(TEST.name,),
+            profile=with_numbers(load_profile(profile), SweepTable, **numbers),
+            jobs=None,
+            io_depth=None,
+            command_line=tuple(sys.argv),
+            **options,  # type: ignore[arg-type]
+        )
+    )

@@ -1,0 +1,143 @@
+"""Finds the threads and queue depth that saturate the device, for the tests after it; not in the PTS.
+
+The PTS leaves the demand of IOPS and write saturation to the operator, or recommends one that may be
+too small for a fast drive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
+from tkperf.phases import Demand, Outcome, Procedure, Purge, RoundResult
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import (
+    Tracked,
+    rounds_until_all_steady,
+    workload_independent_preconditioning,
+)
+from tkperf.procedures.demand_points import choose_saturating, window_means
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    BlockSizeKib,
+    Depths,
+    Percent,
+    SteppedTable,
+    ThreadCounts,
+    means,
+)
+from tkperf.workload import Access, Step
+
+SECTION = "Demand search"
+
+
+class DemandSearchTable(SteppedTable, frozen=True, kw_only=True):
+    """The demands that are tried with one random workload; enough is what is so near to the best."""
+
+    key: ClassVar[str] = "demand_search"
+
+    read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
+    block_size_kib: Annotated[BlockSizeKib, means("block size, in KiB")]
+    jobs: Annotated[ThreadCounts, means("thread counts (TC), the outer loop")]
+    io_depths: Annotated[Depths, means("queue depths of each thread (QD), the inner loop")]
+    within_percent: Annotated[
+        float,
+        msgspec.Meta(ge=0, lt=100),
+        means("how far below the best IOPS the least demand may be, in %"),
+    ]
+
+
+def section_plan(name: str) -> SectionPlan:
+    """What each demand reached."""
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us"),
+        figures=(
+            *matrices("iops", "latency_mean_us", "cpu_percent"),
+            drawn(FigureKind.HEAT_MAP, "iops"),
+            drawn(FigureKind.OVER_DEMAND, "iops"),
+            drawn(
+                FigureKind.AGAINST, "latency_mean_us", "iops",
+                title="Mean latency against IOPS", log=True,
+            ),
+            over_rounds("iops", "Steady state convergence", most_threads=True),
+            drawn(FigureKind.WINDOW),
+        ),
+    )  # fmt: skip
+
+
+def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
+    """Purge, precondition, short steps at each demand until the greatest is steady; the least that is enough."""
+    table = profile.table(DemandSearchTable)
+    yield Purge(section=SECTION)
+    yield workload_independent_preconditioning(profile, SECTION)
+    workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
+    steps = tuple(
+        Step(
+            workload=replace(workload, jobs=jobs, io_depth=depth),
+            duration_s=table.step_s,
+        )
+        for jobs in table.jobs
+        for depth in table.io_depths
+    )
+    greatest = max((step.workload for step in steps), key=lambda each: each.total_outstanding_ios)
+    rounds: list[RoundResult] = []
+    outcome = yield from rounds_until_all_steady(
+        SECTION,
+        steps,
+        profile.steady_state,
+        (
+            Tracked(
+                tracking=f"{greatest} IOPS",
+                unit="IOPS",
+                value=lambda measured: measured[greatest].iops,
+            ),
+        ),
+        results=rounds,
+    )
+    means = window_means([rounds[number - 1] for number in outcome.window])
+    enough, best = choose_saturating(means, table.within_percent)
+    because = (
+        f"{outcome.ended_because}; found {enough}, the fewest outstanding I/Os within "
+        f"{table.within_percent:g} % of the best, {best}"
+    )
+    found = Demand(jobs=enough.workload.jobs, io_depth=enough.workload.io_depth)
+    return Outcome(sections=(replace(outcome, ended_because=because),), demand=found)
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(DemandSearchTable)
+    before = profile.at_demand(profile.demand.jobs, profile.demand.io_depth)
+    return (
+        *wording.purge(circumstances),
+        wording.preconditioning(before, circumstances),
+        wording.at_most_rounds(profile),
+        f"    For TC {wording.numbers(table.jobs)}:",
+        f"        For QD {wording.numbers(table.io_depths)}:",
+        f"            RND {table.block_size_kib:g} KiB, R/W {wording.mixes((table.read_percent,))}, "
+        f"{table.step_s:g} s",
+        "Tracking variable: IOPS with the most outstanding I/Os",
+        wording.steady_state(profile),
+        "Found: the fewest outstanding I/Os, of equally many the fewest threads, whose IOPS are "
+        f"within {table.within_percent:g} % of the best",
+        "The tests after it, which have no TC and QD of their own, are run at what is found",
+    )
+
+
+TEST = Test(
+    name="auto-demand",
+    title="Demand search",
+    source="tkperf; not in the PTS",
+    suites=("ssd", "raid"),
+    by_default=False,
+    finds_demand=True,
+    table=DemandSearchTable,
+    procedure=demand_search,
+    describe=describe,
+    section_plan=section_plan,
+    tracked=("iops",),
+)

@@ -1,0 +1,186 @@
+"""A sweep over anything a workload can differ in; not a test of the PTS, but by its rules of steady state."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Annotated, ClassVar, Self
+
+import msgspec
+
+from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
+from tkperf.phases import Outcome, Procedure, Purge
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import (
+    rounds_until_steady,
+    workload_independent_preconditioning,
+)
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    BlockSizesKib,
+    Depths,
+    Percents,
+    SteppedTable,
+    ThreadCounts,
+    addressable,
+    means,
+)
+from tkperf.workload import Access, Step, Workload
+
+SECTION = "Sweep"
+# A line of the report's tables for each; of a minute each more than 85 hours in five rounds.
+MOST_COMBINATIONS = 1024
+# Over each of these that differs.
+_AXES = ("io_depth", "jobs", "block_size", "read_percent", "compressible_percent")
+
+
+class SweepTable(SteppedTable, frozen=True, kw_only=True):
+    """Every combination of the lists is a step of a round; the first list is the outermost loop."""
+
+    key: ClassVar[str] = "sweep"
+
+    access: Annotated[Access, means("order of the addresses: random or sequential")]
+    read_percents: Annotated[Percents, means("R/W mixes, in % of reads, the outermost loop")]
+    block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, in KiB")]
+    compressible_percents: Annotated[
+        Percents, means("how much of the data a drive's compression could save, in %")
+    ]
+    jobs: Annotated[ThreadCounts, means("thread counts (TC)")]
+    io_depths: Annotated[Depths, means("queue depths of each thread (QD), the innermost loop")]
+
+    def fault(self, profile: Profile) -> str | None:
+        combinations = len(steps_of(self))
+        if combinations > MOST_COMBINATIONS:
+            return f"jobs: {combinations:,} combinations of all lists are more than {MOST_COMBINATIONS:,}"
+        return None
+
+    def fitted(self, logical_block_bytes: int) -> Self:
+        kept = addressable(self.block_sizes_kib, logical_block_bytes)
+        return msgspec.structs.replace(self, block_sizes_kib=kept)
+
+
+def section_plan(name: str) -> SectionPlan:
+    """Tables, heat maps, and curves over whatever differs."""
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us", "p99.9_us"),
+        figures=(
+            *matrices("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us", "cpu_percent"),
+            drawn(FigureKind.HEAT_MAP, "iops"),
+            drawn(FigureKind.HEAT_MAP, "latency_mean_us"),
+            drawn(
+                FigureKind.AGAINST, "latency_mean_us", "iops",
+                title="Mean latency against IOPS", log=True,
+            ),
+            drawn(
+                FigureKind.AGAINST, "p99.9_us", "iops",
+                title="99.9 % latency against IOPS", log=True,
+            ),
+            *(drawn(FigureKind.OVER_AXIS, "iops", axis=axis) for axis in _AXES),
+            drawn(FigureKind.OVER_AXIS, "latency_mean_us", axis=_AXES[0], log=True),
+            drawn(FigureKind.OVER_DEMAND, "iops"),
+            over_rounds("iops", "Steady state convergence", most_threads=True, log=True),
+            drawn(FigureKind.WINDOW),
+        ),
+    )  # fmt: skip
+
+
+def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
+    """Purge, precondition, rounds of all combinations until one of them is steady.
+
+    Tracked is the one that is hardest on the drive: the fewest reads, of these the most outstanding
+    I/Os, then the smallest and the least compressible blocks.
+    """
+    table = profile.table(SweepTable)
+    yield Purge(section=SECTION)
+    yield workload_independent_preconditioning(profile, SECTION)
+    steps = steps_of(table)
+    tracked = find_hardest(steps)
+    outcome = yield from rounds_until_steady(
+        SECTION,
+        steps,
+        profile.steady_state,
+        tracking=f"{tracked} IOPS",
+        unit="IOPS",
+        tracked_value=lambda round_result: round_result[tracked].iops,
+    )
+    return Outcome(sections=(outcome,))
+
+
+def steps_of(table: SweepTable) -> tuple[Step, ...]:
+    """A round of all combinations, in the order of the lists."""
+    return tuple(
+        Step(
+            workload=Workload(
+                access=table.access,
+                read_percent=read_percent,
+                block_size_bytes=round(size_kib * 1024),
+                jobs=jobs,
+                io_depth=depth,
+                # Fresh random data is what 0 % would be.
+                compressible_percent=compressible or None,
+            ),
+            duration_s=table.step_s,
+        )
+        for read_percent, size_kib, compressible, jobs, depth in product(
+            table.read_percents,
+            table.block_sizes_kib,
+            table.compressible_percents,
+            table.jobs,
+            table.io_depths,
+        )
+    )
+
+
+def find_hardest(steps: tuple[Step, ...]) -> Workload:
+    """The workload that is tracked."""
+
+    def ease(workload: Workload) -> tuple[int, int, int, int]:
+        return (
+            workload.read_percent,
+            -workload.total_outstanding_ios,
+            workload.block_size_bytes,
+            workload.compressible_percent or 0,
+        )
+
+    return min((step.workload for step in steps), key=ease)
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(SweepTable)
+    access = "RND" if table.access is Access.RANDOM else "SEQ"
+    loops = (
+        ("R/W mix", wording.mixes(table.read_percents)),
+        ("block size", f"{wording.numbers(table.block_sizes_kib)} KiB"),
+        ("compressible share of the data", f"{wording.numbers(table.compressible_percents)} %"),
+        ("TC", wording.numbers(table.jobs)),
+        ("QD", wording.numbers(table.io_depths)),
+    )
+    tracked = find_hardest(steps_of(table))
+    return (
+        "Not a test of the PTS; purge, preconditioning and steady state by its rules",
+        *wording.purge(circumstances),
+        wording.preconditioning(profile, circumstances),
+        wording.at_most_rounds(profile),
+        *(
+            f"{'    ' * (1 + level)}For {name} {values}:"
+            for level, (name, values) in enumerate(loops)
+        ),
+        f"{'    ' * (1 + len(loops))}{access}, {table.step_s:g} s",
+        f"Tracking variable: IOPS of {tracked}",
+        wording.steady_state(profile),
+    )
+
+
+TEST = Test(
+    name="sweep",
+    title="Sweep",
+    source="tkperf; not in the PTS",
+    suites=("ssd", "raid"),
+    by_default=False,
+    table=SweepTable,
+    procedure=sweep,
+    describe=describe,
+    section_plan=section_plan,
+    tracked=("iops",),
+)
