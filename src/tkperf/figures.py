@@ -12,10 +12,12 @@ from enum import StrEnum
 class FigureKind(StrEnum):
     """The kinds of figures.
 
-    ``MATRIX`` is a table, the others are charts.
+    ``MATRIX`` is a table for each quantity, ``LISTING`` one with a row for each workload and a column
+    for each quantity; the others are charts.
     """
 
     MATRIX = "matrix"
+    LISTING = "listing"
     OVER_ROUNDS = "over rounds"
     WINDOW = "window"
     OVER_AXIS = "over an axis"
@@ -39,6 +41,8 @@ class Figure:
         title: of the figure; empty: made of its quantities.
         read_percents: the mixes shown; None: all, over rounds a chart for each.
         log: a logarithmic axis for the quantity.
+        apart: reads and writes of a mix each on their own; drawn in listings, over time and in
+            distributions.
     """
 
     kind: FigureKind
@@ -46,6 +50,7 @@ class Figure:
     title: str = ""
     read_percents: tuple[int, ...] | None = None
     log: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +88,11 @@ class TestPlan:
         return next((each for each in self.sections if each.name == name), None)
 
 
-def drawn(kind: FigureKind, *quantities: str, title: str = "", log: bool = False) -> Figure:
+def drawn(
+    kind: FigureKind, *quantities: str, title: str = "", log: bool = False, apart: bool = False
+) -> Figure:
     """A figure of all mixes."""
-    return Figure(kind=kind, quantities=quantities, title=title, log=log)
+    return Figure(kind=kind, quantities=quantities, title=title, log=log, apart=apart)
 
 
 def over_rounds(quantity: str, title: str, *read_percents: int, log: bool = False) -> Figure:

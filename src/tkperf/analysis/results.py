@@ -546,15 +546,15 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
 
 def summarise(workload: Workload, rounds: Sequence[Measurement]) -> CellResult:
     """One cell from the rounds of its window."""
-    whole = combine(rounds)
+    whole = combine(rounds, workload)
     mixed = 0 < workload.read_percent < 100
     return CellResult(
         workload=workload,
         all=whole,
-        read=combine(rounds, Direction.READ)
+        read=combine(rounds, workload, Direction.READ)
         if mixed
         else (whole if workload.read_percent else None),
-        write=combine(rounds, Direction.WRITE)
+        write=combine(rounds, workload, Direction.WRITE)
         if mixed
         else (None if workload.read_percent else whole),
         rounds=len(rounds),

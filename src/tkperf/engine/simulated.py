@@ -165,8 +165,7 @@ class SimulatedEngine:
         read, write, samples, at_s = NO_IO, NO_IO, [], 0.0
         while at_s < duration_s - 1e-9:
             second_s = min(SAMPLE_S, duration_s - at_s)
-            rate = self._iops(workload) * factor * self._random.normal(1, self._model.noise)
-            ios = max(1, round(rate * second_s))
+            ios = max(1, round(self._rate(workload, factor) * second_s))
             reads = round(ios * workload.read_percent / 100)
             sample = Sample(
                 start_s=at_s,
@@ -209,11 +208,23 @@ class SimulatedEngine:
         at_once = min(workload.total_outstanding_ios, model.parallel_ios)
         return min(at_once * 1e6 / service_us, model.bytes_per_s / workload.block_size_bytes)
 
+    def _rate(self, workload: Workload, factor: float) -> float:
+        """What is done in a second: no more than is offered."""
+        able = self._iops(workload) * factor * self._random.normal(1, self._model.noise)
+        return able if workload.offered_iops is None else min(able, workload.offered_iops)
+
     def _stats(self, workload: Workload, ios: int, factor: float) -> IoStats:
         """A log-normal latency distribution whose mean follows Little's law."""
         if not ios:
             return NO_IO
-        mean_ns = workload.total_outstanding_ios / (self._iops(workload) * factor) * 1e9
+        able = self._iops(workload) * factor
+        outstanding = workload.total_outstanding_ios
+        if workload.offered_iops is not None and workload.offered_iops < able:
+            at_once = min(outstanding, self._model.parallel_ios)
+            # A queue in front of it grows as what is offered nears what it can do.
+            load = workload.offered_iops / able
+            outstanding = min(outstanding, at_once * (1 + load / (1 - load) / at_once))
+        mean_ns = outstanding / able * 1e9
         drawn = min(ios, 400)
         values = (
             np.sort(self._random.lognormal(-(_SIGMA**2) / 2, _SIGMA, drawn) * mean_ns).astype(

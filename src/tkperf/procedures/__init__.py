@@ -14,6 +14,8 @@ from tkperf.procedures import (
     hard_disk_throughput,
     iops,
     latency,
+    latency_over_demand,
+    quality_of_service,
     throughput,
     write_saturation,
 )
@@ -29,6 +31,8 @@ TESTS: tuple[Test, ...] = (
     latency.TEST,
     throughput.TEST,
     write_saturation.TEST,
+    latency_over_demand.TEST,
+    quality_of_service.TEST,
     hard_disk_iops.TEST,
     hard_disk_throughput.TEST,
 )
@@ -88,15 +92,17 @@ def read_stored_profile(data: Mapping[str, object]) -> Profile:
 def choose_tests(profile: Profile, suite: str, names: Sequence[str] = ()) -> tuple[Test, ...]:
     """The tests to run, in the suite's order: those of these names, else those run by default.
 
+    A profile that defines none of those is a specification of its own: then all that it defines.
+
     Raises:
         UsageError: the profile does not define a named test, or none of the suite's.
     """
     tests = SUITES[suite].values()
-    chosen = tuple(
-        test
-        for test in tests
-        if (test.name in names if names else test.by_default and test.is_in(profile))
-    )
+    if names:
+        chosen = tuple(test for test in tests if test.name in names)
+    else:
+        defined = tuple(test for test in tests if test.is_in(profile))
+        chosen = tuple(test for test in defined if test.by_default) or defined
     missing = [test for test in chosen or tests if not test.is_in(profile)]
     if missing:
         keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
