@@ -133,7 +133,9 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
     """Block sizes below the sector are left out with a warning; tracking goes by key."""
-    profile, warnings = fit_to_sector(load_profile("pts-e-1.1"), 4096, choose_tests(load_profile("pts-e-1.1"), "ssd"))
+    profile, warnings = fit_to_sector(
+        load_profile("pts-e-1.1"), 4096, choose_tests(load_profile("pts-e-1.1"), "ssd")
+    )
     phases, verdicts, _ = drive(
         SSD_TESTS["iops"].procedure(profile, GIB),
         lambda phase, cell: 777.0 if cell.mix_and_size == "0/100 4k" else 10.0,

@@ -172,7 +172,9 @@ def test_an_impossible_active_range_is_refused(text: str) -> None:
 def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
     """A sector of 64 KiB leaves no tracked cell."""
     with pytest.raises(UsageError, match="logical sector is 65536"):
-        fit_to_sector(load_profile("pts-e-1.1"), 65536, choose_tests(load_profile("pts-e-1.1"), "ssd"))
+        fit_to_sector(
+            load_profile("pts-e-1.1"), 65536, choose_tests(load_profile("pts-e-1.1"), "ssd")
+        )
 
 
 def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:

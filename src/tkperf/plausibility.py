@@ -334,9 +334,7 @@ def _offered(measurement: Measurement, plan: Plan, _witness: Witness) -> str | N
     late = plan.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * math.sqrt(due)
     if plan.running or measurement.ios <= due * (1 + OFFERED_SHARE) + late:
         return None
-    return (
-        f"{measurement.iops:,.0f} IOPS were done where {offered_iops:,.6g} were offered"
-    )
+    return f"{measurement.iops:,.0f} IOPS were done where {offered_iops:,.6g} were offered"
 
 
 def _depth(_measurement: Measurement, plan: Plan, witness: Witness) -> str | None:

@@ -25,7 +25,7 @@ from tkperf.disturbance import DisturbanceCode, find_codes
 from tkperf.errors import ProfileError
 from tkperf.figures import SectionPlan, TestPlan, generic_section
 from tkperf.measurement import Measurement
-from tkperf.phases import Round, SectionOutcome
+from tkperf.phases import Knee, Round, SectionOutcome
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.walk import first_rounds
 from tkperf.quantity import IOS, Direction, Figures, Quantity, combine
@@ -125,6 +125,8 @@ class SectionResult:
     histogram_us: tuple[tuple[float, float, int], ...]
     """Of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
     disturbed_in_window: int | None = 0
+    knee: Knee | None = None
+    """Where an offered rate was raised: how far the device kept up."""
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((each for each in self.cells if each.workload == workload), None)
@@ -317,8 +319,7 @@ def _test(
 ) -> TestResult:
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
-        if step.kind is not StepKind.WARM_UP:  # kept, and part of no result
-            sections.setdefault(step.section, []).append(step)
+        sections.setdefault(step.section, []).append(step)
     # After a purge, or the making of a set, nothing is promised.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
@@ -357,11 +358,13 @@ def _test(
 def _section(
     test: TestRecord,
     plan: SectionPlan,
-    steps: Sequence[StepRecord],
+    all_steps: Sequence[StepRecord],
     planned: Round | None,
     lost_steps: Sequence[LeftOut],
 ) -> SectionResult:
     name = plan.name
+    # Warm-ups are kept, and part of no result but of what was written.
+    steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
     given = [each for each in test.verdicts if each.section == name]
     ended = None
     if test.outcome is not None:
@@ -379,7 +382,7 @@ def _section(
     if lost:
         judged = without_holes(steps, judged, lost)
     rounds = _rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
-    slices = _slices(stream, bool(lost))
+    slices = _slices(stream, all_steps, bool(lost))
     fill = next((step for step in steps if step.kind is StepKind.FILL), None)
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     return SectionResult(
@@ -402,6 +405,7 @@ def _section(
         disturbed_in_window=_disturbed_in(
             [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
         ),
+        knee=ended.knee if ended is not None else None,
     )
 
 
@@ -449,12 +453,21 @@ def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult,
     )
 
 
-def _slices(steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
-    """Slices one after the other; where some are ``lost``, what was written cannot be added up."""
+def _slices(
+    steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool
+) -> tuple[SliceResult, ...]:
+    """Slices one after the other; where some are ``lost``, what was written cannot be added up.
+
+    What warm-ups wrote counts from the next slice on.
+    """
     slices: list[SliceResult] = []
     written_bytes = 0
-    for step, start_s in zip(steps, _starts_s(steps), strict=True):
-        written_bytes += step.measurement.write.bytes
+    in_order = iter(step for step in all_steps if step.kind is not StepKind.FILL)
+    for step, start_s in zip(steps, starts_of_slices(steps), strict=True):
+        for each in in_order:
+            written_bytes += each.measurement.write.bytes
+            if each is step:
+                break
         slices.append(
             SliceResult(
                 number=step.number,
@@ -467,7 +480,7 @@ def _slices(steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
     return tuple(slices)
 
 
-def _starts_s(slices: Sequence[StepRecord]) -> list[float]:
+def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
     """When each slice began, from the start of the stream, as it was recorded.
 
     An imported run has no times: then they are set end to end.
@@ -488,7 +501,8 @@ def _window_cells(
 ) -> tuple[CellResult, ...]:
     """Means over the window; a stream without one is taken as a single measurement.
 
-    With steps ``lost``, a cell that lacks one in the window has no mean, and a stream no whole.
+    With steps ``lost``, a cell that lacks one in the window has no mean, and a stream no whole. A
+    level of an offered rate is a round of its own.
     """
     measured = [step for step in steps if step.kind is not StepKind.FILL]
     if measured and measured[0].kind is StepKind.CONTINUOUS and not window:
@@ -505,7 +519,7 @@ def _window_cells(
     return tuple(
         _of_steps(workload, rounds)
         for workload, rounds in in_window.items()
-        if not lost or len(rounds) == len(window)
+        if not lost or len(rounds) == len(window) or workload.offered_iops is not None
     )
 
 

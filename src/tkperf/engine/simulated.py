@@ -218,7 +218,7 @@ class SimulatedEngine:
         if not ios:
             return NO_IO
         able = self._iops(workload) * factor
-        outstanding = workload.total_outstanding_ios
+        outstanding = float(workload.total_outstanding_ios)
         if workload.offered_iops is not None and workload.offered_iops < able:
             at_once = min(outstanding, self._model.parallel_ios)
             # A queue in front of it grows as what is offered nears what it can do.

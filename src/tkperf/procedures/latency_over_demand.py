@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 from math import sqrt
@@ -164,11 +164,11 @@ def raise_demand(
 def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> int:
     """The first of 1, 2, 5, 10 ... increments whose levels reach well beyond what the drive can do."""
     reach_iops = saturated_iops * _RAISED_FOR_HEADROOM
+    steps: Iterator[int] = (step * 10**power for power in count() for step in (1, 2, 5))
     return next(
         increment
-        for power in count()
-        for step in (1, 2, 5)
-        if (increment := table.increment_iops * step * 10**power) * table.most_levels >= reach_iops
+        for step in steps
+        if (increment := table.increment_iops * step) * table.most_levels >= reach_iops
     )
 
 

@@ -132,22 +132,31 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
     section = subject.section
     if section.slices:
         whole = _whole_stream(section.slices, detail)
-        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole))
+        apart = () if len(section.cells) != 1 else _apart(section.cells[0])
+        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole), *apart)
     cell = section.cell(detail.workload)
     if cell is None:
         return ()
     what = "areas" if section.areas else "rounds"
-    apart = [
-        (name, _listed(figures))
-        for name, figures in (("Reads", cell.read), ("Writes", cell.write))
-        if figures is not None and 0 < detail.workload.read_percent < 100
-    ]
+    apart = _apart(cell)
+    window = section.window
+    if detail.workload.offered_iops is not None:  # a level of an offered rate is a round of its own
+        window = tuple(part.number for part in detail.parts)
     return (
-        (f"Mean of {what}", _list(section.window)),
+        (f"Mean of {what}", _list(window)),
         *_values(cell.all),
         *apart,
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
         ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
+    )
+
+
+def _apart(cell: CellResult) -> Facts:
+    """Of a mix the reads and the writes, where they were told apart."""
+    return tuple(
+        (name, _listed(figures))
+        for name, figures in (("Reads", cell.read), ("Writes", cell.write))
+        if figures is not None and 0 < cell.workload.read_percent < 100
     )
 
 
@@ -161,7 +170,8 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
                 write=NO_IO,
                 rates_known=all(each.values.value(IOPS) is not None for each in slices),
             )
-        ]
+        ],
+        detail.workload,
     )
     counted = all(each.values.value(IOS) is not None for each in slices)
     return figures if counted else figures | {IOS.key: None}
