@@ -188,7 +188,7 @@ def load_options(function: Function) -> Function:
             "jobs",
             type=click.IntRange(1, 1024),
             metavar="N",
-            help="Threads (TC) of every test but latency.",
+            help="Threads (TC) of every test that brings none of its own.",
         ),
         click.option(
             "-iod",

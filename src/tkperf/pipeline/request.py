@@ -47,7 +47,7 @@ class RunRequest:
         device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
         tests: names of the suite's tests; empty for all of them.
         profile: name of a shipped one, path of a TOML file, or a profile.
-        jobs, io_depth: thread count and queue depth of every test but latency.
+        jobs, io_depth: thread count and queue depth of every test that brings none of its own.
         step_s: length of each step, and of each slice of write saturation.
         active_range: ``75%`` or ``16GiB``, from the start of the device.
         size: a scratch file of this size is created as the device, e.g. ``1GiB``.
