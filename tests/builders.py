@@ -24,6 +24,9 @@ from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 from tkperf.workload import Access, Workload
 
+# Those that a run has whose user names none.
+BASIC_TESTS = {name: test for name, test in SSD_TESTS.items() if test.by_default}
+
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
 
 
@@ -115,7 +118,7 @@ def simulate(
     info: RunInfo,
     preset: str = "sata-ssd",
     profile: str | Profile = "quick",
-    suite: Mapping[str, procedures.Test] = SSD_TESTS,
+    suite: Mapping[str, procedures.Test] = BASIC_TESTS,
 ) -> RunResult:
     """A run on a simulated drive, in ``run.tkperf``."""
     engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes or 0)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from tkperf.analysis.chosen import Chosen
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import describe_counts, describe_gaps
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.report.cells import build_cell, build_cell_charts
+from tkperf.report.chosen import build_chosen
 from tkperf.report.disclosure import build_disclosure, build_test_header
 from tkperf.report.explanation import explain
 from tkperf.report.marking import mark_charts
@@ -26,12 +28,14 @@ def build_view(
     result: RunResult,
     checked: Checked | None = None,
     details: Sequence[CellDetail] = (),
+    chosen: Sequence[Chosen] = (),
 ) -> ReportView:
     """Everything the report of a run says.
 
     Args:
         checked: what became of claims; without, there is no such section.
         details: what lies behind the cells; without, none can be opened.
+        chosen: parts of the run whose histograms were asked for.
     """
     banners = list(result.info.notices)
     if result.status.value != "complete":
@@ -49,7 +53,7 @@ def build_view(
         warnings=tuple(warning.text for warning in result.warnings),
         disclosure=build_disclosure(result),
         cards=tuple(build_card(subject) for each in subjects.values() for subject in each),
-        tests=tuple(_test(result, test, subjects[test.name]) for test in result.tests),
+        tests=tuple(_test(result, test, subjects[test.name], chosen) for test in result.tests),
         words=explain(result),
         claims=None if checked is None else _claims(checked),
         cells=tuple(
@@ -103,7 +107,9 @@ def _device_line(result: RunResult) -> str:
     return ", ".join(str(word) for word in words if word)
 
 
-def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) -> TestView:
+def _test(
+    result: RunResult, test: TestResult, subjects: tuple[Subject, ...], chosen: Sequence[Chosen]
+) -> TestView:
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
@@ -125,7 +131,10 @@ def _test(result: RunResult, test: TestResult, subjects: tuple[Subject, ...]) ->
         title=test.title,
         facts=tuple(facts),
         procedure=describe_procedure(result.info, test.name),
-        sections=tuple(build_section(subject) for subject in subjects),
+        sections=(
+            *(build_section(subject) for subject in subjects),
+            *build_chosen(test.name, chosen),
+        ),
         charts=build_test_charts(test),
         header=build_test_header(result, test),
     )
