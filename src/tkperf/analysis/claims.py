@@ -23,7 +23,7 @@ from tkperf.analysis.conditions import (
     find_remarks,
 )
 from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
-from tkperf.analysis.layout import DEPTH, JOBS, find_axes
+from tkperf.analysis.layout import DEPTH, JOBS, OFFERED, find_axes
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.importers import FIO_TEST
@@ -47,8 +47,8 @@ MOST_CLAIMS = 10_000
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One promise about one workload: ``metric`` is at least or at most a value.
 
-    ``jobs`` and ``io_depth`` are needed only where a section has the same mix and block size with
-    several; ``direction`` asks of a mix for its reads or writes alone.
+    ``jobs``, ``io_depth`` and ``offered_iops`` are needed only where a section has the same mix and
+    block size with several; ``direction`` asks of a mix for its reads or writes alone.
     """
 
     test: Annotated[str, msgspec.Meta(min_length=1)]
@@ -60,6 +60,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     section: str | None = None
     jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
     io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
     direction: Direction = Direction.ALL
     source: str | None = None
 
@@ -77,6 +78,7 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     section: str | None = None
     jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
     io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
     direction: Direction = Direction.ALL
     source: str | None = None
 
@@ -258,11 +260,11 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
 
 
 def _demand_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
-    """What a claim must say of threads and depth to be of one cell of the section."""
+    """What a claim must say of threads, depth and offered rate to be of one cell of the section."""
     axes = find_axes(cell.workload for cell in section.cells)
-    if JOBS not in axes and DEPTH not in axes:
-        return lambda _: {}
-    return lambda workload: {"jobs": workload.jobs, "io_depth": workload.io_depth}
+    keys = [*(("jobs", "io_depth") if {JOBS, DEPTH} & {*axes} else ())]
+    keys += ["offered_iops"] * (OFFERED in axes)
+    return lambda workload: {key: getattr(workload, key) for key in keys}
 
 
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
@@ -282,6 +284,7 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
         for word, number in (("TC", claim.jobs), ("QD", claim.io_depth))
         if number is not None
     )
+    named += "" if claim.offered_iops is None else f" at {claim.offered_iops:,.6g} IOPS offered"
     sign, limit = ("<=", claim.at_most) if claim.at_least is None else (">=", claim.at_least)
     assert limit is not None
     place = (claim.test, claim.section, claim.read_percent, size_bytes)
@@ -291,7 +294,12 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
     value = None if found is None else _value(found[1], quantity, claim.direction)
     state, margin, notes = State.NOT_MEASURED, None, [note]
     if len(several) > 1:
-        notes.append("measured with several thread counts or depths: name jobs and io_depth")
+        several_of = (
+            "offered rates: name offered_iops"
+            if len({work.offered_iops for work in (each[1].workload for each in several)}) > 1
+            else "thread counts or depths: name jobs and io_depth"
+        )
+        notes.append(f"measured with several {several_of}")
     if value is not None and found is not None:
         good = value <= limit if sign == "<=" else value >= limit
         state = State.MET if good else State.NOT_MET
@@ -320,7 +328,10 @@ def _margin_percent(gap: float, limit: float) -> float | None:
 
 
 def _is_meant(claim: Claim, workload: Workload) -> bool:
-    return claim.jobs in (None, workload.jobs) and claim.io_depth in (None, workload.io_depth)
+    return all(
+        getattr(claim, key) in (None, getattr(workload, key))
+        for key in ("jobs", "io_depth", "offered_iops")
+    )
 
 
 Places = dict[tuple[str, str | None, int, int], list[tuple[SectionResult, CellResult]]]
