@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tkperf import procedures
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult, analyse
+from tkperf.analysis.timeline import build_timelines
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
@@ -23,9 +24,6 @@ from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 from tkperf.workload import Access, Workload
-
-# Those that a run has whose user names none.
-BASIC_TESTS = {name: test for name, test in SSD_TESTS.items() if test.by_default}
 
 latency_lists = st.lists(st.integers(min_value=1, max_value=10**9), min_size=1, max_size=60)
 
@@ -118,15 +116,16 @@ def simulate(
     info: RunInfo,
     preset: str = "sata-ssd",
     profile: str | Profile = "quick",
-    suite: Mapping[str, procedures.Test] = BASIC_TESTS,
+    suite: Mapping[str, procedures.Test] | None = None,
 ) -> RunResult:
-    """A run on a simulated drive, in ``run.tkperf``."""
+    """A run on a simulated drive, in ``run.tkperf``; without a suite of what SSDs are tested by default."""
+    by_default = (test for test in SSD_TESTS.values() if test.by_default)
     engine = SimulatedEngine(PRESETS[preset], info.active_range_length_bytes or 0)
     writer = RunFileWriter(folder / "run.tkperf")
     execute(
         Run(
             info=info,
-            tests=tuple(suite.values()),
+            tests=tuple(by_default if suite is None else suite.values()),
             profile=load_profile(profile) if isinstance(profile, str) else profile,
             engine=engine,
             target=FreeTarget(),
@@ -146,4 +145,5 @@ def view_of(path: Path) -> ReportView:
         record = run_file.record()
         result = analyse(record)
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
-    return build_view(result, details=build_details(result, record, seconds))
+    details = build_details(result, record, seconds)
+    return build_view(result, details=details, timelines=build_timelines(record, seconds))

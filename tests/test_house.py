@@ -46,7 +46,7 @@ OTHER_MEANINGS = {
     ("report/cells.py", "latency"),
     ("report/cells.py", "Response time histogram"),
     ("report/figures.py", "Response time histogram"),
-    ("report/preconditioning.py", "demand"),
+    ("report/charts/demand.py", "demand"),
     ("importers/fio_json.py", "demand"),
 }
 

@@ -8,7 +8,18 @@ import msgspec
 import pytest
 
 from tkperf.measurement import NO_IO, IoStats, Measurement
-from tkperf.phases import Answer, Continuous, Fill, Outcome, Phase, Procedure, Purge, Round
+from tkperf.phases import (
+    Answer,
+    Continuous,
+    Course,
+    Fill,
+    Outcome,
+    Phase,
+    Procedure,
+    Purge,
+    Reply,
+    Round,
+)
 from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, load_profile
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
@@ -32,28 +43,36 @@ def drive(
     """Run a procedure against a function that says how fast each cell is."""
     phases: list[Phase] = []
     verdicts: list[SteadyStateVerdict] = []
-    answer: Answer = None
+    answer: Reply = None
+
+    def perform(phase: Phase) -> Answer:
+        phases.append(phase)
+        match phase:
+            case Round():
+                return {
+                    step.workload: measured(
+                        iops(phase, step.workload), block=step.workload.block_size_bytes
+                    )
+                    for step in phase.steps
+                }
+            case Fill() | Continuous():
+                cell = phase.workload
+                return measured(iops(phase, cell), block=cell.block_size_bytes)
+            case _:
+                return None
+
     while True:
         try:
             asked = procedure.send(answer)
         except StopIteration as end:
             return phases, verdicts, end.value
-        answer = None
         if isinstance(asked, SteadyStateVerdict):
             verdicts.append(asked)
-            continue
-        phases.append(asked)
-        match asked:
-            case Round():
-                answer = {
-                    step.workload: measured(
-                        iops(asked, step.workload), block=step.workload.block_size_bytes
-                    )
-                    for step in asked.steps
-                }
-            case Fill() | Continuous():
-                cell = asked.workload
-                answer = measured(iops(asked, cell), block=cell.block_size_bytes)
+            answer = None
+        elif isinstance(asked, Course):
+            answer = tuple(perform(phase) for phase in asked.phases)
+        else:
+            answer = perform(asked)
 
 
 def rounds(phases: list[Phase]) -> list[Round]:
@@ -309,3 +328,92 @@ def test_walking_a_test_finds_every_workload(profile: str) -> None:
         return
     sizes = {each.block_size_bytes for each in find_workloads(SSD_TESTS["lat"], loaded, GIB)}
     assert sizes == {512, 4096, 8192, 128 * 1024}, "no 1 MiB block, which only other tests issue"
+
+
+def test_three_variables_of_pts_2_0_have_to_be_steady_in_one_window() -> None:
+    """RND 4 KiB 0/100, 64 KiB 65/35 and 1024 KiB 100/0; each is judged in every round."""
+
+    def one_settles_late(phase: Phase, cell: Workload) -> float:
+        number = getattr(phase, "number", 0)
+        jumps = cell.mix_and_size == "65/35 64k" and number < 4
+        return 1000.0 * 2**number if jumps else 1000.0
+
+    phases, verdicts, outcome = run("iops", "pts-2.0", one_settles_late)
+    assert [phase.number for phase in rounds(phases)] == [1, 2, 3, 4, 5, 6, 7, 8]
+    tracked = ["RND 0/100 4k IOPS", "RND 65/35 64k IOPS", "RND 100/0 1024k IOPS"]
+    assert [verdict.tracking for verdict in verdicts] == tracked * 8
+    assert [verdict.reached for verdict in verdicts[-6:]] == [True, False, True, True, True, True]
+    (section,) = outcome.sections
+    assert section.window == (4, 5, 6, 7, 8)
+    assert [verdict.tracking for verdict in section.verdicts] == tracked
+    assert all(verdict.reached for verdict in section.verdicts)
+
+
+def test_a_variable_that_never_settles_is_named() -> None:
+    """25 rounds, and the reason says which of the three it was."""
+
+    def wild(phase: Phase, cell: Workload) -> float:
+        number = getattr(phase, "number", 0)
+        return 1000.0 * (1 + number % 2) if cell.mix_and_size == "100/0 1024k" else 1000.0
+
+    phases, _, outcome = run("iops", "pts-2.0", wild)
+    assert len(rounds(phases)) == 25
+    assert "25 rounds: RND 100/0 1024k IOPS: " in outcome.sections[0].ended_because
+
+
+@pytest.mark.parametrize(
+    ("profile", "sizes_kib"), [("pts-2.0", [1024, 128]), ("pts-2.0-client", [1024])]
+)
+def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(
+    profile: str, sizes_kib: list[int]
+) -> None:
+    """TC 1 / QD 32 for everything; for each size a purge, two passes in it, and its rounds."""
+    phases, _, outcome = run("tp", profile)
+    fills = [phase for phase in phases if isinstance(phase, Fill)]
+    assert [fill.workload.block_size_bytes for fill in fills] == [kib * 1024 for kib in sizes_kib]
+    assert {fill.passes for fill in fills} == {2}
+    loads = {step.workload for phase in rounds(phases) for step in phase.steps}
+    assert {(load.jobs, load.io_depth) for load in loads} == {(1, 32)}
+    assert {(fill.workload.jobs, fill.workload.io_depth) for fill in fills} == {(1, 32)}
+    assert len(outcome.sections) == len(sizes_kib)
+    assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5] * len(sizes_kib)
+
+
+@pytest.mark.parametrize(("profile", "demand"), [("pts-2.0", (4, 32)), ("pts-2.0-client", (2, 16))])
+def test_write_saturation_of_pts_2_0_ends_after_six_hours(
+    profile: str, demand: tuple[int, int]
+) -> None:
+    """360 slices of a minute, if neither steady before nor four times written."""
+
+    def unsteady(phase: Phase, cell: Workload) -> float:
+        return 1.0 + getattr(phase, "number", 0) % 60 // 30
+
+    phases, _, outcome = run("writesat", profile, unsteady, range_bytes=1 << 50)
+    slices = [phase for phase in phases if isinstance(phase, Continuous)]
+    assert (len(slices), sum(each.duration_s for each in slices)) == (360, 6 * 3600)
+    assert {(each.workload.jobs, each.workload.io_depth) for each in slices} == {demand}
+    assert outcome.sections[0].ended_because == "longest time of 360 slices"
+
+
+def test_a_profile_may_fill_another_range_than_it_tests() -> None:
+    """In bytes once it is fitted to a device; a share of none yet is left open."""
+    profile = load_profile("pts-c-1.2")
+    fitted = profile.with_tables(msgspec.structs.replace(profile.preconditioning, length="3000000"))
+    for each, length_bytes in ((profile, None), (fitted, 3_000_000)):
+        phases, _, _ = drive(SSD_TESTS["lat"].procedure(each, GIB), steadily)
+        assert isinstance(phases[1], Fill)
+        assert phases[1].length_bytes == length_bytes
+
+
+def test_the_text_says_what_is_tracked_filled_and_with_which_demand() -> None:
+    """Where a profile has more than the usual."""
+    assert (
+        "Tracking variables, all steady in one window: IOPS of RND 0/100 4k, 65/35 64k, 100/0 1024k"
+        in text_of("iops", load_profile("pts-2.0"))
+    )
+    throughput = text_of("tp", load_profile("pts-2.0"))
+    assert "2 x the active range, SEQ writes of that block size, TC 1 / QD 32" in throughput
+    assert "SEQ read, then SEQ write, TC 1 / QD 32, 60 s each" in throughput
+    assert "2 x the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16" in text_of(
+        "lat", load_profile("pts-c-1.2")
+    )

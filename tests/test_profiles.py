@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 from importlib import resources
 from pathlib import Path
 
@@ -27,10 +29,14 @@ from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
 from tkperf.procedures.throughput import ThroughputTable
 from tkperf.procedures.write_saturation import WriteSaturationTable
-from tkperf.profiles import apply_options, built_in_profiles, resolve_active_range
+from tkperf.profiles import Profile, apply_options, built_in_profiles
+from tkperf.profiles.explained import explain_keys, show_value
+from tkperf.profiles.ranges import resolve_range
+from tkperf.profiles.tables import SHARED_TABLES, Table
 from tkperf.quantity import QUANTITIES
 from tkperf.units import GIB
 
+SHARED_KEYS = tuple(each.key for each in SHARED_TABLES)
 TEXT = (resources.files("tkperf.profiles") / "pts-e-1.1.toml").read_text()
 
 
@@ -96,6 +102,18 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("max_rounds = 25", "max_rounds = 10000", "iops", "more than 200,000 steps in all"),
         ("passes = 2", "passes = 2000000000", "preconditioning.passes", "<= 1000"),
         ("io_depth = 32", "io_depth = 2000000000", "demand.io_depth", "<= 65536"),
+        ('length = "100%"', 'length = "100%"\nsegments = 8', "active_range.segments", "need an amount"),
+        ('length = "100%"', 'length = "100%"\namount = "8GiB"\nsegments = 3000', "active_range.segments",
+         "8GiB cannot be cut into 3,000 equal pieces of whole sectors"),
+        ('length = "100%"', 'length = "100%"\namount = "50%"\nsegments = 8', "active_range.amount", "not a size"),
+        ('length = "100%"', 'length = "100%"\namount = "x"', "active_range.amount", "not a size"),
+        ("passes = 2", 'passes = 2\nlength = "120%"', "preconditioning.length", "not a share"),
+        ("[throughput]", "also_tracked = [{ read_percent = 65, block_size_kib = 3 }]\n\n[throughput]",
+         "iops.also_tracked", "65/35 3k is no cell of the test"),
+        ("[throughput]", "also_tracked = [{ read_percent = 0, block_size_kib = 4 }]\n\n[throughput]",
+         "iops.also_tracked", "0/100 4k is tracked twice"),
+        ("[throughput]", "also_tracked = [{ read_percent = 0, block_size = 4 }]\n\n[throughput]",
+         "iops.also_tracked", "block_size"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_with_file_key_and_reason(
@@ -110,6 +128,30 @@ def test_a_mistake_is_named_with_file_key_and_reason(
     assert reason in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [("passes = 2", "passes = 1", "name"), ('name = "pts-e-1.1"', 'name = "mine"', "title")],
+)
+def test_other_numbers_have_a_name_of_their_own(
+    tmp_path: Path, old: str, new: str, key: str
+) -> None:
+    """A copy of a shipped profile with other numbers never passes for the specification."""
+    path = tmp_path / "mine.toml"
+    for copied in (TEXT, without("latency"), TEXT.replace('source = "', 'source = "see ')):
+        path.write_text(copied)
+        assert load_profile(str(path)).name == "pts-e-1.1"
+    path.write_text(TEXT.replace("passes = 2", "passes = 1").replace(old, new))
+    with pytest.raises(ProfileError) as caught:
+        load_profile(str(path))
+    assert str(caught.value).startswith(f"profile {path}, key {key}: '")
+    path.write_text(
+        TEXT.replace("passes = 2", "passes = 1")
+        .replace('name = "pts-e-1.1"', 'name = "mine"')
+        .replace('title = "SNIA', 'title = "as SNIA')
+    )
+    assert load_profile(str(path)).preconditioning.passes == 1
+
+
 @pytest.mark.parametrize("suite", ["ssd", "hdd"])
 def test_the_largest_profile_that_is_taken_is_looked_ahead_of_at_once(suite: str) -> None:
     """Every phase to come is gone through; at the limits that still is no more than they say."""
@@ -121,6 +163,8 @@ def test_the_largest_profile_that_is_taken_is_looked_ahead_of_at_once(suite: str
         ("areas = 8", "areas = 4096"),
         ("most_levels = 10", "most_levels = 1000"),
         ("rounds = 10\n", "rounds = 10000\n"),
+        ("bursts = 3", "bursts = 9995"),
+        ("slices = 10 }", "slices = 19980 }"),
     ):
         text = text.replace(old, new, 1)
     profile = parse_profile(text, file="large.toml")
@@ -136,7 +180,10 @@ def test_an_own_profile_is_given_by_path(tmp_path: Path) -> None:
     assert load_profile(str(path)).name == "mine"
     with pytest.raises(ProfileError, match="cannot read profile"):
         load_profile(str(tmp_path / "none.toml"))
-    with pytest.raises(UsageError, match=r"shipped are .*pts-e-1.1, quick, tkperf-2.2"):
+    with pytest.raises(
+        UsageError,
+        match=r"profile 'pts': known are .*pts-e-1.1, quick, tkperf-2.2.*given as a path",
+    ):
         load_profile("pts")
 
 
@@ -157,7 +204,7 @@ def test_options_of_the_command_line_reach_every_test() -> None:
 )  # fmt: skip
 def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length: int) -> None:
     """A share is rounded down to whole sectors; a size above the device means all of it."""
-    found = resolve_active_range(text, 960_197_124_096, 4096)
+    found = resolve_range(text, 960_197_124_096, 4096)
     assert (found.offset_bytes, found.length_bytes) == (0, length)
     assert found.length_bytes % 4096 == 0
 
@@ -166,7 +213,7 @@ def test_the_active_range_is_a_share_or_a_size_in_whole_blocks(text: str, length
 def test_an_impossible_active_range_is_refused(text: str) -> None:
     """Nonsense never becomes a range."""
     with pytest.raises(UsageError):
-        resolve_active_range(text, 10**9, 512)
+        resolve_range(text, 10**9, 512)
 
 
 def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
@@ -251,11 +298,13 @@ def test_a_stored_profile_is_read_table_by_table() -> None:
 
 def test_each_test_has_a_descriptor_of_its_own() -> None:
     """Names are those of the command line; every test says which document defines it."""
-    assert {name: list(tests) for name, tests in SUITES.items()} == {
-        "ssd": ["iops", "lat", "tp", "writesat", "demand", "qos"],
-        "hdd": ["iops", "tp"],
-        "raid": ["iops", "lat", "tp", "writesat", "demand", "qos"],
+    by_default = {
+        suite: [name for name, test in tests.items() if test.by_default]
+        for suite, tests in SUITES.items()
     }
+    basic = ["iops", "lat", "tp", "writesat"]
+    assert by_default == {"ssd": basic, "hdd": ["iops", "tp"], "raid": basic}
+    assert SUITES["raid"] == SUITES["ssd"], "a RAID set is tested like one large SSD"
     for test in TESTS:
         assert test.source
         (table,) = test.tables
@@ -263,30 +312,166 @@ def test_each_test_has_a_descriptor_of_its_own() -> None:
         assert set(test.tracked) <= set(QUANTITIES)
 
 
+def tables_of(page: str) -> list[list[list[str]]]:
+    """Every table of a page of docs/, head first, as the cells of its rows."""
+    found: list[list[list[str]]] = []
+    before = ""
+    for line in (Path(__file__).parents[1] / "docs" / page).read_text("utf-8").splitlines():
+        if line.startswith("|"):
+            if not before.startswith("|"):
+                found.append([])
+            if not line.startswith("|---"):
+                found[-1].append([cell.strip() for cell in line.strip().strip("|").split(" | ")])
+        before = line
+    return found
+
+
+def numbers(name: str) -> dict[str, str]:
+    """Every number of a profile as ``table.key``, as people read it."""
+    return {
+        f"{table}.{key}": show_value(value)
+        for table, keys in load_profile(name).as_plain_data().items()
+        if isinstance(keys, dict)
+        for key, value in keys.items()
+        if key != "source"
+    }
+
+
 def test_the_page_on_method_has_every_number_of_every_profile() -> None:
     """Key for key, as the profiles have them: a number changed without its source does not pass."""
-    page = Path(__file__).parents[1] / "docs/method.md"
-    lines = [
-        line.strip("| ").split(" | ")
-        for line in page.read_text(encoding="utf-8").splitlines()
-        if line.startswith("| ")
-    ]
-    names = ("pts-e-1.1", "tkperf-2.2", "quick", "myce")
-    assert ["key", *(f"`{name}`" for name in names)] in [line[:5] for line in lines]
-    written = {line[0].strip("`"): line[1:5] for line in lines if line[0].startswith("`")}
-    found: dict[str, list[str]] = {}
-    for place, name in enumerate(names):
-        for table, keys in load_profile(name).as_plain_data().items():
-            for key, value in keys.items() if isinstance(keys, dict) else ():
-                if key != "source":
-                    found.setdefault(f"{table}.{key}", ["-"] * 4)[place] = shown(value)
-    assert set(names) == set(built_in_profiles())
-    assert written == found
+    whole, differing = (
+        table for table in tables_of("method.md") if table[0][:2] == ["key", "`pts-e-1.1`"]
+    )
+    named: list[str] = []
+    for table in (whole, differing):
+        names = [cell.strip("`") for cell in table[0][1:-1]]
+        written = {row[0].strip("`"): row[1:-1] for row in table[1:]}
+        of = [numbers(name) for name in names]
+        found = {
+            key: [each.get(key, "-") for each in of]
+            for key in dict.fromkeys(k for n in of for k in n)
+        }
+        if table is differing:
+            # A test that a profile does not have differs in nothing.
+            has = [{key.partition(".")[0] for key in each} for each in of]
+            found = {
+                key: values
+                for key, values in found.items()
+                if {
+                    value
+                    for value, keys in zip(values, has, strict=True)
+                    if key.partition(".")[0] in keys
+                }
+                != {values[0]}
+            }
+        assert written == found
+        named += names
+    assert set(named) == set(built_in_profiles())
 
 
-def shown(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value))
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+def render_keys() -> str:
+    """The part of the page on profiles that follows from the tables."""
+    lines = []
+    for table in dict.fromkeys((*SHARED_TABLES, *(each for test in TESTS for each in test.tables))):
+        of = [
+            f"`tkperf {test.suites[0]} --test {test.name}`"
+            for test in TESTS
+            if table in test.tables
+        ]
+        lines += [f"### [{table.key}]", "", f"Of {' and '.join(of)}." if of else "Shared.", ""]
+        lines += ["| key | values | meaning |", "|---|---|---|"]
+        lines += [
+            f"| `{key.name}` | {key.values} | {key.meaning} |"
+            for key in explain_keys(table)
+            if key.name != "source"
+        ]
+        lines += [""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def test_the_page_on_profiles_has_every_key_with_its_meaning() -> None:
+    """Key for key, as the tables have them, and each profile.
+
+    TKPERF_UPDATE_GOLDEN=1 writes the keys anew.
+    """
+    page = Path(__file__).parents[1] / "docs/profiles.md"
+    before, heading, keys = page.read_text("utf-8").partition("### [")
+    if os.environ.get("TKPERF_UPDATE_GOLDEN"):
+        page.write_text(before + render_keys(), encoding="utf-8")
+    else:
+        assert heading + keys == render_keys()
+    named = {
+        name.strip("` ") for row in tables_of("profiles.md")[0][1:] for name in row[0].split(",")
+    }
+    assert named == set(built_in_profiles())
+
+
+@pytest.mark.parametrize("table", [*SHARED_TABLES, *(test.table for test in TESTS)])
+def test_an_optional_key_says_what_is_taken_without_it(table: type[Table]) -> None:
+    """In its meaning."""
+    for field in msgspec.structs.fields(table):
+        (key,) = (each for each in explain_keys(table) if each.name == field.name)
+        assert key.meaning, "every key says what it means: give its type a means(...)"
+        assert ("left out" in key.meaning) is not field.required, key
+
+
+def test_keys_are_explained_with_the_values_that_they_take() -> None:
+    """Limits, alternatives, lists and what stands for a key that is left out."""
+    throughput = {each.name: each for each in explain_keys(ThroughputTable)}
+    assert throughput["jobs"].values == "1 to 1,024"
+    assert throughput["fill_block_size"].values == '"own" or "shared"'
+    assert throughput["fill_block_size"].meaning.endswith("; left out: shared")
+    assert throughput["block_sizes_kib"].values == "list of 1 to 64: more than 0, at most 16,384"
+    also = {each.name: each for each in explain_keys(IopsTable)}["also_tracked"]
+    assert also.values == "list of 0 to 8: { read_percent, block_size_kib }"
+
+
+@pytest.mark.parametrize(
+    ("name", "demand", "length", "cache"),
+    [
+        ("pts-2.0", (4, 32), "100%", "off"),
+        ("pts-2.0-client", (2, 16), "75%", "on"),
+        ("pts-c-1.2", (2, 16), "80%", "on"),
+    ],
+)
+def test_the_other_specifications_have_their_numbers(
+    name: str, demand: tuple[int, int], length: str, cache: str
+) -> None:
+    """Demand, range and cache; docs/method.md has the sources."""
+    profile = load_profile(name)
+    assert (profile.demand.jobs, profile.demand.io_depth) == demand
+    assert profile.active_range.length == length
+    assert profile.write_cache.setting == cache
+
+
+def test_all_is_every_test_that_the_profile_defines() -> None:
+    """By name, all, by default, and of a profile that has none of the default ones."""
+
+    def chosen(profile: Profile, *names: str, suite: str = "ssd") -> list[str]:
+        return [test.name for test in choose_tests(profile, suite, names)]
+
+    client = load_profile("pts-c-1.2")
+    assert chosen(client, "all") == chosen(client) == ["iops", "lat", "tp"]
+    assert chosen(client, "lat", "all") == ["iops", "lat", "tp"]
+    assert chosen(load_profile("quick"), "all", suite="hdd") == ["iops", "tp"]
+    with pytest.raises(UsageError, match=r"test writesat with --profile pts-2.0"):
+        chosen(client, "writesat")
+    with pytest.raises(UsageError, match=r"any test with --profile quick or tkperf-2.2"):
+        chosen(client, "all", suite="hdd")
+
+
+def test_tests_beside_the_default_ones_run_where_there_are_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A profile of such tests alone needs no --test; beside default ones they have to be named."""
+    optional = {
+        name: dataclasses.replace(test, by_default=name != "lat")
+        for name, test in SSD_TESTS.items()
+    }
+    monkeypatch.setitem(SUITES, "ssd", optional)
+    profile = load_profile("pts-c-1.2")
+    assert [test.name for test in choose_tests(profile, "ssd")] == ["iops", "tp"]
+    alone = dataclasses.replace(
+        profile, tables={key: profile.tables[key] for key in ("latency", *SHARED_KEYS)}
+    )
+    assert [test.name for test in choose_tests(alone, "ssd")] == ["lat"]

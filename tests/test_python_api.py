@@ -114,3 +114,40 @@ def test_a_missing_file_is_our_error(tmp_path: Path) -> None:
     """Not an exception of SQLite's."""
     with pytest.raises(RunFileError, match="there is no run file"):
         tkperf.load(tmp_path / "none.tkperf")
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"jobs": "4"}, "jobs: '4' is not of type int"),
+        ({"jobs": 2.5}, "jobs: '2.5' is not of type int"),
+        ({"jobs": True}, "jobs: 'True' is not of type int"),
+        ({"step_s": "5"}, "step_s: '5' is not of type int or float"),
+        ({"tests": "tp"}, "tests: 'tp' is one text: give a list of names"),
+        ({"tests": None}, "tests: 'None' is not of type Sequence"),
+        ({"active_range": 5}, "active_range: '5' is not of type str"),
+        ({"size": 1 << 30}, "size: '1073741824' is not of type str"),
+        ({"profile": 5}, "profile: '5' is not of type str or Path or Profile"),
+        ({"profile": ""}, "the profile has no name: leave it out, or name one"),
+        ({"no_purge": "no"}, "no_purge: 'no' is not of type bool"),
+        ({"raid": "x"}, "raid: 'x' is not of type RaidConfig"),
+    ],
+)
+def test_a_wish_of_another_type_is_named(wish: dict[str, object], message: str) -> None:
+    """One clear error, before anything is looked at, instead of a failure in the midst of things."""
+    with pytest.raises(UsageError) as caught:
+        tkperf.make_plan("ssd", "sim:sata-ssd", **wish)  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+def test_a_path_with_a_zero_byte_is_no_device() -> None:
+    """No system call takes it."""
+    with pytest.raises(UsageError, match="a path has no zero byte"):
+        tkperf.make_plan("ssd", "a\0b")
+
+
+def test_a_profile_may_be_given_as_a_path(tmp_path: Path) -> None:
+    """A Path is a file, also where its name alone would be that of a shipped profile."""
+    path = tmp_path / "quick"
+    path.write_text((Path(__file__).parent / "short.toml").read_text())
+    assert tkperf.make_plan("ssd", "sim:sata-ssd", profile=path).profile.name == "short"

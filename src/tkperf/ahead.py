@@ -10,8 +10,15 @@ from dataclasses import dataclass, field
 
 from tkperf.engine import Load, Next
 from tkperf.measurement import Measurement
-from tkperf.phases import Answer, Continuous, Phase, Procedure, Round
-from tkperf.plan import Case, following_phases, forecast, possible_ends, upcoming_phase
+from tkperf.phases import Answer, Continuous, Course, Phase, Procedure, Round
+from tkperf.plan import (
+    Case,
+    expected_s,
+    following_phases,
+    forecast,
+    possible_ends,
+    upcoming_phase,
+)
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
 
@@ -25,6 +32,18 @@ class Ahead:
     profile: Profile
     active_range_bytes: int
     answers: list[Answer] = field(default_factory=list)
+    _course: Course | None = None
+    _position: int = 0
+    _left_s: dict[Case, float] = field(default_factory=dict)
+
+    def begin(self, course: Course | None, position: int = 0) -> None:
+        """The phase at this position of a course is under way; None: a phase by itself."""
+        if course is None or position == 0:
+            self._left_s.clear()
+        else:
+            passed_s = expected_s(course.phases[position - 1], self.active_range_bytes)
+            self._left_s = {case: left_s - passed_s for case, left_s in self._left_s.items()}
+        self._course, self._position = course, position
 
     def procedure(self) -> Procedure:
         """A fresh one of the test's."""
@@ -45,6 +64,9 @@ class Ahead:
             answer: the answer to the phase, given what its last step yields.
             planned_s: how long that step lasts; None where it ends by amount.
         """
+        if self._course is not None and self._position + 1 < len(self._course.phases):
+            load = self._load(self._course.phases[self._position + 1], after=phase)
+            return None if load is None else Next.for_certain(load)
         phases = following_phases(
             self.procedure, self.answers, active_range_bytes=self.active_range_bytes
         )
@@ -81,9 +103,11 @@ class Ahead:
 
     def left_s(self, case: Case) -> float:
         """How long the run goes on from the phase under way, in the best or the worst case."""
-        return self._forecast_s(self.test, self.answers, case) + sum(
-            self._forecast_s(test, (), case) for test in self.later_tests
-        )
+        if case not in self._left_s:
+            self._left_s[case] = self._forecast_s(self.test, self.answers, case) + sum(
+                self._forecast_s(test, (), case) for test in self.later_tests
+            )
+        return self._left_s[case]
 
     def _forecast_s(self, test: Test, answers: Sequence[Answer], case: Case) -> float:
         procedure = self._procedure_of(test)

@@ -18,6 +18,9 @@ A message says what happened, on which device or file, and what to do next. Only
 errors and exits.
 """
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class TkperfError(Exception):
     """Base of all errors meant for the user."""
@@ -35,6 +38,14 @@ class UsageError(TkperfError):
     """The command line or an input file asks for something impossible."""
 
     exit_code = 2
+
+
+def not_known(what: str, given: str, known: Iterable[str]) -> UsageError:
+    """``test 'lta': known are iops, lat; did you mean lat?``"""
+    names = list(known)
+    closest = get_close_matches(given.lower(), names, n=1)
+    guess = f"; did you mean {closest[0]}?" if closest else ""
+    return UsageError(f"{what} '{given[:40]}': known are {', '.join(names)}{guess}")
 
 
 class ProfileError(UsageError):

@@ -12,8 +12,11 @@ from enum import StrEnum
 class FigureKind(StrEnum):
     """The kinds of figures.
 
-    ``MATRIX`` is a table for each quantity, ``LISTING`` one with a row for each workload and a column
-    for each quantity; the others are charts.
+    ``MATRIX`` is a table for each quantity, ``LISTING`` one with a row for each workload and a column for
+    each quantity, ``SECTIONS`` a table of a whole test; the others are charts. ``AGAINST``
+    has one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the total number
+    of outstanding I/Os. ``SECTIONS`` and what follows it are of a whole test, its loads placed by recorded
+    start times.
     """
 
     MATRIX = "matrix"
@@ -22,6 +25,9 @@ class FigureKind(StrEnum):
     WINDOW = "window"
     OVER_AXIS = "over an axis"
     BARS_3D = "3-D bars"
+    HEAT_MAP = "heat map"
+    AGAINST = "one quantity against another"
+    OVER_DEMAND = "over outstanding I/Os"
     OVER_TIME = "over time"
     OVER_WRITTEN = "over total written"
     OVER_FILLS = "over drive fills"
@@ -30,6 +36,11 @@ class FigureKind(StrEnum):
     EXCEEDANCE = "exceedance"
     OVER_AREAS = "over areas"
     SPREAD = "spread over areas"
+    SECTIONS = "sections beside each other"
+    TIMELINE = "timeline"
+    PRECONDITIONING = "preconditioning over time"
+    OVERLAID = "sections over each other"
+    CHANGES = "changes of load"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +48,18 @@ class Figure:
     """One table or chart.
 
     Attributes:
-        quantities: keys of ``quantity.QUANTITIES``; one, or for curves of several in one chart more.
+        quantities: keys of ``quantity.QUANTITIES``; one, or for curves of several in one chart more. Of
+            one against another, the upright axis comes first.
         title: of the figure; empty: made of its quantities.
         read_percents: the mixes shown; None: all, over rounds a chart for each.
         log: a logarithmic axis for the quantity.
         apart: reads and writes of a mix each on their own; drawn in listings, over time and in
             distributions.
+        axis: of a chart over an axis, the key of the field of workloads that it is drawn over; empty: the
+            block size if that differs, else the first field that does. Not drawn where it does not differ.
+        most_threads: over rounds, of the workloads with the most threads alone.
+        groups: of a whole test's figure, sections that follow each other: on a timeline a chart for
+            each group, overlaid a curve for each; empty: all sections.
     """
 
     kind: FigureKind
@@ -51,6 +68,16 @@ class Figure:
     read_percents: tuple[int, ...] | None = None
     log: bool = False
     apart: bool = False
+    axis: str = ""
+    most_threads: bool = False
+    groups: tuple[tuple[str, ...], ...] = ()
+
+
+WHOLE_TEST = (
+    Figure(kind=FigureKind.TIMELINE, quantities=("megabytes_per_s",)),
+    Figure(kind=FigureKind.PRECONDITIONING, quantities=("megabytes_per_s",)),
+)
+"""All that was done to the device, and how preconditioning went: what every test shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +103,7 @@ class TestPlan:
     Attributes:
         sections: in their order; a section that is not among them is shown by what was recorded.
         over_sections: charts of one quantity over all sections; keys of quantities.
+        figures: of the whole test.
     """
 
     __test__ = False
@@ -83,26 +111,35 @@ class TestPlan:
     title: str
     sections: tuple[SectionPlan, ...] = ()
     over_sections: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = WHOLE_TEST
 
     def section(self, name: str) -> SectionPlan | None:
         return next((each for each in self.sections if each.name == name), None)
 
 
 def drawn(
-    kind: FigureKind, *quantities: str, title: str = "", log: bool = False, apart: bool = False
+    kind: FigureKind,
+    *quantities: str,
+    title: str = "",
+    log: bool = False,
+    axis: str = "",
+    apart: bool = False,
 ) -> Figure:
     """A figure of all mixes."""
-    return Figure(kind=kind, quantities=quantities, title=title, log=log, apart=apart)
+    return Figure(kind=kind, quantities=quantities, title=title, log=log, axis=axis, apart=apart)
 
 
-def over_rounds(quantity: str, title: str, *read_percents: int, log: bool = False) -> Figure:
-    """Curves of a quantity over the rounds, of some mixes."""
+def over_rounds(
+    quantity: str, title: str, *read_percents: int, log: bool = False, most_threads: bool = False
+) -> Figure:
+    """Curves of a quantity over the rounds, of some mixes, or of the most threads alone."""
     return Figure(
         kind=FigureKind.OVER_ROUNDS,
         quantities=(quantity,),
         title=title,
         read_percents=read_percents or None,
         log=log,
+        most_threads=most_threads,
     )
 
 

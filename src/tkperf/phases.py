@@ -33,11 +33,15 @@ class Purge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fill:
-    """Write ``passes`` x the active range sequentially: workload-independent preconditioning."""
+    """Write ``passes`` x a range sequentially: workload-independent preconditioning.
+
+    ``length_bytes`` is the length of that range, from the start of the device; None: the active range.
+    """
 
     section: str
     workload: Workload
     passes: int
+    length_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,20 @@ Answer = Measurement | RoundResult | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """Phases that follow each other whatever is measured in them; answered with the answers to all.
+
+    What comes next is then known without asking the procedure anew, phase after phase, which takes
+    the longer the more of them there are.
+    """
+
+    phases: tuple[Phase, ...]
+
+
+Reply = Answer | tuple[Answer, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Knee:
     """How far a device kept up with an offered rate that was raised level by level, in IOPS offered.
 
@@ -136,4 +154,4 @@ class Outcome:
     sections: tuple[SectionOutcome, ...]
 
 
-Procedure = Generator[Phase | SteadyStateVerdict, Answer, Outcome]
+Procedure = Generator[Phase | Course | SteadyStateVerdict, Reply, Outcome]

@@ -16,11 +16,13 @@ from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import (
     Answer,
     Continuous,
+    Course,
     Fill,
     Idle,
     Phase,
     Procedure,
     Purge,
+    Reply,
     Round,
 )
 from tkperf.steady_state import SteadyStateVerdict
@@ -44,15 +46,21 @@ class Forecast:
 
 
 def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
-    """All phases of a procedure under the given answers; verdicts are passed over."""
-    reply: Answer = None
+    """All phases of a procedure under the given answers, one by one; verdicts are passed over."""
+    reply: Reply = None
     while True:
         try:
             yielded = procedure.send(reply)
         except StopIteration:
             return
         reply = None
-        if not isinstance(yielded, SteadyStateVerdict):
+        if isinstance(yielded, Course):
+            answers = []
+            for phase in yielded.phases:
+                yield phase
+                answers.append(answer(phase))
+            reply = tuple(answers)
+        elif not isinstance(yielded, SteadyStateVerdict):
             yield yielded
             reply = answer(yielded)
 
@@ -225,17 +233,26 @@ class _Imagination:
                 }
 
     def duration_s(self, phase: Phase) -> float:
-        match phase:
-            case Purge():
-                return 0.0
-            case Fill():
-                return phase.passes * self._active_range_bytes / ASSUMED_FILL_BYTES_PER_S
-            case Round():
-                if self._timed[0] is not phase.steps:
-                    self._timed = phase.steps, sum(step.duration_s for step in phase.steps)
-                return self._timed[1]
-            case Continuous() | Idle():
-                return phase.duration_s
+        if not isinstance(phase, Round):
+            return expected_s(phase, self._active_range_bytes)
+        if self._timed[0] is not phase.steps:
+            self._timed = phase.steps, expected_s(phase, self._active_range_bytes)
+        return self._timed[1]
+
+
+def expected_s(phase: Phase, active_range_bytes: int) -> float:
+    """How long a phase takes; of a fill a guess, of a purge 0, as nobody knows."""
+    match phase:
+        case Purge():
+            return 0.0
+        case Fill():
+            return (
+                phase.passes * (phase.length_bytes or active_range_bytes) / ASSUMED_FILL_BYTES_PER_S
+            )
+        case Round():
+            return sum(step.duration_s for step in phase.steps)
+        case Continuous() | Idle():
+            return phase.duration_s
 
 
 def _load_of(phase: Phase) -> object:

@@ -53,6 +53,8 @@ RANDOM_ARRIVALS_SPREAD = 6.0
 MOST_IOPS_OF_A_JOB = 2.5e6
 # fio resubmits short I/Os; a vanished NVMe drive yields I/Os of 0 bytes with exit status 0.
 BYTES_TOLERANCE = 0.01
+# What is drawn at random, such as the sizes of a mix, lies within so many standard deviations.
+CHANCE_DEVIATIONS = 6.0
 # While a job runs fio reads its counters one after the other; on a host without a free CPU half a
 # second can lie between them.
 RUNNING_TRAIL_S = 0.5
@@ -222,8 +224,8 @@ def _trailing_ios(ios: int, measurement: Measurement, plan: Plan) -> float:
 def _bytes(measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
     if any(job.planned_bytes is not None for job in witness.jobs or ()):
         return None  # each job's amount is known, and some are of another block size
-    ios, block_bytes = measurement.ios, plan.workload.block_size_bytes
-    off_ios = BYTES_TOLERANCE * ios
+    ios, block_bytes = measurement.ios, plan.workload.mean_block_bytes
+    off_ios = BYTES_TOLERANCE * ios + _chance_ios(plan.workload, ios)
     if plan.running:
         off_ios += _trailing_ios(ios, measurement, plan)
     elif plan.duration_s is None:
@@ -233,9 +235,24 @@ def _bytes(measurement: Measurement, plan: Plan, witness: Witness) -> str | None
     fewer = measurement.bytes < ios * block_bytes
     return (
         f"{measurement.bytes / ios if ios else measurement.bytes:.0f} bytes an I/O were moved where "
-        f"blocks of {format_block_size(block_bytes)} were asked"
+        f"blocks of {_blocks(plan.workload)} were asked"
         + (": the device has failed or was removed; check the kernel log" if fewer else "")
     )
+
+
+def _chance_ios(load: Workload, ios: int) -> float:
+    """By how many I/Os of the mean size the bytes of a mix may be off by chance."""
+    mean_bytes = load.mean_block_bytes
+    variance = sum(
+        each.percent / 100 * (each.block_size_bytes - mean_bytes) ** 2 for each in load.block_mix
+    )
+    return CHANCE_DEVIATIONS * math.sqrt(ios * variance) / mean_bytes
+
+
+def _blocks(load: Workload) -> str:
+    if load.block_mix:
+        return f"{load.mean_block_bytes:.0f} bytes on average"
+    return format_block_size(load.block_size_bytes)
 
 
 def _latencies(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:

@@ -155,6 +155,13 @@ def _percentile_us(percent: float) -> Combine:
     return combine
 
 
+def _cpu_percent(window: Window) -> float | None:
+    """Of both directions together, as threads issue both."""
+    used = [seen.cpu.all_threads_percent for seen in window.rounds if seen.cpu is not None]
+    known = window.direction is Direction.ALL and len(used) == len(window.rounds)
+    return sum(used) / len(used) if known and used else None
+
+
 def _ios(window: Window) -> float | None:
     return window.merged.ios if window.is_counted else None
 
@@ -222,12 +229,17 @@ IOS = Quantity(
     digits=0,
     combine=_ios,
 )
+CPU = Quantity(
+    key="cpu_percent", label="CPU use of fio", short="CPU", unit="% of one CPU", better=Better.NEITHER, over="mean",
+    digits=1, combine=_cpu_percent,
+)  # fmt: skip
 
 # In the order of tables and exports.
 QUANTITIES: dict[str, Quantity] = {
     each.key: each
     for each in (
-        IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MIN, LATENCY_MAX, *PERCENTILES, IOS, BACKLOG, BEHIND,
+        IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MIN, LATENCY_MAX, *PERCENTILES, IOS, CPU,
+        BACKLOG, BEHIND,
     )
 }  # fmt: skip
 

@@ -14,6 +14,7 @@ from tkperf.figures import TestPlan
 from tkperf.measurement import Measurement
 from tkperf.phases import Outcome
 from tkperf.steady_state import SteadyStateVerdict
+from tkperf.units import format_capacity, parse_size_bytes
 from tkperf.workload import Workload
 
 # The kind of device of a run that another tool made.
@@ -105,6 +106,24 @@ class RunInfo:
         """A table of the profile; empty where it is not known, as in an imported run."""
         table = self.profile.get(name)
         return table if isinstance(table, dict) else {}
+
+    @property
+    def preconditioned_length_bytes(self) -> int | None:
+        """Of the range that preconditioning writes; None is not known."""
+        length = self.table("preconditioning").get("length")
+        return self.active_range_length_bytes if length is None else parse_size_bytes(str(length))
+
+    @property
+    def preconditioned_range(self) -> str:
+        """``the active range``, or ``the first 80 % of the device``."""
+        capacity_bytes, length_bytes = (
+            self.device.get("capacity_bytes"), self.preconditioned_length_bytes
+        )  # fmt: skip
+        if self.table("preconditioning").get("length") is None or length_bytes is None:
+            return "the active range"
+        if not isinstance(capacity_bytes, int) or not capacity_bytes:
+            return f"the first {format_capacity(length_bytes)} of the device"
+        return f"the first {100 * length_bytes / capacity_bytes:.3g} % of the device"
 
     @property
     def imported(self) -> bool:

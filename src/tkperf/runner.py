@@ -29,7 +29,19 @@ from tkperf.events import (
     Warned,
 )
 from tkperf.measurement import Measurement, Sample
-from tkperf.phases import Answer, Continuous, Fill, Idle, Outcome, Phase, Procedure, Purge, Round
+from tkperf.phases import (
+    Answer,
+    Continuous,
+    Course,
+    Fill,
+    Idle,
+    Outcome,
+    Phase,
+    Procedure,
+    Purge,
+    Reply,
+    Round,
+)
 from tkperf.plan import (
     Case,
     section_names,
@@ -216,7 +228,7 @@ class _TestRun:
 
     def _follow(self, procedure: Procedure) -> Outcome:
         """Drive the procedure to its end, answering each phase with what was measured."""
-        reply: Answer = None
+        reply: Reply = None
         section, number = "", 0
         while True:
             try:
@@ -232,10 +244,22 @@ class _TestRun:
                 )
                 reply = None
                 continue
+            if isinstance(asked, Course):
+                reply = tuple(
+                    self._answer(phase, asked, position)
+                    for position, phase in enumerate(asked.phases)
+                )
+                continue
             section, number = asked.section, getattr(asked, "number", 1)
-            self._announce(asked)
-            reply = self._perform(asked)
-            self.ahead.answers.append(reply)
+            reply = self._answer(asked)
+
+    def _answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
+        """Perform a phase, by itself or at this position of a course."""
+        self.ahead.begin(course, position)
+        self._announce(phase)
+        answer = self._perform(phase)
+        self.ahead.answers.append(answer)
+        return answer
 
     def _perform(self, phase: Phase) -> Answer:
         self.run.target.recheck()
@@ -304,7 +328,7 @@ class _TestRun:
         self.watch.idled(phase.duration_s)
 
     def _fill(self, phase: Fill) -> Measurement:
-        amount_bytes = phase.passes * self.run.active_range_bytes
+        amount_bytes = phase.passes * (phase.length_bytes or self.run.active_range_bytes)
         then = self.ahead.next(phase, lambda seen: seen)
         on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
         # Not repeated if it fails: a third and fourth pass would be another preconditioning than the

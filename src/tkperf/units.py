@@ -106,6 +106,11 @@ def format_window(numbers: Sequence[int]) -> str:
     return f"rounds {numbers[0]}-{numbers[-1]}"
 
 
+def spaced(size: str) -> str:
+    """A size as a user wrote it, for people: ``100 %`` of ``100%``, ``1 GiB`` of ``1GiB``."""
+    return re.sub(r"(?<=\d)(?=[A-Za-z%])", " ", size.strip())
+
+
 def drop_controls(text: str) -> str:
     """Text from outside without control and direction characters; line ends stay."""
     if text.replace("\n", "").isprintable():  # as nearly all is

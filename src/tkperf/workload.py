@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from tkperf.units import format_block_size, format_capacity, format_mix
+from tkperf.units import KIB, format_block_size, format_capacity, format_mix
+
+# Mixes of more sizes are called by their ends.
+LONGEST_MIX_TOLD = 4
 
 
 class Access(StrEnum):
@@ -131,9 +134,30 @@ class Workload:
         return self.jobs * self.io_depth
 
     @property
+    def mean_block_bytes(self) -> float:
+        """What an I/O moves on average."""
+        if not self.block_mix:
+            return self.block_size_bytes
+        return sum(each.block_size_bytes * each.percent for each in self.block_mix) / 100
+
+    @property
+    def order(self) -> str:
+        """``RND`` or ``SEQ``."""
+        return "RND" if self.access is Access.RANDOM else "SEQ"
+
+    @property
     def mix_and_size(self) -> str:
         """``0/100 4k``: what tells the workloads of most tests apart."""
-        return f"{format_mix(self.read_percent)} {self.blocks_text}"
+        return f"{format_mix(self.read_percent)} {self.blocks_name}"
+
+    @property
+    def blocks_name(self) -> str:
+        """``blocks_text``, or of a long mix its ends and mean: ``12 sizes 512-64k, mean 7.6k``."""
+        if len(self.block_mix) <= LONGEST_MIX_TOLD:
+            return self.blocks_text
+        sizes = sorted(each.block_size_bytes for each in self.block_mix)
+        ends = "-".join(format_block_size(size) for size in (sizes[0], sizes[-1]))
+        return f"{len(sizes)} sizes {ends}, mean {self.mean_block_bytes / KIB:.3g}k"
 
     @property
     def blocks_text(self) -> str:
@@ -146,9 +170,8 @@ class Workload:
         )
 
     def __str__(self) -> str:
-        order = "RND" if self.access is Access.RANDOM else "SEQ"
         words = [
-            f"{order} {self.blocks_text} R/W {format_mix(self.read_percent)} "
+            f"{self.order} {self.blocks_name} R/W {format_mix(self.read_percent)} "
             f"TC{self.jobs}/QD{self.io_depth}"
         ]
         if self.zones:

@@ -27,6 +27,7 @@ from tkperf.quantity import IOPS, IOS, LATENCY_MEAN
 from tkperf.record import RunStatus
 from tkperf.report.view import build_view
 from tkperf.runfile.writer import RunFileWriter
+from tkperf.workload import Access, Zone
 
 CLAIM = """
 [[claim]]
@@ -428,3 +429,32 @@ def test_a_mistake_in_quantiles_is_named(old: str, new: str, reason: str) -> Non
         parse_claims(QUANTILES.replace(old, new), file="c.toml")
     assert "c.toml" in str(caught.value)
     assert reason in str(caught.value)
+
+
+BESIDE = {
+    'access = "sequential"': replace(work(), access=Access.SEQUENTIAL),
+    'zones = "50/10 50/90"': replace(work(), zones=(Zone(50, 10), Zone(50, 90))),
+    "compressible_percent = 50": replace(work(), compressible_percent=50),
+    "offered_iops = 2000": replace(work(), offered_iops=2000.0),
+    "jobs = 2": work(jobs=2),
+    "io_depth = 8": work(io_depth=8),
+}
+
+
+@pytest.mark.parametrize("condition", BESIDE)
+def test_a_claim_names_what_tells_workloads_apart(condition: str) -> None:
+    """Beside another load of the same mix and size; without a word about it nothing is judged."""
+    named_one = BESIDE[condition]
+    other = replace(work(), offered_iops=1000.0) if named_one.offered_iops else work()
+    cells = {other: (10.0,), named_one: (70.0,)}
+    result = made_up_run("r", {"iops": [made_up_section("S", cells)]})
+    text = claim("at_least = 60", read_percent=0)
+    claims = parse_claims(f"{text}{condition}\n{text}", file="c")
+    named, open_ = check_claims(claims, result, load=never, folder=Path()).findings
+    assert (named.state, named.value) == (State.MET, 70.0)
+    assert (open_.state, open_.note) == (
+        State.NOT_MEASURED,
+        f"measured of several workloads: name {condition.split(maxsplit=1)[0]}",
+    )
+    for finding in check_against(result, result).findings:
+        assert finding.margin_percent == pytest.approx(100 / 9)

@@ -28,6 +28,7 @@ from tkperf.record import PurgeRecord, RunStatus
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
 from tkperf.report.page import ChartView
+from tkperf.workload import Access, Workload
 
 
 @pytest.fixture(scope="module")
@@ -331,6 +332,17 @@ def test_other_purges_and_fills_are_named() -> None:
     assert warnings(first, third) == (
         "preconditioning differs (a: 2.0 x the active range, b: 1.0 x the active range) in "
         "Throughput 1024k, Throughput 128k",
+    )
+    alone = Workload(
+        access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
+    )
+    shallow, deep = (
+        [replace(each, fill_workload=replace(alone, io_depth=depth)) for each in first]
+        for depth in (1, 32)
+    )
+    assert warnings(shallow, deep) == (
+        "preconditioning differs (a: 2.0 x the active range, SEQ 128k R/W 0/100 TC1/QD1, "
+        "b: 2.0 x the active range, SEQ 128k R/W 0/100 TC1/QD32) in Throughput 1024k, Throughput 128k",
     )
 
 

@@ -256,7 +256,7 @@ def test_markdown_discloses_how_it_was_measured(tmp_path: Path, result: RunResul
     assert "| Purge | test |" in text
     (told,) = re.findall(r"\| Preconditioning \| (.*) \|", text)
     assert "IOPS, Latency" in told
-    assert ": 2.0 x the active range" in told
+    assert ": 2.0 x the active range, SEQ 128k R/W 0/100 TC2/QD16" in told
     assert told.endswith("Write Saturation: none")
     imported = simulate(tmp_path, run_info(device={"kind": IMPORTED}))
     without = replace(

@@ -65,15 +65,20 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "x", "-iod", "0"], 2, "0 is not in the range"),
         (["ssd", "n", "x", "-rt", "-1"], 2, "-1.0 is not in the range"),
         (["ssd", "n", "x", "-rt", "abc"], 2, "'abc' is not a valid float"),
-        (["ssd", "n", "x", "-ssdt", "speed"], 2, "'speed' is not one of"),
-        (["ssd", "n", "x", "--profile", "pts"], 2, "there is no profile 'pts'"),
+        (["ssd", "n", "x", "-ssdt", "speed"], 2, "test 'speed': known are iops, lat, tp, writesat"),
+        (["ssd", "n", "x", "--profile", "pts"], 2, "profile 'pts': known are pts-2.0,"),
         (["ssd", "n", "x", "--profile", "no.toml"], 2, "cannot read profile no.toml"),
         (["ssd", "n", "x", "-dsc", "/nowhere"], 2, "does not exist"),
         (["ssd", "n", "sim:sata-ssd", "--active-range", "0%"], 2, "not a share"),
         (["ssd", "n", "sim:sata-ssd", "--active-range", "64k"], 2, "too small for 4 jobs"),
         (["ssd", "n", "x", "--size", "some"], 2, "'some' is not a size"),
-        (["ssd", "n"], 2, "Missing argument 'DEVICE'"),
-        (["sdd"], 2, "No such command 'sdd'"),
+        (["ssd", "n", "sim:sata-ssd", "--size", "1GiB"], 2, "leave --size out"),
+        (["ssd", "n", "sim:sata-ssd", "--engine", "libaio"], 2, "leave --engine out"),
+        (["ssd", "n", "sim:sata-ssd", "--purge", "discard"], 2, "leave --purge out"),
+        (["ssd", "n", "sim:sata-ssd", "--purge-command", "x"], 2, "leave --purge-command out"),
+        (["ssd", "n"], 2, "Missing argument 'DEVICE'. See"),
+        (["ssd", "n"], 2, " ssd --help'"),
+        (["sdd"], 2, "No such command 'sdd'. See"),
         (["show", "nowhere.tkperf"], 6, "there is no run file"),
         (["report", "nowhere.tkperf"], 6, "there is no run file"),
     ],
@@ -85,6 +90,16 @@ def test_wrong_use_gets_one_clear_line(
     monkeypatch.chdir(tmp_path)
     assert_clear(tkperf(*argv), code, says)
     assert [path.name for path in tmp_path.iterdir()] == []
+
+
+def test_a_run_named_without_its_suffix_is_pointed_to(tmp_path: Path) -> None:
+    """``tkperf show NAME``, as the run was called, names the file that was meant."""
+    (tmp_path / "old.tkperf").write_text("")
+    assert_clear(
+        tkperf("show", tmp_path / "old"),
+        6,
+        f"there is no run file {tmp_path}/old; {tmp_path}/old.tkperf is one",
+    )
 
 
 def test_an_existing_name_is_not_overwritten(tmp_path: Path) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from tests.cli.test_bad_input import tkperf
 from tkperf.cli.options import expand_lists
+from tkperf.cli.ssd import ssd
+from tkperf.procedures import SUITES, choose_tests, load_profile
 
 TESTS = ("iops", "lat", "tp", "writesat")
 
@@ -25,7 +28,74 @@ def test_several_tests_may_follow_one_flag(given: list[str], expanded: list[str]
     assert expand_lists(given, ("-ssdt", "--ssd-type"), TESTS) == expanded
 
 
-@pytest.mark.parametrize("command", [[], ["ssd"], ["show"], ["report"], ["completion"]])
+@pytest.mark.parametrize("suite", SUITES)
+def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
+    """From the registry: those that run by default first, then what else there is."""
+    said = " ".join(tkperf(suite, "-h").stdout.split())
+    names = [name for name, test in SUITES[suite].items() if test.by_default]
+    others = [name for name, test in SUITES[suite].items() if not test.by_default]
+    also = f"; also {', '.join(others)}" if others else ""
+    assert f"Tests to run: {', '.join(names)} by default{also}, or all that the profile" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        ((), ("iops", "lat", "tp", "writesat")),
+        (("--test", "lat"), ("lat",)),
+        (("--test", "tp,iops"), ("iops", "tp")),
+        (("--test", "tp", "--test", "iops"), ("iops", "tp")),
+        (("--test", "tp", "iops"), ("iops", "tp")),
+        (("-ssdt", "tp, lat"), ("lat", "tp")),
+        (("--ssd-type", "all"), ("iops", "lat", "tp", "writesat")),
+        (("--test", "lat,all"), ("iops", "lat", "tp", "writesat")),
+    ],
+)
+def test_tests_are_chosen_by_name(words: tuple[str, ...], chosen: tuple[str, ...]) -> None:
+    """One flag or several, with commas or not; in the suite's order, each once."""
+    with ssd.make_context("ssd", ["n", "sim:sata-ssd", "--profile", "quick", *words]) as context:
+        tests = context.params["tests"]
+    found = choose_tests(load_profile("quick"), "ssd", tests)
+    default = [name for name, test in SUITES["ssd"].items() if not test.by_default]
+    assert [test.name for test in found if test.name not in default] == list(chosen)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
+    """For each suite, in a list as well; exit code 2 and nothing looked at."""
+    config = ["-c", "none.json"] if suite == "raid" else []
+    done = tkperf(suite, "n", "/dev/none", *config, "--test", "iops,ipos")
+    assert done.returncode == 2
+    assert done.stderr.startswith("tkperf: test 'ipos': known are iops, ")
+    assert done.stderr.endswith("; did you mean iops?\n")
+
+
+@pytest.mark.parametrize(
+    ("begun", "offered"),
+    [("w", ["writesat"]), ("lat,w", ["lat,writesat"]), ("al", ["all"]), ("x", [])],
+)
+def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> None:
+    """After a comma, too."""
+    (option,) = (each for each in ssd.params if each.name == "tests")
+    found = option.shell_complete(click.Context(ssd), begun)
+    assert [item.value for item in found] == offered
+
+
+def test_completion_offers_profiles() -> None:
+    """Shipped ones by name; anything else may be a file."""
+    (option,) = (each for each in ssd.params if each.name == "profile")
+    context = click.Context(ssd)
+    assert [item.value for item in option.shell_complete(context, "pts-2")] == [
+        "pts-2.0",
+        "pts-2.0-client",
+    ]
+    assert [item.type for item in option.shell_complete(context, "./m")] == ["file"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[], ["ssd"], ["show"], ["report"], ["profiles"], ["profiles", "show"], ["completion"]],
+)
 def test_every_command_explains_itself_with_examples(command: list[str]) -> None:
     """-h prints help with an example, exit code 0."""
     done = tkperf(*command, "-h")

@@ -226,3 +226,20 @@ def test_a_run_whose_other_io_nobody_could_tell_does_not_pass_for_undisturbed(
     assert describe_disturbances(cell, 0) == "no"
     unwatched = replace(cell, disturbances=None)
     assert describe_disturbances(unwatched, None) == "not watched"
+
+
+def test_reads_and_writes_that_nobody_told_apart_have_no_table(result: RunResult) -> None:
+    """TKperf's files keep mixes together: a table of dashes would only look like a loss."""
+    test = result.tests[0]
+    section = test.sections[0]
+    cells = tuple(replace(cell, read=None, write=None) for cell in section.cells)
+    together = replace(test, sections=(replace(section, cells=cells),))
+    heading = "IOPS of mixed workloads, reads and writes apart"
+    assert heading in shown(replace(result, tests=(test,)))
+    assert heading not in shown(replace(result, tests=(together,)))
+
+
+def test_an_unknown_load_generator_is_called_so(result: RunResult) -> None:
+    """In a line of several facts, a mere "not known" leaves open what."""
+    info = replace(result.info, fio_version=None, ioengine="not known")
+    assert ", load generator not known, active range" in shown(replace(result, info=info))

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,27 @@ def wait_for(engine: FioEngine, step: Step) -> FioProcess:
 
 def waiting(gate: Gate) -> list[int]:
     return gate._arrived()
+
+
+def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(
+    make_engine: MakeEngine, scratch: Path
+) -> None:
+    """Every block of it; what lies behind stays as it was. The next fill is of the active range."""
+    with scratch.open("r+b") as out:
+        size = out.seek(0, os.SEEK_END)
+        out.truncate(0)
+        out.truncate(size)
+    filled = size // 2 + 4096
+    load = workload(access=Access.SEQUENTIAL, block_size_bytes=128 * 1024)
+    fill = Fill(section="s", workload=load, passes=2, length_bytes=filled)
+    engine = make_engine()
+    done = engine.fill(fill, then=None, on_sample=lambda _: None)
+    assert done.measurement.write.bytes == 2 * filled
+    data = scratch.read_bytes()
+    assert all(any(data[at : at + 4096]) for at in range(0, filled, 4096))
+    assert not any(data[filled:])
+    done = engine.fill(replace(fill, length_bytes=None), then=None, on_sample=lambda _: None)
+    assert done.measurement.write.bytes == 2 * size
 
 
 @pytest.mark.parametrize("io_depth", [1, 16])

@@ -13,7 +13,7 @@ from tkperf.device.raid.config import RaidConfig
 from tkperf.errors import UsageError
 from tkperf.pipeline.fitting import Fitted, fit
 from tkperf.pipeline.request import RunRequest, Wishes
-from tkperf.procedures import load_profile
+from tkperf.procedures import Profile, load_profile
 from tkperf.procedures.hard_disk import HardDiskTable
 from tkperf.units import GIB, KIB
 
@@ -71,6 +71,7 @@ def test_areas_begin_at_whole_sectors() -> None:
         ({"suite": "sdd"}, "suite 'sdd': known are ssd, hdd, raid"),
         ({"suite": "raid"}, "needs the configuration of a RAID set"),
         ({"tests": ("speed",)}, "test 'speed': known are iops"),
+        ({"tests": ("writsat",)}, "; did you mean writesat?"),
         (
             {
                 "suite": "raid",
@@ -85,9 +86,9 @@ def test_areas_begin_at_whole_sectors() -> None:
             },
             "key raidlevel: 4 is not one of",
         ),
-        ({"active_range": "12 parsecs"}, "'12 parsecs' is not a size"),
-        ({"active_range": "120%"}, "is not a share"),
-        ({"size": "some"}, "'some' is not a size"),
+        ({"active_range": "12 parsecs"}, "--active-range: '12 parsecs' is not a size"),
+        ({"active_range": "120%"}, "--active-range: '120%' is not a share"),
+        ({"size": "some"}, "--size: 'some' is not a size"),
         ({"jobs": 0}, "number of threads: 0 is not within 1 to 1024"),
         ({"step_s": float("nan")}, "length of a step"),
         ({"io_depth": 1 << 20}, "queue depth"),
@@ -118,6 +119,13 @@ def test_what_no_device_could_do_is_refused_before_one_is_looked_at(
         ({"tests": ["tp"], "active_range": "1GiB"}, ("active range 100 % -> 1 GiB",)),
         # More than there is means all of it.
         ({"tests": ["tp"], "active_range": "9TB"}, ()),
+        ({"tests": ["lat"], "profile": "pts-2.0-client", "active_range": "75%"}, ()),
+        (
+            {"tests": ["lat"], "profile": "pts-2.0-client", "active_range": "100%"},
+            ("active range 75 % -> 100 %",),
+        ),
+        # Throughput has a demand of its own there.
+        ({"tests": ["tp"], "profile": "pts-2.0", "jobs": 8, "io_depth": 1}, ()),
         ({"tests": ["tp"], "write_cache": "on"}, ("write cache off -> on",)),
         ({"tests": ["tp"], "no_purge": True}, ("purge -> none",)),
         ({"tests": ["writesat"], "step_s": 30}, ("slices of the stream 60 s -> 30 s",)),
@@ -136,3 +144,50 @@ def test_whatever_a_run_may_be_asked_can_be_wished_from_python() -> None:
     """A new field of a request is one of the API's, too."""
     fields = {field.name for field in dataclasses.fields(RunRequest)} - {"suite", "device"}
     assert fields == set(Wishes.__annotations__)
+
+
+def test_segments_are_refused_with_the_way_out() -> None:
+    """Before any device is looked at; one piece of the same amount is called altered."""
+    with pytest.raises(UsageError) as raised:
+        tkperf.make_plan("ssd", "/dev/none", profile="pts-c-1.2")
+    assert str(raised.value) == (
+        "profile pts-c-1.2 tests 16 GiB in 2,048 segments of 80 %: fio cannot keep random I/O to so "
+        "many pieces exactly and without pausing, and nothing else is measured under that name; "
+        "--active-range 16GiB tests that amount in one piece, and results say so"
+    )
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", active_range="16GiB")
+    assert plan.alterations == ("active range 16 GiB in 2,048 segments of 80 % -> 16 GiB",)
+    assert [each.test.name for each in plan.tests] == ["iops", "lat", "tp"]
+
+
+def test_what_is_filled_and_what_is_tested_are_ranges_of_their_own() -> None:
+    """80 % of 240 GB, in whole sectors, twice for each of three tests; 16 GiB are measured."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", active_range="16GiB")
+    filled_bytes = 240_057_409_536 * 8 // 10 // 512 * 512
+    assert plan.active_range.length_bytes == 16 * GIB
+    assert {fill.length_bytes for test in plan.tests for fill in test.fills} == {filled_bytes}
+    assert plan.filled_bytes == 3 * 2 * filled_bytes
+    with pytest.raises(UsageError, match=r"active range of 228\.1 GB is more than the 192\.0 GB"):
+        tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", active_range="95%")
+
+
+def test_an_amount_in_one_piece_is_as_much_as_it_says() -> None:
+    """At the start of the range; a device that has less of it is too small for the profile."""
+    profile = load_profile("pts-2.0")
+    table = msgspec.structs.replace(profile.active_range, length="50%", amount="256MiB")
+    assert fit_to_gib(profile.with_tables(table)).active_range.length_bytes == GIB // 4
+    share = msgspec.structs.replace(table, amount="25%")
+    assert fit_to_gib(profile.with_tables(share)).active_range.length_bytes == GIB // 4
+    large = msgspec.structs.replace(table, amount="768MiB")
+    with pytest.raises(UsageError, match=r"768MiB do not fit in the 536\.9 MB that 50% of"):
+        fit_to_gib(profile.with_tables(large))
+    other = fit_to_gib(profile.with_tables(large), active_range="768MiB")
+    assert other.active_range.length_bytes == 3 * GIB // 4
+
+
+def fit_to_gib(profile: Profile, **wishes: object) -> Fitted:
+    identity = DeviceIdentity(
+        path="/dev/x", kind=TargetKind.BLOCK, capacity_bytes=GIB, logical_block_bytes=512
+    )
+    request = RunRequest(suite="ssd", device="/dev/x", **wishes)  # type: ignore[arg-type]
+    return fit(request, profile, identity)

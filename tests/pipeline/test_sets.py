@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -262,6 +264,47 @@ def test_a_software_raid_from_plan_to_results(
     (section, _) = result.tests[0].sections
     assert section.filled_bytes == 2 * 2 * 64 * MIB
     assert all(set(member.read_bytes()) != {0xA5} for member in members)
+    assert tools.calls == []
+
+
+@pytest.mark.root
+@pytest.mark.fio
+def test_sigterm_right_after_a_set_was_made_takes_it_away_again(
+    tools: FakeTools,
+    tkperf_raid: Tkperf,
+    loop_device: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between its making and the run, too, a signal ends everything in order."""
+    members, made = [loop_device(), loop_device()], []
+
+    class StandInSet(MdadmSet):
+        def create(self, members: object) -> None:
+            made.append("create")
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        def remove(self, members: object) -> None:
+            made.append("remove")
+
+    def stop_unheard(*_: object) -> None:
+        made.append("unheard")
+        raise SystemExit
+
+    monkeypatch.setattr(raid, "MdadmSet", StandInSet)
+    config = {"devices": list(map(str, members)), "raidlevel": 1, "type": "sw_mdadm"}
+    before = signal.signal(signal.SIGTERM, stop_unheard)
+    try:
+        ended = tkperf_raid(
+            "/dev/md_tkperf_test",
+            config,
+            "--no-purge",
+            "--yes-destroy",
+            ",".join(map(str, members)),
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert made == ["create", "remove"]
+    assert ended.exit_code != 0
     assert tools.calls == []
 
 

@@ -299,6 +299,7 @@ def long_stream(folder: Path) -> str:
     """The quick profile with a write saturation of half an hour."""
     quick = resources.files("tkperf.profiles") / "quick.toml"
     text = quick.read_text("utf-8")
+    text = text.replace('name = "quick"', 'name = "long"').replace('title = "', 'title = "long ')
     head, rest = text.split("[write_saturation]")
     rest = re.sub(r"slice_s = .*", "slice_s = 60", rest, count=1)
     rest = re.sub(r"max_slices = .*", "max_slices = 30", rest, count=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from rich.console import Console
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
+from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import RunResult
 from tkperf.cli.tables import print_results
@@ -112,6 +114,41 @@ def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: P
     assert filled in render_view(view_of(tmp_path / "run.tkperf"))
 
 
+def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> None:
+    """Of pts-2.0: throughput is preconditioned in each of its block sizes, by one thread."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["tp"], step_s=1)
+    result = tkperf.run(plan, "own", folder=tmp_path)
+    (test,) = result.tests
+    assert dict(build_test_header(result, test))["Preconditioning"] == (
+        "2 x the active range, SEQ 1024 KiB writes, TC 1 / QD 32; "
+        "2 x the active range, SEQ 128 KiB writes, TC 1 / QD 32"
+    )
+    text = describe_procedure(result.info, "tp")
+    assert "2 x the active range, SEQ writes of that block size, TC 1 / QD 32" in text
+    document = json.loads(render_json(result))
+    loads = [section["fill_workload"] for section in document["tests"][0]["sections"]]
+    assert [(load["block_size_bytes"], load["jobs"]) for load in loads] == [
+        (1 << 20, 1),
+        (1 << 17, 1),
+    ]
+
+
+def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> None:
+    """As a share of the device, in every place that speaks of preconditioning."""
+    plan = tkperf.make_plan(
+        "ssd", "sim:sata-ssd", profile="pts-c-1.2", tests=["lat"], active_range="16GiB", step_s=1
+    )
+    result = tkperf.run(plan, "ranges", folder=tmp_path)
+    (test,) = result.tests
+    said = "2 x the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16"
+    assert dict(build_test_header(result, test))["Preconditioning"] == said
+    assert said in describe_procedure(result.info, "lat")
+    assert said in render_view(view_of(tmp_path / "ranges.tkperf"))
+    assert "2.0 x the first 80 % of the device" in render_markdown(result)
+    assert result.info.active_range_length_bytes == 16 << 30
+    assert test.sections[0].filled_bytes == 2 * (240_057_409_536 * 8 // 10 // 512 * 512)
+
+
 def test_members_behind_a_controller_are_listed(tmp_path: Path) -> None:
     """With what the controller knows of them, and no more."""
     result = simulate(tmp_path, run_info(profile=QUICK))
@@ -136,3 +173,25 @@ def test_a_key_of_another_version_blanks_no_procedure() -> None:
         assert describe_procedure(run_info(profile=older), test) == ("" if test == "lat" else text)
     unknown = describe_procedure(run_info(profile=stored), "of a newer version")
     assert unknown == ""
+
+
+def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> None:
+    """PTS 2.0 has three: in the determination a column each, a chart each, and in the texts."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["iops"], step_s=1)
+    result = tkperf.run(plan, "three", folder=tmp_path)
+    tracked = ["RND 0/100 4k IOPS", "RND 65/35 64k IOPS", "RND 100/0 1024k IOPS"]
+    (section,) = result.tests[0].sections
+    assert [verdict.tracking for verdict in section.window_verdicts] == tracked
+    assert {verdict.rounds for verdict in section.window_verdicts} == {section.window}
+    for said in (render_markdown(result), printed(result)):
+        assert [said.count(f"{each}: average") + said.count(f"{each}, window") for each in tracked] == [
+            1, 1, 1,
+        ]  # fmt: skip
+    shown = view_of(tmp_path / "three.tkperf").tests[0].sections[0]
+    assert shown.determination is not None
+    rows = {row[0]: row[1:] for row in shown.determination.rows}
+    assert rows["Tracking variable"] == tuple(f"{each} (IOPS)" for each in tracked)
+    assert rows["Steady state"] == ("reached",) * 3
+    windows = [chart for chart in shown.charts if chart.key.startswith("iops0window")]
+    assert [chart.key for chart in windows] == ["iops0window", "iops0window1", "iops0window2"]
+    assert [chart.text.split(" in the window")[0] for chart in windows] == tracked

@@ -20,7 +20,7 @@ from tkperf.procedures import Test
 from tkperf.procedures.building_blocks import rounds_until_steady
 from tkperf.profiles import Profile
 from tkperf.quantity import IOPS
-from tkperf.report import figures
+from tkperf.report import figures, whole_test
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
 from tkperf.report.naming import name_links
@@ -59,7 +59,7 @@ def made_up_test(workloads: Sequence[Workload]) -> Test:
         plan = generic_section(name, stream=name == STREAM)
         return replace(plan, figures=(*plan.figures, drawn(FigureKind.BARS_3D, IOPS.key)))
 
-    return Test(name="hir", title="Made up", procedure=procedure, section_plan=section_plan)
+    return Test(name="grid", title="Made up", procedure=procedure, section_plan=section_plan)
 
 
 def run_of(folder: Path, workloads: Sequence[Workload]) -> Path:
@@ -83,7 +83,9 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_kind_of_figure_can_be_drawn() -> None:
-    assert set(figures._BUILD) == set(FigureKind)
+    of_tests = {*whole_test._BUILD, FigureKind.SECTIONS}
+    assert {*figures._BUILD, *of_tests} == set(FigureKind)
+    assert not set(figures._BUILD) & of_tests
 
 
 def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
@@ -98,26 +100,26 @@ def test_a_grid_of_threads_and_depths_is_a_matrix(grid: Path) -> None:
         for text, link in zip(row[1:], links, strict=True):
             assert cells[link]["IOPS"] == text
     assert len({link for links in iops.links for link in links}) == 8
-    assert iops.links[1] == ("hir0-70-8192-tc2-qd1", "hir0-70-8192-tc2-qd16")
+    assert iops.links[1] == ("grid0-70-8192-tc2-qd1", "grid0-70-8192-tc2-qd16")
     assert apart[0].folded
     assert apart[0].columns == ("Workload", "read", "write", "all")
     assert len(apart[0].rows) == 8
-    read = cells["hir0-70-8192-tc2-qd16"]["Reads"]
+    read = cells["grid0-70-8192-tc2-qd16"]["Reads"]
     assert f"IOPS {apart[0].rows[3][1]}, " in read
 
 
 def test_a_grid_of_threads_and_depths_has_its_charts(grid: Path) -> None:
     """Over threads with a curve for each depth, every round of each, and eight bars."""
     charts = charts_of(view_of(grid), 0)
-    assert list(charts) == ["hir0convergence", "hir0window", "hir02d", "hir03d"]
-    assert {row["series"] for row in rows_of(charts["hir0convergence"])} == {
+    assert list(charts) == ["grid0convergence", "grid0window", "grid02d", "grid03d"]
+    assert {row["series"] for row in rows_of(charts["grid0convergence"])} == {
         f"TC{jobs} QD{depth}" for jobs in (1, 2, 4, 8) for depth in (1, 16)
     }
-    over_threads = rows_of(charts["hir02d"])
+    over_threads = rows_of(charts["grid02d"])
     assert [(row["at"], row["series"]) for row in over_threads[:3]] == [
         ("1", "1"), ("1", "16"), ("2", "1"),
     ]  # fmt: skip
-    bars = {(row["column"], row["row"]) for row in rows_of(charts["hir03d"], "faces")}
+    bars = {(row["column"], row["row"]) for row in rows_of(charts["grid03d"], "faces")}
     assert len(bars) == 8
 
 
@@ -133,9 +135,9 @@ def test_an_unknown_test_is_shown_by_what_was_recorded(grid: Path) -> None:
     assert [table.title.split(" by ")[0] for table in rounds.tables[:3]] == [
         "IOPS", "Throughput (MB/s)", "Mean latency (us)",
     ]  # fmt: skip
-    assert [chart.key for chart in rounds.charts] == ["hir0convergence", "hir0window", "hir02d"]
+    assert [chart.key for chart in rounds.charts] == ["grid0convergence", "grid0window", "grid02d"]
     assert [chart.key for chart in stream.charts] == [
-        "hir1time", "hir1time2", "hir1seconds", "hir1seconds2", "hir1rth", "hir1exceedance",
+        "grid1time", "grid1time2", "grid1seconds", "grid1seconds2", "grid1rth", "grid1exceedance",
     ]  # fmt: skip
     assert len(view.cards) == 2
     assert all(card.figures for card in view.cards)
@@ -151,7 +153,7 @@ def test_unknown_tests_are_compared(grid: Path) -> None:
     table = test.sections[0].tables[0]
     assert table.columns[:5] == ("Block size (KiB)", "R/W %", "TC", "QD", "")
     assert len({row[:4] for row in table.rows}) == 8
-    assert [chart.key for chart in test.charts] == ["hirtime", "hirfills", "hirexceedance0"]
+    assert [chart.key for chart in test.charts] == ["gridtime", "gridfills", "gridexceedance0"]
 
 
 def test_three_fields_make_no_3d_bars(tmp_path: Path) -> None:
@@ -166,8 +168,8 @@ def test_three_fields_make_no_3d_bars(tmp_path: Path) -> None:
     table = view.tests[0].sections[0].tables[0]
     assert (table.labels, table.columns) == (2, ("TC", "QD", "0/100", "100/0"))
     assert all(len(links) == 2 and all(links) for links in table.links)
-    assert "hir03d" not in charts_of(view, 0)
-    assert {row["series"] for row in rows_of(charts_of(view, 0)["hir02d"])} == {
+    assert "grid03d" not in charts_of(view, 0)
+    assert {row["series"] for row in rows_of(charts_of(view, 0)["grid02d"])} == {
         f"TC{jobs} QD{depth}" for jobs in (1, 2) for depth in (1, 2)
     }
     assert '<th scope="row">1</th>\n    <th scope="row">2</th>' in render_view(view)
@@ -196,6 +198,6 @@ def test_links_are_different_whatever_differs() -> None:
         replace(plain, offered_iops=1234567.1),
         replace(plain, offered_iops=1234567.2),
     ]
-    links = [*name_links("hir0", several).values()]
+    links = [*name_links("grid0", several).values()]
     assert len(set(links)) == len(several)
     assert all(re.fullmatch(r"[A-Za-z0-9.-]+", link) for link in links)

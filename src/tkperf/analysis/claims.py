@@ -23,7 +23,18 @@ from tkperf.analysis.conditions import (
     find_remarks,
 )
 from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
-from tkperf.analysis.layout import DEPTH, JOBS, OFFERED, find_axes
+from tkperf.analysis.layout import (
+    ACCESS,
+    ARRIVAL,
+    COMPRESSIBLE,
+    DEPTH,
+    JOBS,
+    OFFERED,
+    REGION,
+    ZONES,
+    Axis,
+    find_axes,
+)
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.importers import FIO_TEST
@@ -32,7 +43,7 @@ from tkperf.procedures import TESTS
 from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction, Quantity
 from tkperf.strict import decode_strictly
 from tkperf.units import format_block_size, format_count, format_mix, parse_size_bytes
-from tkperf.workload import Workload
+from tkperf.workload import Access, Arrival, Workload
 
 METRICS = tuple(
     key
@@ -47,8 +58,8 @@ MOST_CLAIMS = 10_000
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One promise about one workload: ``metric`` is at least or at most a value.
 
-    ``jobs``, ``io_depth`` and ``offered_iops`` are needed only where a section has the same mix and
-    block size with several; ``direction`` asks of a mix for its reads or writes alone.
+    ``access`` to ``io_depth`` are needed only where a section has the same mix and block size with
+    several of them; ``direction`` asks of a mix for its reads or writes alone.
     """
 
     test: Annotated[str, msgspec.Meta(min_length=1)]
@@ -58,9 +69,14 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     at_least: float | None = None
     at_most: float | None = None
     section: str | None = None
+    access: Access | None = None
+    zones: str | None = None
+    compressible_percent: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+    region: str | None = None
+    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    arrival: Arrival | None = None
     jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
     io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
     direction: Direction = Direction.ALL
     source: str | None = None
 
@@ -92,6 +108,19 @@ class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         for percent in sorted(self.within_us, key=float):
             key = f"p{float(percent):g}_us"
             yield Claim(**same, metric=key, at_most=self.within_us[percent])
+
+
+# What tells apart workloads of the same mix and block size, by the keys of a claim.
+_CONDITIONS: dict[Axis, Callable[[Workload], object]] = {
+    ACCESS: lambda work: work.access,
+    ZONES: lambda work: work.zones_text or "even",
+    COMPRESSIBLE: lambda work: work.compressible_percent or 0,
+    REGION: lambda work: str(work.region or "all"),
+    OFFERED: lambda work: work.offered_iops,
+    ARRIVAL: lambda work: work.arrival,
+    JOBS: lambda work: work.jobs,
+    DEPTH: lambda work: work.io_depth,
+}
 
 
 class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -236,7 +265,7 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
     for test in earlier.tests:
         for section in test.sections:
             metric = next(key for key in (*section.plan.quantities, "iops") if key in METRICS)
-            demand = _demand_of(section)
+            conditions = _conditions_of(section)
             for cell in section.cells:
                 unsteady = section.steady_of(cell.workload) is False
                 note = "the baseline was not steady" if unsteady else None
@@ -251,7 +280,7 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
                     metric=metric,
                     read_percent=cell.workload.read_percent,
                     block_size=str(cell.workload.block_size_bytes),
-                    **demand(cell.workload),
+                    **conditions(cell.workload),
                     at_least=None if is_latency else value * (1 - share),
                     at_most=value * (1 + share) if is_latency else None,
                     source=source,
@@ -259,14 +288,18 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
                 yield claim, note
 
 
-def _demand_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
-    """What a claim must say of threads, depth and offered rate to be of one cell of the section."""
-    axes = find_axes(cell.workload for cell in section.cells)
-    keys = [*(("jobs", "io_depth") if {JOBS, DEPTH} & {*axes} else ())]
-    keys += ["offered_iops"] * (OFFERED in axes)
-    return lambda workload: {key: getattr(workload, key) for key in keys}
+def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
+    """What a claim must say beside mix and block size to be of one cell of the section."""
+    told_apart_by = [
+        axis for axis in find_axes(cell.workload for cell in section.cells) if axis in _CONDITIONS
+    ]
+    return lambda workload: {axis.key: _CONDITIONS[axis](workload) for axis in told_apart_by}
 
 
+_NAMED = {
+    ACCESS: "{}", ZONES: "zones {}", COMPRESSIBLE: "{} % compressible", REGION: "within {}",
+    OFFERED: "{:,.6g} IOPS offered", ARRIVAL: "{}", JOBS: "TC{}", DEPTH: "QD{}",
+}  # fmt: skip
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 
@@ -280,9 +313,9 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
         else f"{claim.metric} of {claim.direction}s"
     )
     named += "".join(
-        f" {word}{number}"
-        for word, number in (("TC", claim.jobs), ("QD", claim.io_depth))
-        if number is not None
+        f" {_NAMED[axis].format(value)}"
+        for axis in _CONDITIONS
+        if (value := getattr(claim, axis.key)) is not None
     )
     named += "" if claim.offered_iops is None else f" at {claim.offered_iops:,.6g} IOPS offered"
     sign, limit = ("<=", claim.at_most) if claim.at_least is None else (">=", claim.at_least)
@@ -294,12 +327,8 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
     value = None if found is None else _value(found[1], quantity, claim.direction)
     state, margin, notes = State.NOT_MEASURED, None, [note]
     if len(several) > 1:
-        several_of = (
-            "offered rates: name offered_iops"
-            if len({work.offered_iops for work in (each[1].workload for each in several)}) > 1
-            else "thread counts or depths: name jobs and io_depth"
-        )
-        notes.append(f"measured with several {several_of}")
+        differing = [each.key for each in find_axes(cell.workload for _, cell in several)]
+        notes.append(f"measured of several workloads: name {', '.join(differing)}")
     if value is not None and found is not None:
         good = value <= limit if sign == "<=" else value >= limit
         state = State.MET if good else State.NOT_MET
@@ -329,8 +358,7 @@ def _margin_percent(gap: float, limit: float) -> float | None:
 
 def _is_meant(claim: Claim, workload: Workload) -> bool:
     return all(
-        getattr(claim, key) in (None, getattr(workload, key))
-        for key in ("jobs", "io_depth", "offered_iops")
+        getattr(claim, axis.key) in (None, value(workload)) for axis, value in _CONDITIONS.items()
     )
 
 

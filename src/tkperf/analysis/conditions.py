@@ -265,15 +265,20 @@ def describe_purge(result: RunResult, section: SectionResult) -> str | None:
 
 
 def describe_preconditioning(result: RunResult, section: SectionResult) -> str | None:
-    """In multiples of the active range, as specifications have it; None is not known."""
-    if section.filled_bytes is not None and result.info.fills_members:
-        return f"{_text(result.info.table('preconditioning').get('passes'))} x each member"
-    length_bytes = result.info.active_range_length_bytes
+    """How much, in multiples of its range as specifications have it, and with what load.
+
+    None is not known.
+    """
     if section.filled_bytes is None:
         return None if result.info.imported else "none"
-    if not length_bytes:
-        return f"{section.filled_bytes} bytes"
-    return f"{section.filled_bytes / length_bytes:.1f} x the active range"
+    length_bytes = result.info.preconditioned_length_bytes
+    if result.info.fills_members:
+        amount = f"{_text(result.info.table('preconditioning').get('passes'))} x each member"
+    elif not length_bytes:
+        amount = f"{section.filled_bytes} bytes"
+    else:
+        amount = f"{section.filled_bytes / length_bytes:.1f} x {result.info.preconditioned_range}"
+    return amount if section.fill_workload is None else f"{amount}, {section.fill_workload}"
 
 
 def _all_have(level: Level, place: Place) -> bool:

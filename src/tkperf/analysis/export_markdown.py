@@ -8,6 +8,7 @@ from collections.abc import Callable
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.analysis.flags import describe_counts, describe_window
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import (
     Table,
     build_directions,
@@ -17,6 +18,7 @@ from tkperf.analysis.tables import (
 )
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
+from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import (
     drop_controls,
     format_capacity,
@@ -64,6 +66,7 @@ def render_markdown(result: RunResult) -> str:
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
             lines += _tables(section)
+        lines += ["", *(line for each in build_section_tables(test) for line in _table(each))]
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -104,15 +107,21 @@ def _verdict(section: SectionResult) -> list[str]:
     if not verdict.judged:
         return [f"{ended}; steady state not judged: {_text(verdict.reason)}"]
     state = "reached" if verdict.reached else "NOT reached"
-    slope = format_number(verdict.slope_excursion, 1)
-    rounds = ", ".join(str(number) for number in verdict.rounds)
+    tracked = "; ".join(_tracked(each) for each in section.window_verdicts)
     return [
-        f"{ended}; steady state {state}: {_text(verdict.tracking)}, window {rounds}, average "
-        f"{format_number(verdict.average, 1)} {_text(verdict.unit)}, range {format_number(verdict.data_excursion, 1)} "
-        f"(allowed {format_number(verdict.allowed_data_excursion, 1)}), slope {slope} "
-        f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
-        + describe_window(section.disturbed_in_window)
+        f"{ended}; steady state {state}: {tracked}" + describe_window(section.disturbed_in_window)
     ]
+
+
+def _tracked(verdict: SteadyStateVerdict) -> str:
+    rounds = ", ".join(str(number) for number in verdict.rounds)
+    return (
+        f"{_text(verdict.tracking)}, window {rounds}, average "
+        f"{format_number(verdict.average, 1)} {_text(verdict.unit)}, range {format_number(verdict.data_excursion, 1)} "
+        f"(allowed {format_number(verdict.allowed_data_excursion, 1)}), slope "
+        f"{format_number(verdict.slope_excursion, 1)} "
+        f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
+    )
 
 
 def _tables(section: SectionResult) -> list[str]:

@@ -39,13 +39,7 @@ def _access(work: Workload) -> str:
 
 
 def _blocks(work: Workload) -> str:
-    return work.blocks_text if work.block_mix else format_block_size_kib(work.block_size_bytes)
-
-
-def _mean_block_bytes(work: Workload) -> float:
-    if not work.block_mix:
-        return work.block_size_bytes
-    return sum(each.block_size_bytes * each.percent for each in work.block_mix) / 100
+    return work.blocks_name if work.block_mix else format_block_size_kib(work.block_size_bytes)
 
 
 def _offered(work: Workload) -> str:
@@ -64,8 +58,8 @@ MIX = Axis(
 )  # fmt: skip
 BLOCKS = Axis(
     key="block_size", title="Block size (KiB)", text=_blocks,
-    order=lambda work: (_mean_block_bytes(work), work.blocks_text),
-    words=lambda work: work.blocks_text,
+    order=lambda work: (work.mean_block_bytes, work.blocks_text),
+    words=lambda work: work.blocks_name,
 )  # fmt: skip
 ACCESS = Axis(
     key="access", title="Access", text=_access, order=lambda work: (0, work.access), words=_access

@@ -23,7 +23,7 @@ from tkperf.analysis.incomplete import (
 )
 from tkperf.disturbance import DisturbanceCode, find_codes
 from tkperf.errors import ProfileError
-from tkperf.figures import SectionPlan, TestPlan, generic_section
+from tkperf.figures import Figure, SectionPlan, TestPlan, generic_section
 from tkperf.measurement import Measurement
 from tkperf.phases import Knee, Round, SectionOutcome
 from tkperf.procedures import find_test, known_plan, read_stored_profile
@@ -39,6 +39,7 @@ from tkperf.record import (
     StepKind,
     StepRecord,
     TestRecord,
+    VerdictRecord,
     key_of,
 )
 from tkperf.steady_state import SteadyStateVerdict
@@ -125,6 +126,10 @@ class SectionResult:
     histogram_us: tuple[tuple[float, float, int], ...]
     """Of a stream: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
     disturbed_in_window: int | None = 0
+    fill_workload: Workload | None = None
+    """What preconditioning wrote with."""
+    window_verdicts: tuple[SteadyStateVerdict, ...] = ()
+    """``verdict``, or with several tracking variables those of all in the same rounds, in their order."""
     knee: Knee | None = None
     """Where an offered rate was raised: how far the device kept up."""
 
@@ -167,6 +172,8 @@ class TestResult:
     """The step that did not end, in words: it is no result."""
     over_sections: tuple[str, ...] = ()
     """Quantities that are drawn over all sections, by their keys."""
+    figures: tuple[Figure, ...] = ()
+    """Of the whole test, as its plan has them."""
     demands: tuple[tuple[int, int], ...] = ()
     """(Threads, queue depth) of what was measured, in order; empty: not known."""
 
@@ -338,6 +345,7 @@ def _test(
             for section in plan.sections
         ),
         over_sections=plan.over_sections,
+        figures=plan.figures,
         demands=tuple(
             dict.fromkeys(
                 (step.workload.jobs, step.workload.io_depth)
@@ -405,8 +413,19 @@ def _section(
         disturbed_in_window=_disturbed_in(
             [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
         ),
+        fill_workload=fill.workload if fill else None,
+        window_verdicts=_window_verdicts(ended, given),
         knee=ended.knee if ended is not None else None,
     )
+
+
+def _window_verdicts(
+    ended: SectionOutcome | None, given: Sequence[VerdictRecord]
+) -> tuple[SteadyStateVerdict, ...]:
+    """Of each tracking variable; an imported run's cells are judged one by one and have no window."""
+    if ended is not None:
+        return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
+    return tuple(each.verdict for each in given if each.number == given[-1].number)
 
 
 def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:

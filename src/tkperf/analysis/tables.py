@@ -131,9 +131,9 @@ def build_matrices(section: SectionResult, quantities: Iterable[Quantity]) -> tu
 
 
 def build_directions(section: SectionResult, quantity: Quantity) -> Table | None:
-    """Reads and writes of mixed workloads apart, and together; None where no workload is a mix."""
+    """Reads and writes of mixed workloads apart, and together; None where nobody told them apart."""
     mixed = [cell for cell in section.cells if cell.workload.read_percent not in (0, 100)]
-    if not mixed:
+    if all(cell.value(quantity, Direction.READ) is None for cell in mixed):
         return None
     axes = find_axes(cell.workload for cell in section.cells)
     directions = (Direction.READ, Direction.WRITE, Direction.ALL)

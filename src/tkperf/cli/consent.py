@@ -34,14 +34,18 @@ def show_plan(options: RunOptions, plan: RunPlan) -> None:
         (
             "profile",
             f"{plan.profile.title}, TC{demand.jobs}/QD{demand.io_depth}, active range "
-            f"{'at least ' if raid else ''}{format_capacity(plan.active_range.length_bytes)}",
+            f"{'at least ' if raid else ''}{format_capacity(plan.active_range.length_bytes)}{_filled(plan)}",
         ),
         *(("altered", alteration) for alteration in plan.alterations),
         (
             "tests",
             f"{', '.join(test.test.title for test in plan.tests)}: "
-            f"{format_duration(plan.shortest_s)} to {format_duration(plan.longest_s)}, "
-            "without purging",
+            f"{format_duration(plan.shortest_s)} to {format_duration(plan.longest_s)}"
+            + (
+                " of simulated time"
+                if plan.subject.identity.kind is TargetKind.SIMULATED
+                else ", without purging"
+            ),
         ),
         *plan.subject.lines,
     ]
@@ -50,6 +54,12 @@ def show_plan(options: RunOptions, plan: RunPlan) -> None:
         lines.append(("cache", f"volatile write cache {cache} during the run"))
     tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
     tell_warnings(plan.warnings)
+
+
+def _filled(plan: RunPlan) -> str:
+    """Where another range is preconditioned than tested, which: nobody expects it there."""
+    table = plan.profile.preconditioning
+    return "" if table.length is None else f"; preconditioning writes {table.range_text}"
 
 
 def tell_warnings(warnings: Iterable[RunWarning]) -> None:

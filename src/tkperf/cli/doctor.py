@@ -110,11 +110,13 @@ def _diagnose(device: str) -> _Diagnosis:
 
 def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
     facts = diagnosis.facts
+    # Of a file most facts are not unknown: it has none of them.
+    is_file = diagnosis.identity.kind is TargetKind.FILE
     table = Table(title=plain(diagnosis.identity.path), title_justify="left")
     for column in ("fact", "value", "source"):
         table.add_column(column, overflow="fold")
     for name, value in facts.values.items():
-        if name not in HIDDEN or value is not None:
+        if value is not None or not (is_file or name in HIDDEN):
             table.add_row(
                 LABELS.get(name, name.replace("_", " ")),
                 plain(_say(name, value)),
@@ -125,7 +127,7 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
         console.print(f"not known because: {plain(gap)}", style="yellow", highlight=False)
     if facts.values.get("link_downgraded"):
         console.print("the link runs below what the drive could do", style="bold yellow")
-    _show_purge(diagnosis.purge, console)
+    _show_purge(diagnosis.purge, console, head="method" if is_file else "--purge")
     if diagnosis.data:
         console.print(
             f"it holds: {plain(', '.join(diagnosis.data))}", style="bold yellow", highlight=False
@@ -144,10 +146,10 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
         )
 
 
-def _show_purge(plan: PurgePlan, console: Console) -> None:
+def _show_purge(plan: PurgePlan, console: Console, *, head: str) -> None:
     table = Table(title="ways to purge it, in order of preference", title_justify="left")
-    table.add_column("--purge")
-    table.add_column("", overflow="fold")
+    table.add_column(head)
+    table.add_column("what it does", overflow="fold")
     for method in plan.methods:
         only = "" if method.automatic else " (only when asked for)"
         table.add_row(method.name, plain(method.title) + only)

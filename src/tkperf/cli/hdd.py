@@ -17,7 +17,7 @@ from tkperf.cli.options import (
 )
 from tkperf.cli.session import run_session
 
-FLAGS = ("-hddt", "--hdd-type")
+FLAGS = ("-hddt", "--hdd-type", "--test")
 
 
 @click.command(

@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": ("tkperf.cli.compare", "compare_runs"),
     "check": ("tkperf.cli.check", "check"),
     "import": ("tkperf.cli.import_", "import_results"),
+    "profiles": ("tkperf.cli.profiles", "profiles"),
     "doctor": ("tkperf.cli.doctor", "doctor"),
     "completion": ("tkperf.cli.completion", "completion"),
 }
@@ -76,6 +77,7 @@ def cli() -> None:
     Examples:
       tkperf ssd look ./scratch.img --size 1GiB --profile quick   no root, no spare drive
       tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  the whole suite, days on a drive
+      tkperf profiles show pts-2.0                                what it would do, and why
       tkperf doctor /dev/sdb                                      could it be tested, and how
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file
@@ -100,6 +102,9 @@ def main() -> None:
     except click.exceptions.NoArgsIsHelpError as error:
         complain(error.format_message())
         exit_code = 2
+    except click.UsageError as error:
+        called = "tkperf" if error.ctx is None else error.ctx.command_path
+        exit_code = _fail(f"{error.format_message()} See '{called} --help'", 2)
     except click.ClickException as error:
         exit_code = _fail(error.format_message(), 2)
     except Exception:

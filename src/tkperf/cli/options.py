@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from tkperf.device.purge import METHOD_NAMES
 from tkperf.engine.fio_setup import IO_ENGINES
-from tkperf.errors import UsageError
+from tkperf.errors import UsageError, not_known
 from tkperf.input_files import TEXT_BYTES, read_input
 from tkperf.pipeline.names import require_name
-from tkperf.procedures import SUITES
+from tkperf.procedures import ALL_TESTS, SUITES
 from tkperf.process import find_program
 from tkperf.profiles import built_in_profiles
 
@@ -143,29 +144,65 @@ class _TextOf(click.ParamType[str]):
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def suite_command(suite: str, flags: tuple[str, str]) -> type[click.Command]:
+def suite_command(suite: str, flags: tuple[str, ...]) -> type[click.Command]:
     """A command that takes TKperf's ``-ssdt iops lat`` beside ``-ssdt iops -ssdt lat``."""
 
     class SuiteCommand(click.Command):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-            return super().parse_args(ctx, expand_lists(args, flags, SUITES[suite]))
+            return super().parse_args(ctx, expand_lists(args, flags, (*SUITES[suite], ALL_TESTS)))
 
     return SuiteCommand
 
 
-def tests_option(suite: str, flags: tuple[str, str]) -> Callable[[Function], Function]:
-    """Which tests of the suite to run."""
+class _TestNames(click.ParamType[tuple[str, ...]]):
+    """Names of a suite's tests, with commas between them."""
+
+    name = "tests"
+
+    def __init__(self, suite: str) -> None:
+        self._known = (*SUITES[suite], ALL_TESTS)
+
+    def convert(self, value: str, param: object, ctx: object) -> tuple[str, ...]:
+        names = tuple(each.strip() for each in value.split(","))
+        for each in names:
+            if each not in self._known:
+                raise not_known("test", each, self._known)
+        return names
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        before, comma, begun = incomplete.rpartition(",")
+        return [
+            CompletionItem(f"{before}{comma}{each}")
+            for each in self._known
+            if each.startswith(begun)
+        ]
+
+
+def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Function]:
+    """Which tests of the suite to run; what there are, the suite says."""
+    tests = SUITES[suite]
+    by_default = [name for name, test in tests.items() if test.by_default]
+    others = [name for name in tests if name not in by_default]
+    said = f"{', '.join(by_default)} by default"
+    if others:
+        said += f"; also {', '.join(others)}"
     return click.option(
         *flags,
         "tests",
-        type=click.Choice(list(SUITES[suite])),
+        type=_TestNames(suite),
         multiple=True,
-        help=f"Tests to run, one or more; default: {' '.join(_by_default(suite))}.",
+        metavar="NAME,...",
+        callback=lambda _ctx, _param, given: tuple(name for names in given for name in names),
+        help=f"Tests to run: {said}, or {ALL_TESTS} that the profile defines.",
     )
 
 
-def _by_default(suite: str) -> list[str]:
-    return [name for name, test in SUITES[suite].items() if test.by_default]
+def complete_profile(_ctx: object, _param: object, begun: str) -> list[CompletionItem]:
+    """The shipped profiles that begin so, or the user's files."""
+    found = [CompletionItem(name) for name in built_in_profiles() if name.startswith(begun)]
+    return found or [CompletionItem(begun, type="file")]
 
 
 def profile_option(default: str) -> Callable[[Function], Function]:
@@ -174,7 +211,9 @@ def profile_option(default: str) -> Callable[[Function], Function]:
         default=default,
         show_default=True,
         metavar="NAME|FILE",
-        help=f"Which specification: {', '.join(built_in_profiles())}, or an own TOML file.",
+        shell_complete=complete_profile,
+        help=f"Which specification: {', '.join(built_in_profiles())}, or an own TOML file; "
+        "'tkperf profiles' lists and explains them.",
     )
 
 
@@ -188,7 +227,7 @@ def load_options(function: Function) -> Function:
             "jobs",
             type=click.IntRange(1, 1024),
             metavar="N",
-            help="Threads (TC) of every test that brings none of its own.",
+            help="Threads (TC) of every test to which the profile gives none of its own.",
         ),
         click.option(
             "-iod",
@@ -204,7 +243,8 @@ def load_options(function: Function) -> Function:
             "step_s",
             metavar="SECONDS",
             type=click.FloatRange(min=1, max=86400),
-            help="Length of each step and of each write-saturation slice, whose 24 hours stay.",
+            help="Length of each step and of each write-saturation slice, whose longest time stays "
+            "(in 20,000 slices at most).",
         ),
         click.option(
             "--active-range",

@@ -24,11 +24,9 @@ from tkperf.phases import Round
 from tkperf.record import StepKind
 from tkperf.units import (
     drop_controls,
-    format_block_size,
     format_capacity,
     format_count,
     format_duration,
-    format_mix,
 )
 
 
@@ -101,12 +99,11 @@ class PlainLines:
                 f"{format_duration(seen.duration_s)}"
             )
         else:
-            cell = f"{format_mix(step.workload.read_percent)} "
-            cell += format_block_size(step.workload.block_size_bytes)
+            place = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
             mean = seen.latency_mean_us
             text = (
-                f"{event.test}: {step.section} {step.number}, {cell}: {seen.iops:,.0f} IOPS, "
-                f"{seen.megabytes_per_s:,.1f} MB/s"
+                f"{event.test}: {step.section}, {place} {step.number}, {step.workload}: "
+                f"{seen.iops:,.0f} IOPS, {seen.megabytes_per_s:,.1f} MB/s"
                 + ("" if mean is None else f", mean {mean:,.1f} us")
             )
         return f"{text}\n{step.job_file}" if self._jobs else text

@@ -43,7 +43,8 @@ def run_session(options: RunOptions) -> None:
         description=options.description,
         feature_matrix=options.feature_matrix,
     )
-    with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+    # From here on a device is changed, and has to be put back whatever ends the run.
+    with _stop_signals(), plan.subject.open(plan.fitted, consent_of(options)) as equipment:
         keep_run(
             plan,
             equipment,
@@ -100,9 +101,8 @@ def _require_log(options: RunOptions) -> None:
 
 @contextmanager
 def _watch(options: RunOptions, plan: RunPlan, told: Observer) -> Iterator[Sequence[Observer]]:
-    """The log and the chosen view; signals end the run in order, and the host stays awake."""
+    """The log and the chosen view; the host stays awake."""
     with ExitStack() as stack:
-        stack.enter_context(_stop_signals())
         views = stack.enter_context(open_observers(options, told=told))
         if plan.subject.identity.kind is not TargetKind.SIMULATED:
             stack.enter_context(kept_awake(options.name, tell=views[0]))

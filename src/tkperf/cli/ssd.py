@@ -18,7 +18,7 @@ from tkperf.cli.options import (
 )
 from tkperf.cli.session import run_session
 
-FLAGS = ("-ssdt", "--ssd-type")
+FLAGS = ("-ssdt", "--ssd-type", "--test")
 
 
 @click.command(

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from tkperf.analysis.flags import describe_counts, describe_gaps, describe_window
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import (
     Figure,
     Table,
@@ -23,6 +24,7 @@ from tkperf.analysis.tables import (
 from tkperf.cli.output import plain
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
+from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_capacity, format_number
 
 _LARGE = 1e5
@@ -36,7 +38,8 @@ def print_results(result: RunResult, console: Console) -> None:
     )
     length_bytes = info.active_range_length_bytes
     console.print(
-        f"profile {plain(info.profile_name)}: {plain(info.specification or 'not known')}, {plain(info.fio_version or info.ioengine)}, "
+        f"profile {plain(info.profile_name)}: {plain(info.specification or 'not known')}, "
+        f"{plain(info.fio_version or _load_generator(info.ioengine))}, "
         f"active range {'not known' if length_bytes is None else format_capacity(length_bytes)}, "
         f"started {plain(info.started_utc or 'not known')}",
         highlight=False,
@@ -55,6 +58,10 @@ def print_results(result: RunResult, console: Console) -> None:
         _print_test(test, console)
 
 
+def _load_generator(ioengine: str) -> str:
+    return "load generator not known" if ioengine == "not known" else ioengine
+
+
 def describe_device(facts: dict[str, object]) -> str:
     """One line: what was measured."""
     capacity = facts.get("capacity_bytes")
@@ -68,6 +75,8 @@ def _print_test(test: TestResult, console: Console) -> None:
     console.rule(f"[bold]{test.title}[/bold]", align="left")
     for section in test.sections:
         _print_section(section, console)
+    for table in build_section_tables(test):
+        print_table(table, console)
     if test.under_way is not None:
         console.print(plain(test.under_way), highlight=False)
     if test.longest_gap_s is not None:
@@ -115,14 +124,22 @@ def _verdict_line(section: SectionResult) -> str:
     if not verdict.judged:
         return f"not judged, {plain(section.ended_because)}; {plain(verdict.reason)}"
     state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
+    tracked = [_describe_verdict(each) for each in section.window_verdicts]
+    between = "; " if len(tracked) == 1 else "\n  "
     return (
-        f"{state}, {plain(section.ended_because)}; {plain(verdict.tracking)}: average "
+        f"{state}, {plain(section.ended_because)}{between}{between.join(tracked)}"
+        f"{describe_window(section.disturbed_in_window)}"
+    )
+
+
+def _describe_verdict(verdict: SteadyStateVerdict) -> str:
+    return (
+        f"{plain(verdict.tracking)}: average "
         f"{format_number(verdict.average, 1)} {plain(verdict.unit)}, range "
         f"{format_number(verdict.data_excursion, 1)} (allowed "
         f"{format_number(verdict.allowed_data_excursion, 1)}), slope "
         f"{format_number(verdict.slope_excursion, 1)} (allowed "
         f"{format_number(verdict.allowed_slope_excursion, 1)})"
-        f"{describe_window(section.disturbed_in_window)}"
     )
 
 

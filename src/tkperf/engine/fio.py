@@ -92,24 +92,23 @@ class FioEngine:
         self._current: FioProcess | None = None
         self._stream: _Stream | None = None
         self._cursors = SequentialCursors(active_range)
-        self._fill_targets = tuple(
+        self._members = tuple(
             FioTarget(
                 path=each.identity.path,
                 ioengine=ioengine,
                 active_range=ActiveRange(offset_bytes=0, length_bytes=each.identity.capacity_bytes),
             )
             for each in fill_permits
-        ) or (self._target,)
+        )
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
         process = self._begin(lambda: self._start_fill(phase))
         recorder = Recorder(on_sample)
-        total_bytes = phase.passes * sum(
-            target.active_range.length_bytes for target in self._fill_targets
-        )
+        targets = self._fill_targets(phase)
+        total_bytes = phase.passes * sum(target.active_range.length_bytes for target in targets)
         # What follows the preconditioning of members is a set that does not exist yet.
-        then = then if self._fill_targets == (self._target,) else None
+        then = None if self._members else then
 
         def on_reading(reading: Reading) -> None:
             recorder(reading)
@@ -128,7 +127,7 @@ class FioEngine:
         )
         self._choose_by_totals(process, recorder, then)
         process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
-        job_text = render_fill_job(phase.workload, phase.passes, self._fill_targets)
+        job_text = render_fill_job(phase.workload, phase.passes, targets)
         witness = witness_fill(process, planned_bytes(job_text))
         return self._execution(process, recorder, job_text, witness)
 
@@ -291,11 +290,17 @@ class FioEngine:
         def render(paths: Sequence[str], prerun: str) -> str:
             targets = [
                 replace(target, path=path)
-                for target, path in zip(self._fill_targets, paths, strict=True)
+                for target, path in zip(self._fill_targets(phase), paths, strict=True)
             ]
             return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun)
 
         return self._fio.start_fill(render)
+
+    def _fill_targets(self, phase: Fill) -> tuple[FioTarget, ...]:
+        if self._members or phase.length_bytes is None:
+            return self._members or (self._target,)
+        filled = ActiveRange(offset_bytes=0, length_bytes=phase.length_bytes)
+        return (replace(self._target, active_range=filled),)
 
     def _start_step(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
         def render(paths: Sequence[str], prerun: str) -> str:

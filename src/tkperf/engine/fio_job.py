@@ -10,6 +10,8 @@ Choices that hold for every job, with their reasons:
 - ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
 - sequential jobs own disjoint regions of the active range and go on where they stopped, as far as fio
   can do that (``sequential.py``).
+- a mix of block sizes is aligned to 4 KiB (``blockalign``): fio would align it to its smallest block, and
+  nearly all 4 KiB writes would be two halves of what a drive keeps together.
 - ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.
 """
 
@@ -21,8 +23,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tkperf.errors import UsageError
-from tkperf.units import format_block_size, format_capacity, format_count
+from tkperf.units import KIB, format_block_size, format_capacity, format_count
 from tkperf.workload import Access, ActiveRange, Arrival, Step, Workload
+
+# Where I/Os of a mix begin, those smaller than this too.
+MIX_ALIGNMENT_BYTES = 4 * KIB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +170,7 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> 
         "direct=1",
         "thread=1",
         f"rw={_rw(workload)}",
-        _block_line(workload),
+        *_block_lines(workload),
         f"iodepth={workload.io_depth}",
         "randrepeat=0",
         "refill_buffers=1",
@@ -186,11 +191,14 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> 
     return lines
 
 
-def _block_line(workload: Workload) -> str:
+def _block_lines(workload: Workload) -> list[str]:
     if not workload.block_mix:
-        return f"bs={workload.block_size_bytes}"
+        return [f"bs={workload.block_size_bytes}"]
     shares = (f"{each.block_size_bytes}/{each.percent}" for each in workload.block_mix)
-    return f"bssplit={':'.join(shares)}"
+    lines = [f"bssplit={':'.join(shares)}"]
+    if workload.access is Access.RANDOM and workload.block_size_bytes >= MIX_ALIGNMENT_BYTES:
+        lines.append(f"blockalign={MIX_ALIGNMENT_BYTES}")
+    return lines
 
 
 def _zone_lines(workload: Workload) -> list[str]:

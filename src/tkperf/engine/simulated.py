@@ -103,7 +103,7 @@ class SimulatedEngine:
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
         self._begins_s = self._clock_s + self._model.cold_start_s
-        amount = phase.passes * self._active_range_bytes
+        amount = phase.passes * (phase.length_bytes or self._active_range_bytes)
         duration_s = amount / self._model.bytes_per_s
         ios = -(-amount // phase.workload.block_size_bytes)
         stats = self._stats(phase.workload, ios, 1.0)
@@ -204,9 +204,9 @@ class SimulatedEngine:
         worn = min(1.0, self._written_bytes / (model.settle_passes * self._active_range_bytes))
         slow = 1 - (1 - model.steady_share) * worn if workload.access is Access.RANDOM else 1.0
         service_us = read_share * model.read_us + (1 - read_share) * model.write_us / slow
-        service_us *= 0.7 + 0.3 * workload.block_size_bytes / 4096
+        service_us *= 0.7 + 0.3 * workload.mean_block_bytes / 4096
         at_once = min(workload.total_outstanding_ios, model.parallel_ios)
-        return min(at_once * 1e6 / service_us, model.bytes_per_s / workload.block_size_bytes)
+        return min(at_once * 1e6 / service_us, model.bytes_per_s / workload.mean_block_bytes)
 
     def _rate(self, workload: Workload, factor: float) -> float:
         """What is done in a second: no more than is offered."""
@@ -238,7 +238,7 @@ class SimulatedEngine:
         np.add.at(dense, [bucket_of_ns(int(value)) for value in values], weights)
         return IoStats(
             ios=ios,
-            bytes=ios * workload.block_size_bytes,
+            bytes=round(ios * workload.mean_block_bytes),
             latency_ios=ios,
             latency_sum_ns=int((values * weights).sum()),
             latency_min_ns=int(values[0]),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from tkperf.errors import UsageError
 from tkperf.phases import Continuous, Phase, Purge, Round
 from tkperf.pipeline.fitting import Fitted, TestPhases, look_ahead
 from tkperf.pipeline.request import RunRequest
 from tkperf.procedures import fit_to_sector
+from tkperf.profiles.ranges import resolve_active_range
 from tkperf.units import format_duration
 from tkperf.workload import Workload
 
@@ -27,9 +28,7 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
     for walked in fitted.tests:
         plain = look_ahead(walked.test, standard, fitted.active_range.length_bytes)
         found += _of_test(plain, walked)
-    if fitted.active_range != fitted.plain_range:
-        before, after = fitted.plain.active_range.length, request.active_range or ""
-        found.append(f"active range {_spaced(before)} -> {_spaced(after)}")
+    found += _of_range(fitted)
     cache, plain_cache = (each.write_cache.setting for each in (fitted.profile, fitted.plain))
     if cache != plain_cache:
         found.append(f"write cache {plain_cache} -> {cache}")
@@ -37,6 +36,22 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
     if request.no_purge and purges:
         found.append("purge -> none")
     return tuple(dict.fromkeys(found))
+
+
+def _of_range(fitted: Fitted) -> Iterator[str]:
+    """Another spelling of the same range alters nothing."""
+    before, after = fitted.plain.active_range, fitted.profile.active_range
+    if before == after:
+        return
+    device = (fitted.identity.capacity_bytes, fitted.identity.logical_block_bytes)
+    try:
+        same = before.segments == 1 and (
+            resolve_active_range(fitted.plain, *device) == fitted.active_range
+        )
+    except UsageError:  # the profile's own range does not fit the device
+        same = False
+    if not same:
+        yield f"active range {before} -> {after}"
 
 
 def _of_test(plain: TestPhases, run: TestPhases) -> Iterator[str]:
@@ -78,8 +93,3 @@ def _of_load(before: Workload, after: Workload) -> Iterator[str]:
         yield f"threads {before.jobs} -> {after.jobs}"
     if before.io_depth != after.io_depth:
         yield f"queue depth {before.io_depth} -> {after.io_depth}"
-
-
-def _spaced(length: str) -> str:
-    """``100 %`` of ``100%``, ``1 GiB`` of ``1GiB``."""
-    return re.sub(r"^([\d.]+)\s*(?=[^\d.\s])", r"\1 ", length.strip())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_job import split_regions
@@ -16,7 +17,8 @@ from tkperf.phases import Continuous, Fill, Phase, Purge, Round
 from tkperf.pipeline.request import DEFAULT_PROFILES, RunRequest
 from tkperf.plan import Case, phases_ahead
 from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile
-from tkperf.profiles import Profile, apply_options, resolve_active_range
+from tkperf.profiles import Profile, apply_options
+from tkperf.profiles.ranges import resolve_active_range, with_range_to_fill
 from tkperf.record import RunWarning
 from tkperf.units import format_block_size, format_capacity
 from tkperf.workload import Access, ActiveRange, Workload
@@ -41,8 +43,12 @@ class TestPhases:
 
     @property
     def passes_filled(self) -> int:
-        """How many times the device is written in full by preconditioning."""
-        return sum(phase.passes for phase in self.phases if isinstance(phase, Fill))
+        """How many times preconditioning writes its range."""
+        return sum(fill.passes for fill in self.fills)
+
+    @property
+    def fills(self) -> tuple[Fill, ...]:
+        return tuple(phase for phase in self.phases if isinstance(phase, Fill))
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -66,7 +72,6 @@ class Fitted:
     plain: Profile
     profile: Profile
     active_range: ActiveRange
-    plain_range: ActiveRange
     tests: tuple[TestPhases, ...]
     warnings: tuple[RunWarning, ...]
 
@@ -81,12 +86,30 @@ def choose_profile(request: RunRequest) -> Profile:
     """The profile asked for, or the suite's own, without the user's options.
 
     Raises:
-        UsageError: there is none of that name, it is no profile, or it does not know the suite.
+        UsageError: there is none of that name, it is no profile, it does not know the suite, or
+            wants what cannot be done exactly on any device.
     """
     wanted = request.profile or DEFAULT_PROFILES[request.suite]
+    if isinstance(wanted, Path):
+        wanted = str(wanted.absolute())  # a path, whatever it looks like
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
     choose_tests(profile, request.suite, request.tests)
+    impossible = find_impossible(profile)
+    if impossible is not None and request.active_range is None:
+        raise UsageError(impossible)
     return profile
+
+
+def find_impossible(profile: Profile) -> str | None:
+    """What a profile wants that cannot be done on any device, and the way out; None: nothing."""
+    used = profile.active_range
+    if used.segments == 1:
+        return None
+    return (
+        f"profile {profile.name} tests {used}: fio cannot keep random I/O to so many pieces "
+        "exactly and without pausing, and nothing else is measured under that name; "
+        f"--active-range {used.amount} tests that amount in one piece, and results say so"
+    )
 
 
 def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted:
@@ -103,14 +126,13 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         io_depth=request.io_depth,
         step_s=request.step_s,
         write_cache=request.write_cache,
+        active_range=request.active_range,
     )
     sector_bytes = identity.logical_block_bytes
-    plain_range, active_range = (
-        resolve_active_range(length, identity.capacity_bytes, sector_bytes)
-        for length in (plain.active_range.length, request.active_range or plain.active_range.length)
-    )
     chosen = choose_tests(profile, request.suite, request.tests)
     try:
+        active_range = resolve_active_range(profile, identity.capacity_bytes, sector_bytes)
+        profile = with_range_to_fill(profile, identity.capacity_bytes, sector_bytes)
         fitting, left_out = fit_to_sector(profile, sector_bytes, chosen)
         tests = [look_ahead(test, fitting, active_range.length_bytes) for test in chosen]
         for test in tests:
@@ -123,7 +145,6 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         plain=plain,
         profile=fitting,
         active_range=active_range,
-        plain_range=plain_range,
         tests=tuple(tests),
         warnings=tuple(RunWarning(code="preparation", text=text) for text in left_out.values()),
     )

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType
 from typing import TypedDict
 
 from tkperf.device.purge import METHOD_NAMES
 from tkperf.device.raid.config import RaidConfig
 from tkperf.engine.fio_setup import IO_ENGINES
-from tkperf.errors import UsageError
-from tkperf.procedures import SUITES
-from tkperf.profiles import Profile, resolve_active_range
+from tkperf.errors import UsageError, not_known
+from tkperf.procedures import ALL_TESTS, SUITES
+from tkperf.profiles import Profile
+from tkperf.profiles.ranges import resolve_range
 from tkperf.units import parse_size_bytes
 
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
 WRITE_CACHE = ("on", "off", "keep")
+_TEXT, _WHOLE = (str, NoneType), (int, NoneType)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "suite": (str,),
+    "device": (str,),
+    "tests": (Sequence,),
+    "profile": (str, Path, Profile, NoneType),
+    "jobs": _WHOLE,
+    "io_depth": _WHOLE,
+    "step_s": (int, float, NoneType),
+    "active_range": _TEXT,
+    "size": _TEXT,
+    "ioengine": _TEXT,
+    "write_cache": _TEXT,
+    "purge_method": _TEXT,
+    "purge_command": _TEXT,
+    "no_purge": (bool,),
+    "raid": (RaidConfig, NoneType),
+    "remove_set": (bool,),
+}
 _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES = 2**62, 512
 
 
@@ -23,7 +46,7 @@ class Wishes(TypedDict, total=False):
     """What may be asked of a run besides suite and device: the other fields of ``RunRequest``."""
 
     tests: Sequence[str]
-    profile: str | Profile | None
+    profile: str | Path | Profile | None
     jobs: int | None
     io_depth: int | None
     step_s: float | None
@@ -45,7 +68,8 @@ class RunRequest:
     Attributes:
         suite: ``ssd``, ``hdd`` or ``raid``.
         device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
-        tests: names of the suite's tests; empty for all of them.
+        tests: names of the suite's tests, or ``all`` for every one that the profile defines; empty
+            for those run by default.
         profile: name of a shipped one, path of a TOML file, or a profile.
         jobs, io_depth: thread count and queue depth of every test that brings none of its own.
         step_s: length of each step, and of each slice of write saturation.
@@ -64,7 +88,7 @@ class RunRequest:
     suite: str
     device: str
     tests: Sequence[str] = ()
-    profile: str | Profile | None = None
+    profile: str | Path | Profile | None = None
     jobs: int | None = None
     io_depth: int | None = None
     step_s: float | None = None
@@ -79,9 +103,10 @@ class RunRequest:
     remove_set: bool = False
 
     def __post_init__(self) -> None:
+        self._check_types()
         _one_of("suite", self.suite, SUITES)
         for test in self.tests:
-            _one_of("test", test, SUITES[self.suite])
+            _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
         if (self.suite == "raid") is (self.raid is None):
             raise UsageError("the suite raid, and no other, needs the configuration of a RAID set")
         if self.raid is not None:
@@ -92,6 +117,20 @@ class RunRequest:
     @property
     def size_bytes(self) -> int | None:
         return None if self.size is None else parse_size_bytes(self.size)
+
+    def _check_types(self) -> None:
+        """Python lets anything through; what is no size or number would fail in the midst of things."""
+        for name, kinds in _KINDS.items():
+            value = getattr(self, name)
+            if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+                wanted = " or ".join(kind.__name__ for kind in kinds if kind is not NoneType)
+                raise UsageError(f"{name}: {str(value)[:40]!r} is not of type {wanted}")
+        if isinstance(self.tests, str):
+            raise UsageError(f"tests: '{self.tests[:40]}' is one text: give a list of names")
+        if "\0" in self.device:
+            raise UsageError("device: a path has no zero byte")
+        if self.profile == "":
+            raise UsageError("the profile has no name: leave it out, or name one")
 
     def _check_values(self) -> None:
         for what, value, most in (
@@ -106,10 +145,12 @@ class RunRequest:
         if self.write_cache is not None:
             _one_of("write cache", self.write_cache, WRITE_CACHE)
         # Before any device is looked at: what is no size on any of them.
-        if self.active_range is not None:
-            resolve_active_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
-        if self.size is not None:
-            parse_size_bytes(self.size)
+        with _naming("--active-range"):
+            if self.active_range is not None:
+                resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
+        with _naming("--size"):
+            if self.size is not None:
+                parse_size_bytes(self.size)
 
     def _check_purge(self) -> None:
         given = [
@@ -129,7 +170,16 @@ class RunRequest:
             raise UsageError(f"{given[0]}: hard disks are not purged")
 
 
-def _one_of(what: str, value: str, known: object) -> None:
-    names = list(known)  # type: ignore[call-overload]
+@contextmanager
+def _naming(option: str) -> Iterator[None]:
+    """What is wrong with a value, by the name of its option."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def _one_of(what: str, value: str, known: Iterable[str]) -> None:
+    names = list(known)
     if value not in names:
-        raise UsageError(f"{what} '{value[:40]}': known are {', '.join(names)}")
+        raise not_known(what, value, names)

@@ -62,8 +62,12 @@ class RunPlan:
     @property
     def filled_bytes(self) -> int:
         """What preconditioning writes, to the byte; for the rest ``estimate_written_bytes``."""
-        each_pass = self.subject.filled_bytes or self.active_range.length_bytes
-        return each_pass * sum(test.passes_filled for test in self.tests)
+        return sum(
+            fill.passes
+            * (self.subject.filled_bytes or fill.length_bytes or self.active_range.length_bytes)
+            for test in self.tests
+            for fill in test.fills
+        )
 
     def estimate_written_bytes(self, bytes_per_s: float) -> tuple[float, float]:
         """What the whole run writes at a rate, at least and at most.

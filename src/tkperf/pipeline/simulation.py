@@ -9,6 +9,7 @@ from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.target import NOT_PURGED
 from tkperf.engine.simulated import SimulatedEngine, find_preset
+from tkperf.errors import UsageError
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted
@@ -27,7 +28,8 @@ class SimulatedSubject:
     warnings: tuple[RunWarning, ...] = ()
 
     def __init__(self, request: RunRequest) -> None:
-        """Raises UsageError if there is no such preset."""
+        """Raises UsageError if there is no such preset, or an option is for real devices alone."""
+        _refuse_what_is_for_devices(request)
         preset = request.device.removeprefix(PREFIX)
         self._model = find_preset(preset)
         self._no_purge = request.no_purge
@@ -55,6 +57,17 @@ class SimulatedSubject:
             fitted=fitted,
             facts=self.facts,
         )
+
+
+def _refuse_what_is_for_devices(request: RunRequest) -> None:
+    for option, value in (
+        ("--size", request.size),
+        ("--engine", request.ioengine),
+        ("--purge", request.purge_method),
+        ("--purge-command", request.purge_command),
+    ):
+        if value is not None:
+            raise UsageError(f"{request.device} is a simulated drive: leave {option} out")
 
 
 class _SimulatedTarget:

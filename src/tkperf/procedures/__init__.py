@@ -10,8 +10,12 @@ from tkperf import profiles
 from tkperf.errors import ProfileError, UsageError
 from tkperf.figures import TestPlan
 from tkperf.procedures import (
+    composite_blocks,
+    cross_stimulus_recovery,
+    demand_intensity,
     hard_disk_iops,
     hard_disk_throughput,
+    host_idle_recovery,
     iops,
     latency,
     latency_over_demand,
@@ -31,6 +35,10 @@ TESTS: tuple[Test, ...] = (
     latency.TEST,
     throughput.TEST,
     write_saturation.TEST,
+    composite_blocks.TEST,
+    demand_intensity.TEST,
+    host_idle_recovery.TEST,
+    cross_stimulus_recovery.TEST,
     latency_over_demand.TEST,
     quality_of_service.TEST,
     hard_disk_iops.TEST,
@@ -43,6 +51,8 @@ def _suite(name: str) -> dict[str, Test]:
     return {test.name: test for test in TESTS if name in test.suites}
 
 
+# Asks for every test of the suite that the profile defines.
+ALL_TESTS = "all"
 # A RAID set is tested like one large SSD.
 SSD_TESTS, HDD_TESTS = _suite("ssd"), _suite("hdd")
 SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": _suite("raid")}
@@ -92,21 +102,24 @@ def read_stored_profile(data: Mapping[str, object]) -> Profile:
 def choose_tests(profile: Profile, suite: str, names: Sequence[str] = ()) -> tuple[Test, ...]:
     """The tests to run, in the suite's order: those of these names, else those run by default.
 
-    A profile that defines none of those is a specification of its own: then all that it defines.
+    A profile without any of those runs what it has. ``all`` among the names: every one that the
+    profile defines.
 
     Raises:
         UsageError: the profile does not define a named test, or none of the suite's.
     """
     tests = SUITES[suite].values()
-    if names:
+    defined = tuple(test for test in tests if test.is_in(profile))
+    if ALL_TESTS in names:
+        chosen = defined
+    elif names:
         chosen = tuple(test for test in tests if test.name in names)
     else:
-        defined = tuple(test for test in tests if test.is_in(profile))
         chosen = tuple(test for test in defined if test.by_default) or defined
     missing = [test for test in chosen or tests if not test.is_in(profile)]
     if missing:
         keys = ", ".join(dict.fromkeys(table.key for test in missing for table in test.tables))
-        which = f"test {missing[0].name}" if names else "any test"
+        which = f"test {missing[0].name}" if chosen else "any test"
         raise UsageError(
             f"profile {profile.name} has no table {keys}: tkperf {suite} measures {which} with "
             f"--profile {' or '.join(_with_table(missing[0]))}, or an own profile that has it"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from tkperf.measurement import Measurement
 from tkperf.phases import (
-    Answer,
     Continuous,
+    Course,
     Fill,
     Phase,
+    Reply,
     Round,
     RoundResult,
     SectionOutcome,
@@ -21,7 +22,9 @@ from tkperf.steady_state import SteadyStateVerdict, judge
 from tkperf.units import KIB, format_count, format_window
 from tkperf.workload import Access, Step, Workload
 
-Yielded = Phase | SteadyStateVerdict
+HISTOGRAM_SECTION = "Response time histogram"
+
+Yielded = Phase | Course | SteadyStateVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +47,25 @@ class Stream:
     written_bytes: int
     verdict: SteadyStateVerdict | None
 
+    @property
+    def is_steady(self) -> bool:
+        return self.verdict is not None and self.verdict.reached
 
-def workload_independent_preconditioning(profile: Profile, section: str) -> Fill:
-    """WIPC: the active range written sequentially, twice in the PTS."""
-    block_size_kib = profile.preconditioning.block_size_kib
+
+def workload_independent_preconditioning(
+    profile: Profile, section: str, workload: Workload | None = None
+) -> Fill:
+    """WIPC: the range of preconditioning written sequentially, twice in the PTS.
+
+    Args:
+        workload: the writes, where they are not those of the profile's table.
+    """
+    table = profile.preconditioning
     return Fill(
         section=section,
-        workload=profile.workload(Access.SEQUENTIAL, 0, block_size_kib),
-        passes=profile.preconditioning.passes,
+        workload=workload or profile.workload(Access.SEQUENTIAL, 0, table.block_size_kib),
+        passes=table.passes,
+        length_bytes=table.length_bytes,
     )
 
 
@@ -63,7 +77,7 @@ def rounds_until_steady(
     tracking: str,
     unit: str,
     tracked_value: Callable[[RoundResult], float],
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     """``rounds_until_all_steady`` with one tracking variable."""
     tracked = Tracked(tracking=tracking, unit=unit, value=tracked_value)
     return rounds_until_all_steady(section, steps, rules, (tracked,))
@@ -74,12 +88,19 @@ def rounds_until_all_steady(
     steps: tuple[Step, ...],
     rules: SteadyStateTable,
     tracked: Sequence[Tracked],
-) -> Generator[Yielded, Answer, SectionOutcome]:
+    *,
+    before_each: Callable[[int], Phase] | None = None,
+    results: list[RoundResult] | None = None,
+) -> Generator[Yielded, Reply, SectionOutcome]:
     """Rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
 
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
     is judged by the rule and each verdict is told. Without steady state the window is the last
     rounds, and the outcome says so.
+
+    Args:
+        before_each: what goes before a round, given its number; it is no part of the round.
+        results: gets what each round measured.
 
     Raises:
         ValueError: nothing is tracked.
@@ -88,7 +109,11 @@ def rounds_until_all_steady(
     values: list[list[float]] = [[] for _ in tracked]
     while True:
         rounds.append(len(rounds) + 1)
+        if before_each is not None:
+            yield before_each(rounds[-1])
         result = expect_round((yield Round(section=section, number=rounds[-1], steps=steps)))
+        if results is not None:
+            results.append(result)
         verdicts = []
         for variable, series in zip(tracked, values, strict=True):
             series.append(variable.value(result))
@@ -115,7 +140,7 @@ def rounds_until_all_steady(
 
 def as_many_rounds_as(
     first: SectionOutcome, section: str, steps: tuple[Step, ...]
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     """As many rounds as another section had, with the same window; not judged on their own."""
     last_round = first.window[-1]
     for number in range(1, last_round + 1):
@@ -170,7 +195,7 @@ def stream_until(
     judge_every: int | None = 1,
     enough_bytes: float = float("inf"),
     warm_up_slices: int = 0,
-) -> Generator[Yielded, Answer, Stream]:
+) -> Generator[Yielded, Reply, Stream]:
     """One uninterrupted stream until it is steady, has written enough, or slices run out.
 
     Args:
@@ -208,14 +233,92 @@ def stream_until(
     return Stream(slices=number, written_bytes=written_bytes, verdict=verdict)
 
 
-def expect_round(answer: Answer) -> RoundResult:
+def stream_outcome(section: str, stream: Stream, otherwise: str = "") -> SectionOutcome:
+    """How a stream ended: by steady state, for another reason, or as its slices had run out."""
+    verdict, steady = stream.verdict, stream.is_steady
+    slices = format_count(stream.slices, "slice")
+    if otherwise and not steady:
+        because = otherwise
+    elif verdict is None:
+        because = f"ran its full time of {slices}"
+    elif verdict.reached:
+        because = f"steady state in slices {', '.join(map(str, verdict.rounds))}"
+    else:
+        because = f"no steady state in {slices}: {verdict.reason}"
+    return SectionOutcome(
+        section=section,
+        window=verdict.rounds if verdict is not None and steady else (),
+        verdict=verdict,
+        ended_because=because,
+    )
+
+
+def write_until_steady(
+    profile: Profile, section: str, workload: Workload, name: str, *, slice_s: float, every: int
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """One stream until its IOPS are steady, as many slices judged as there may be rounds.
+
+    Args:
+        name: the workload in the name of the tracking variable.
+        every: slices 1, 1 + this, 1 + twice this ... are judged.
+    """
+    stream = yield from stream_until(
+        section,
+        workload,
+        slice_s=slice_s,
+        max_slices=1 + every * (profile.steady_state.max_rounds - 1),
+        rules=profile.steady_state,
+        tracking=f"{name} IOPS",
+        unit="IOPS",
+        tracked_value=lambda slice_: slice_.iops,
+        judge_every=every,
+    )
+    return stream_outcome(section, stream)
+
+
+def slices_of(section: str, workload: Workload, slice_s: float, count: int) -> Iterator[Continuous]:
+    """One uninterrupted stream of so many slices, whatever is measured."""
+    for number in range(1, count + 1):
+        yield Continuous(
+            section=section,
+            number=number,
+            workload=workload,
+            duration_s=slice_s,
+            longest_s=slice_s * count,
+        )
+
+
+def response_time_histogram(
+    workload: Workload,
+    duration_s: float,
+    *,
+    steady: bool,
+    section: str = HISTOGRAM_SECTION,
+    ran: str = "ran its full time",
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """The load of a test once more, for the distribution of its response times.
+
+    Args:
+        steady: whether what came before was; if not, the outcome says so.
+        ran: how it ended otherwise.
+    """
+    yield from slices_of(section, workload, duration_s, 1)
+    return SectionOutcome(
+        section=section,
+        window=(1,),
+        verdict=None,
+        ended_because=ran + ("" if steady else ", NOT after steady state"),
+    )
+
+
+def expect_round(answer: Reply) -> RoundResult:
     """The answer to a Round phase."""
-    if answer is None or isinstance(answer, Measurement):
+    if answer is None or isinstance(answer, Measurement | tuple):
         raise TypeError("a Round is answered with a measurement of each workload")
     return answer
 
 
-def expect_measurement(answer: Answer) -> Measurement:
+def expect_measurement(answer: Reply) -> Measurement:
     """The answer to a Fill or Continuous phase."""
     if not isinstance(answer, Measurement):
         raise TypeError("a Fill or Continuous phase is answered with a measurement")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from tkperf.figures import SectionPlan, TestPlan
+from tkperf.figures import WHOLE_TEST, Figure, SectionPlan, TestPlan
 from tkperf.phases import Procedure
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import PreconditioningTable, SteadyStateTable, Table, TestTable
@@ -17,11 +17,12 @@ class Circumstances:
 
     Attributes:
         purge: the line of a purge; None: nothing is purged.
-        filled: how much preconditioning writes, where and how; None: as the profile says.
+        filled: in words how much preconditioning writes and where, given the words for its load;
+            None: as the profile says.
     """
 
     purge: str | None = "Purge"
-    filled: str | None = None
+    filled: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,7 @@ class Test:
             ProfileError where a table that it needs is missing.
         section_plan: how a section, given its name, is shown.
         over_sections: quantities that are drawn over all sections, by their keys.
+        whole_test: the figures of the whole test, given the names of its sections.
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -62,13 +64,16 @@ class Test:
     shared: tuple[type[Table], ...] = (SteadyStateTable, PreconditioningTable)
     tracked: tuple[str, ...] = ()
     over_sections: tuple[str, ...] = ()
+    whole_test: Callable[[Sequence[str]], tuple[Figure, ...]] = lambda _: WHOLE_TEST
 
     def plan(self, sections: Iterable[str]) -> TestPlan:
         """How the test is shown, with sections of these names."""
+        names = tuple(sections)
         return TestPlan(
             title=self.title,
-            sections=tuple(self.section_plan(name) for name in sections),
+            sections=tuple(self.section_plan(name) for name in names),
             over_sections=self.over_sections,
+            figures=self.whole_test(names),
         )
 
     @property

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices
-from tkperf.phases import Answer, Round, SectionOutcome
+from tkperf.phases import Reply, Round, SectionOutcome
 from tkperf.procedures.building_blocks import Yielded
 from tkperf.profiles.tables import (
     MOST_AREAS,
@@ -22,6 +22,7 @@ from tkperf.profiles.tables import (
     Percents,
     SteppedTable,
     addressable,
+    means,
 )
 from tkperf.units import KIB, format_count
 from tkperf.workload import ActiveRange, Step
@@ -32,11 +33,13 @@ class HardDiskTable(SteppedTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "hard_disk"
 
-    areas: Annotated[int, msgspec.Meta(ge=1, le=MOST_AREAS)]
-    area_alignment_kib: BlockSizeKib
-    iops_read_percents: Percents
-    iops_block_sizes_kib: BlockSizesKib
-    throughput_block_sizes_kib: BlockSizesKib
+    areas: Annotated[
+        int, msgspec.Meta(ge=1, le=MOST_AREAS), means("equal areas that the disk is cut into")
+    ]
+    area_alignment_kib: Annotated[BlockSizeKib, means("areas begin at multiples of this")]
+    iops_read_percents: Annotated[Percents, means("R/W mixes of random steps, in % of reads")]
+    iops_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of random steps")]
+    throughput_block_sizes_kib: Annotated[BlockSizesKib, means("block sizes of sequential steps")]
 
     def fitted(self, logical_block_bytes: int) -> Self:
         return msgspec.structs.replace(
@@ -66,7 +69,7 @@ def each_area(
     table: HardDiskTable,
     active_range_bytes: int,
     steps: Callable[[ActiveRange], tuple[Step, ...]],
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     areas = cut_into_areas(table, active_range_bytes)
     for number, area in enumerate(areas, start=1):
         yield Round(section=section, number=number, steps=steps(area), areas=len(areas))

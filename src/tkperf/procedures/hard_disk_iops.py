@@ -45,7 +45,7 @@ def describe(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]
     return (
         f"For each of {table.areas} equal areas of the disk, from its start:",
         f"    For R/W mix {wording.mixes(table.iops_read_percents)}:",
-        f"        For block size {wording.sizes(table.iops_block_sizes_kib)} KiB:",
+        f"        For block size {wording.numbers(table.iops_block_sizes_kib)} KiB:",
         f"            RND within the area, {wording.demand(profile)}, {table.step_s:g} s",
     )
 

@@ -45,7 +45,7 @@ def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure
 def describe(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(HardDiskTable)
     return (
-        f"For block size {wording.sizes(table.throughput_block_sizes_kib)} KiB:",
+        f"For block size {wording.numbers(table.throughput_block_sizes_kib)} KiB:",
         f"    For each of {table.areas} equal areas of the disk, from its start:",
         f"        SEQ read, then SEQ write within the area, {wording.demand(profile)}, "
         f"{table.step_s:g} s each",

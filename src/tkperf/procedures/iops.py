@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Outcome, Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
+    Tracked,
     find_tracked,
-    rounds_until_steady,
+    rounds_until_all_steady,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
-from tkperf.procedures.mixes_and_sizes import MixesAndSizes
+from tkperf.procedures.mixes_and_sizes import MixAndSize, MixesAndSizes
 from tkperf.profiles import Profile
-from tkperf.workload import Access, Step
+from tkperf.profiles.tables import means
+from tkperf.workload import Access, Step, Workload
 
 SECTION = "IOPS"
 
@@ -24,6 +28,24 @@ class IopsTable(MixesAndSizes, frozen=True, kw_only=True):
     """The loops of the test, at the profile's demand."""
 
     key: ClassVar[str] = "iops"
+
+    also_tracked: Annotated[
+        tuple[MixAndSize, ...],
+        msgspec.Meta(max_length=8),
+        means("further tracking variables, steady in the same window; left out: none"),
+    ] = ()
+
+    def fault(self, profile: Profile) -> str | None:
+        cells = {(percent, size) for percent in self.read_percents for size in self.block_sizes_kib}
+        tracked = [(self.tracking_read_percent, self.tracking_block_size_kib)]
+        for each in self.also_tracked:
+            cell = (each.read_percent, each.block_size_kib)
+            if cell not in cells:
+                return f"also_tracked: {each.text} is no cell of the test"
+            if cell in tracked:
+                return f"also_tracked: {each.text} is tracked twice"
+            tracked.append(cell)
+        return super().fault(profile)
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -42,7 +64,10 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
-    """Purge, precondition, loop over mix and block size until random 4 KiB writes are steady."""
+    """Purge, precondition, loop over mix and block size until the tracked cells are steady.
+
+    Random 4 KiB writes in PTS 1.x; in 2.0 three cells, in one window.
+    """
     table = profile.table(IopsTable)
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
@@ -55,16 +80,21 @@ def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
         for read_percent in table.read_percents
         for block_size_kib in table.block_sizes_kib
     )
-    tracked = find_tracked(steps, table.tracking_read_percent, table.tracking_block_size_kib)
-    outcome = yield from rounds_until_steady(
-        SECTION,
-        steps,
-        profile.steady_state,
-        tracking=f"RND {tracked.mix_and_size} IOPS",
-        unit="IOPS",
-        tracked_value=lambda round_result: round_result[tracked].iops,
+    cells = (
+        (table.tracking_read_percent, table.tracking_block_size_kib),
+        *((each.read_percent, each.block_size_kib) for each in table.also_tracked),
     )
+    tracked = [_iops_of(find_tracked(steps, *cell)) for cell in cells]
+    outcome = yield from rounds_until_all_steady(SECTION, steps, profile.steady_state, tracked)
     return Outcome(sections=(outcome,))
+
+
+def _iops_of(load: Workload) -> Tracked:
+    return Tracked(
+        tracking=f"RND {load.mix_and_size} IOPS",
+        unit="IOPS",
+        value=lambda round_result: round_result[load].iops,
+    )
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
@@ -74,11 +104,18 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         wording.preconditioning(profile, circumstances),
         wording.at_most_rounds(profile),
         f"    For R/W mix {wording.mixes(table.read_percents)}:",
-        f"        For block size {wording.sizes(table.block_sizes_kib)} KiB:",
+        f"        For block size {wording.numbers(table.block_sizes_kib)} KiB:",
         f"            RND, {wording.demand(profile)}, {table.step_s:g} s",
-        f"Tracking variable: IOPS of RND {table.tracked}",
+        *_tracking(table),
         wording.steady_state(profile),
     )
+
+
+def _tracking(table: IopsTable) -> tuple[str, ...]:
+    if not table.also_tracked:
+        return (f"Tracking variable: IOPS of RND {table.tracked}",)
+    others = ", ".join(each.text for each in table.also_tracked)
+    return (f"Tracking variables, all steady in one window: IOPS of RND {table.tracked}, {others}",)
 
 
 TEST = Test(

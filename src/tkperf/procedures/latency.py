@@ -15,23 +15,24 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.phases import Outcome, Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
+    HISTOGRAM_SECTION,
     find_tracked,
     mean_latency_us,
+    response_time_histogram,
     rounds_until_steady,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import MixesAndSizes
 from tkperf.profiles import Profile
-from tkperf.profiles.tables import LONGEST_S, Depth, Jobs
+from tkperf.profiles.tables import LONGEST_S, Depth, Jobs, means
 from tkperf.units import format_mix
 from tkperf.workload import Access, Step
 
 SECTION = "Latency"
-HISTOGRAM_SECTION = "Response time histogram"
 _PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
 
 
@@ -40,9 +41,13 @@ class LatencyTable(MixesAndSizes, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "latency"
 
-    jobs: Jobs
-    io_depth: Depth
-    histogram_s: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)]
+    jobs: Annotated[Jobs, means("thread count (TC)")]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    histogram_s: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=LONGEST_S),
+        means("length of the run for the histogram afterwards, in s; 0: none"),
+    ]
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -104,22 +109,10 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
     if not table.histogram_s:
         return Outcome(sections=(outcome,))
 
-    # After steady state the tracked workload again, for a histogram (docs/method.md has its source).
-    yield Continuous(
-        section=HISTOGRAM_SECTION,
-        number=1,
-        workload=tracked,
-        duration_s=table.histogram_s,
-        longest_s=table.histogram_s,
-    )
+    # After steady state the tracked workload again (docs/method.md has its source).
     reached = outcome.verdict is not None and outcome.verdict.reached
-    histogram_outcome = SectionOutcome(
-        section=HISTOGRAM_SECTION,
-        window=(1,),
-        verdict=None,
-        ended_because="ran its full time" + ("" if reached else ", NOT after steady state"),
-    )
-    return Outcome(sections=(outcome, histogram_outcome))
+    histogram = yield from response_time_histogram(tracked, table.histogram_s, steady=reached)
+    return Outcome(sections=(outcome, histogram))
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
@@ -129,7 +122,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         wording.preconditioning(profile, circumstances),
         wording.at_most_rounds(profile),
         f"    For R/W mix {wording.mixes(table.read_percents)}:",
-        f"        For block size {wording.sizes(table.block_sizes_kib)} KiB:",
+        f"        For block size {wording.numbers(table.block_sizes_kib)} KiB:",
         f"            RND, TC {table.jobs} / QD {table.io_depth}, {table.step_s:g} s",
         f"Tracking variable: mean latency of RND {table.tracked}",
         wording.steady_state(profile),

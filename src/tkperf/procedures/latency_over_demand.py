@@ -25,6 +25,7 @@ from tkperf.profiles.tables import (
     Percents,
     PreconditioningTable,
     Seconds,
+    means,
 )
 from tkperf.quantity import BACKLOG, Window
 from tkperf.units import format_count, format_mix
@@ -40,18 +41,42 @@ class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "latency_over_demand"
 
-    read_percents: Percents
-    block_size_kib: BlockSizeKib
-    jobs: Jobs
-    io_depth: Depth
-    arrival: Arrival
-    increment_iops: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
-    most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000)]
-    saturate_s: Seconds
-    warm_up_s: Seconds
-    level_s: Seconds
-    kept_up_percent: Annotated[float, msgspec.Meta(gt=0, le=100)]
-    missed_levels: Annotated[int, msgspec.Meta(ge=1, le=100)]
+    read_percents: Annotated[
+        Percents, means("R/W mixes, each a section, in % of reads, in this order")
+    ]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of all its levels, in KiB")]
+    jobs: Annotated[Jobs, means("thread count (TC) of the levels")]
+    io_depth: Annotated[
+        Depth,
+        means("queue depth of each thread (QD): jobs x io_depth I/Os at most are outstanding"),
+    ]
+    arrival: Annotated[
+        Arrival, means("when I/Os are offered: linear (evenly spaced) or poisson (at random times)")
+    ]
+    increment_iops: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=1_000_000),
+        means(
+            "IOPS offered from level to level; 2, 5, 10 ... times that for a drive that would need more levels"
+        ),
+    ]
+    most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("levels of a mix, at most")]
+    saturate_s: Annotated[
+        Seconds,
+        means("length of the load without an offered rate that the increment is chosen by, in s"),
+    ]
+    warm_up_s: Annotated[Seconds, means("length of the warm-up at each level, in s")]
+    level_s: Annotated[Seconds, means("length of what is measured of each level, in s")]
+    kept_up_percent: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=100),
+        means("a level with less of its offered IOPS done, in %, is missed"),
+    ]
+    missed_levels: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=100),
+        means("levels missed in a row that end the series of a mix"),
+    ]
 
     def fault(self, profile: Profile) -> str | None:
         shares = (share / 100 for mix in self.read_percents for share in (mix, 100 - mix) if share)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 import msgspec
 
@@ -14,17 +14,31 @@ from tkperf.profiles.tables import (
     Percents,
     SteppedTable,
     addressable,
+    means,
 )
 from tkperf.units import KIB, format_block_size, format_mix
+
+
+class MixAndSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One cell of the loops."""
+
+    read_percent: Percent
+    block_size_kib: BlockSizeKib
+
+    @property
+    def text(self) -> str:
+        """``65/35 64k``."""
+        size = format_block_size(round(self.block_size_kib * KIB))
+        return f"{format_mix(self.read_percent)} {size}"
 
 
 class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
     """``read_percents`` is the outer loop, ``block_sizes_kib`` the inner one."""
 
-    read_percents: Percents
-    block_sizes_kib: BlockSizesKib
-    tracking_read_percent: Percent
-    tracking_block_size_kib: BlockSizeKib
+    read_percents: Annotated[Percents, means("R/W mixes, the outer loop, in % of reads")]
+    block_sizes_kib: Annotated[BlockSizesKib, means("block sizes, the inner loop")]
+    tracking_read_percent: Annotated[Percent, means("mix of the tracking variable")]
+    tracking_block_size_kib: Annotated[BlockSizeKib, means("block size of the tracking variable")]
 
     def fault(self, profile: Profile) -> str | None:
         if self.tracking_read_percent not in self.read_percents:
@@ -40,5 +54,6 @@ class MixesAndSizes(SteppedTable, frozen=True, kw_only=True):
     @property
     def tracked(self) -> str:
         """``0/100 4k``."""
-        size = format_block_size(round(self.tracking_block_size_kib * KIB))
-        return f"{format_mix(self.tracking_read_percent)} {size}"
+        return MixAndSize(
+            read_percent=self.tracking_read_percent, block_size_kib=self.tracking_block_size_kib
+        ).text

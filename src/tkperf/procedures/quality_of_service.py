@@ -22,6 +22,7 @@ from tkperf.profiles.tables import (
     Jobs,
     PreconditioningTable,
     Seconds,
+    means,
 )
 from tkperf.quantity import PERCENTILES
 from tkperf.units import format_count, format_mix
@@ -36,12 +37,16 @@ class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "quality_of_service"
 
-    block_size_kib: BlockSizeKib
-    jobs: Jobs
-    io_depth: Depth
-    rounds: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES // 2)]
-    warm_up_s: Seconds
-    measured_s: Seconds
+    block_size_kib: Annotated[BlockSizeKib, means("block size of all its streams, in KiB")]
+    jobs: Annotated[Jobs, means("thread count (TC) of its streams")]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    rounds: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=MOST_SLICES // 2),
+        means("rounds of each stream: a warm-up and a measured part"),
+    ]
+    warm_up_s: Annotated[Seconds, means("length of the warm-up of each round, in s")]
+    measured_s: Annotated[Seconds, means("length of what is measured of each round, in s")]
 
     def scaled(self, step_s: float) -> Self:
         """Rounds of another length; the warm-ups before them stay."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from math import ceil
+from typing import Annotated
 
 from tkperf.figures import FigureKind, SectionPlan, drawn
 from tkperf.phases import Answer, Purge, SectionOutcome
@@ -15,7 +16,7 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.profiles import Profile
-from tkperf.profiles.tables import MOST_SLICES, BlockSizeKib, Seconds, TestTable
+from tkperf.profiles.tables import MOST_SLICES, BlockSizeKib, Seconds, TestTable, means
 from tkperf.units import format_duration
 from tkperf.workload import Access
 
@@ -23,9 +24,13 @@ from tkperf.workload import Access
 class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
     """What is written before a test measures, at the profile's demand; shown in slices."""
 
-    precondition_block_size_kib: BlockSizeKib
-    precondition_s: Seconds
-    precondition_slice_s: Seconds
+    precondition_block_size_kib: Annotated[
+        BlockSizeKib, means("block size of the random writes before, in KiB")
+    ]
+    precondition_s: Annotated[Seconds, means("length of these random writes, in s")]
+    precondition_slice_s: Annotated[
+        Seconds, means("length of the slices that they are shown in, in s")
+    ]
 
     def fault(self, profile: Profile) -> str | None:
         if self.precondition_slice_s > self.precondition_s:

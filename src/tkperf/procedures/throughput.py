@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import ClassVar, Literal, Self
+from dataclasses import replace
+from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
-from tkperf.phases import Answer, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.phases import Outcome, Procedure, Purge, Reply, SectionOutcome
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     Yielded,
@@ -18,19 +19,32 @@ from tkperf.procedures.building_blocks import (
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.profiles import Profile
-from tkperf.profiles.tables import BlockSizesKib, SteppedTable, addressable
+from tkperf.profiles.tables import BlockSizesKib, Depth, Jobs, SteppedTable, addressable, means
 from tkperf.units import KIB, format_block_size
-from tkperf.workload import Access, Step
+from tkperf.workload import Access, Step, Workload
 
 
 class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
-    """``steady_state``: judged for each block size, or for the first, the others copying its rounds."""
+    """Block sizes, each a section of its own."""
 
     key: ClassVar[str] = "throughput"
 
-    block_sizes_kib: BlockSizesKib
-    precondition: bool
-    steady_state: Literal["each", "first"]
+    block_sizes_kib: Annotated[
+        BlockSizesKib, means("block sizes, each with its own purge and rounds")
+    ]
+    precondition: Annotated[bool, means("whether the device is preconditioned before the rounds")]
+    steady_state: Annotated[
+        Literal["each", "first"],
+        means("judged for each block size, or for the first, the others doing as many rounds"),
+    ]
+    fill_block_size: Annotated[
+        Literal["shared", "own"],
+        means("preconditioned in the block size of its table (shared), or in that of the rounds"),
+    ] = "shared"
+    jobs: Annotated[Jobs | None, means("thread count (TC); left out: the shared demand")] = None
+    io_depth: Annotated[
+        Depth | None, means("queue depth of each thread (QD); left out: the shared demand")
+    ] = None
 
     def fitted(self, logical_block_bytes: int) -> Self:
         kept = addressable(self.block_sizes_kib, logical_block_bytes)
@@ -63,17 +77,19 @@ def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 def _one_block_size(
     profile: Profile, block_size_kib: float, judged_by: SectionOutcome | None
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     """``judged_by``: the section that decided how many rounds there are; None: this one itself."""
     table = profile.table(ThroughputTable)
     section = f"Throughput {format_block_size(round(block_size_kib * KIB))}"
     yield Purge(section=section)
     if table.precondition:
-        yield workload_independent_preconditioning(profile, section)
+        own = block_size_kib if table.fill_block_size == "own" else None
+        writes = _workload(profile, 0, own or profile.preconditioning.block_size_kib)
+        yield workload_independent_preconditioning(profile, section, writes)
 
     steps = tuple(
         Step(
-            workload=profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
+            workload=_workload(profile, read_percent, block_size_kib),
             duration_s=table.step_s,
         )
         for read_percent in (100, 0)
@@ -93,20 +109,32 @@ def _one_block_size(
     )
 
 
+def _workload(profile: Profile, read_percent: int, block_size_kib: float) -> Workload:
+    """At the test's own demand, where the profile gives it one."""
+    table = profile.table(ThroughputTable)
+    shared = profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib)
+    return replace(
+        shared, jobs=table.jobs or shared.jobs, io_depth=table.io_depth or shared.io_depth
+    )
+
+
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(ThroughputTable)
     first, *others = table.block_sizes_kib
     judged = "each block size"
     if table.steady_state == "first" and others:
         judged = f"{first:g} KiB; the other block sizes run as many rounds and are not judged"
+    demand = wording.demand(profile, table.jobs, table.io_depth)
     before = [*wording.purge(circumstances)]
     if table.precondition:
-        before.append(wording.preconditioning(profile, circumstances))
+        shared = f"SEQ {profile.preconditioning.block_size_kib:g} KiB writes"
+        load = "SEQ writes of that block size" if table.fill_block_size == "own" else shared
+        before.append(wording.preconditioning(profile, circumstances, f"{load}, {demand}"))
     return (
-        f"For block size {wording.sizes(table.block_sizes_kib)} KiB:",
+        f"For block size {wording.numbers(table.block_sizes_kib)} KiB:",
         *(f"    {line}" for line in before),
         f"    {wording.at_most_rounds(profile)}",
-        f"        SEQ read, then SEQ write, {wording.demand(profile)}, {table.step_s:g} s each",
+        f"        SEQ read, then SEQ write, {demand}, {table.step_s:g} s each",
         f"Tracking variable: MB/s of SEQ writes of {judged}",
         wording.steady_state(profile),
     )

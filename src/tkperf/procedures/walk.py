@@ -117,10 +117,13 @@ def fit_to_sector(
     warnings = {}
     for test in tests:
         left = None if find_fault(fitted) else _block_sizes(test, fitted)
-        if left is None or any(size % logical_block_bytes for size in left):
+        unfit = [size for size in left or () if size % logical_block_bytes]
+        if left is None or unfit:
+            needed = ", ".join(format_block_size_kib(size) for size in unfit)
+            what = f"its blocks of {needed} KiB are" if unfit else "its tracked block size is"
             raise UsageError(
                 f"the device's logical sector is {logical_block_bytes} bytes: test {test.name} of "
-                f"profile {profile.name} cannot run, its tracked block size is no multiple of that"
+                f"profile {profile.name} cannot run, {what} no multiple of that"
             )
         dropped = [size for size in _block_sizes(test, profile) if size not in left]
         if dropped:

@@ -13,12 +13,14 @@ def purge(circumstances: Circumstances) -> tuple[str, ...]:
     return () if circumstances.purge is None else (circumstances.purge,)
 
 
-def preconditioning(profile: Profile, circumstances: Circumstances) -> str:
+def preconditioning(profile: Profile, circumstances: Circumstances, load: str | None = None) -> str:
+    """``load``: the writes, where they are not those of the profile's table."""
     table = profile.preconditioning
-    filled = circumstances.filled or (
-        f"{table.passes} x the active range, SEQ {table.block_size_kib:g} KiB writes, "
-        f"{demand(profile)}"
-    )
+    load = load or f"SEQ {table.block_size_kib:g} KiB writes, {demand(profile)}"
+    if circumstances.filled is None:
+        filled = f"{table.passes} x {table.range_text}, {load}"
+    else:
+        filled = circumstances.filled(load)
     return f"Workload-independent preconditioning: {filled}"
 
 
@@ -35,13 +37,20 @@ def steady_state(profile: Profile) -> str:
     )
 
 
-def demand(profile: Profile) -> str:
-    return f"TC {profile.demand.jobs} / QD {profile.demand.io_depth}"
+def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = None) -> str:
+    """The profile's, or a test's own."""
+    return f"TC {jobs or profile.demand.jobs} / QD {io_depth or profile.demand.io_depth}"
+
+
+def judged_slices(slice_s: float, every: int) -> str:
+    """``minutes 1, 31, 61 ...``."""
+    numbers = ", ".join(str(1 + index * every) for index in range(3))
+    return f"{'minutes' if slice_s == 60 else 'slices'} {numbers} ..."
 
 
 def mixes(read_percents: Sequence[int]) -> str:
     return ", ".join(format_mix(percent) for percent in read_percents)
 
 
-def sizes(sizes_kib: Sequence[float]) -> str:
-    return ", ".join(f"{size:g}" for size in sizes_kib)
+def numbers(values: Sequence[float]) -> str:
+    return ", ".join(f"{value:g}" for value in values)

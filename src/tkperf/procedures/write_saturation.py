@@ -2,42 +2,86 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, ClassVar, Self
 
 import msgspec
 
 from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
-from tkperf.phases import Outcome, Procedure, Purge, SectionOutcome
+from tkperf.phases import Outcome, Procedure, Purge
 from tkperf.procedures import wording
-from tkperf.procedures.building_blocks import Stream, stream_until
+from tkperf.procedures.building_blocks import (
+    HISTOGRAM_SECTION,
+    Stream,
+    response_time_histogram,
+    stream_outcome,
+    stream_until,
+)
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import (
+    LONGEST_S,
     MOST_SLICES,
     BlockSizeKib,
+    Depth,
+    Jobs,
     Percent,
     Seconds,
     SteadyStateTable,
     TestTable,
+    means,
 )
 from tkperf.units import format_capacity, format_count, format_duration
-from tkperf.workload import Access
+from tkperf.workload import Access, Workload
 
 SECTION = "Write Saturation"
 _PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
 
 
 class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
-    """``round_every_slices`` 0: no steady-state rule, runs to amount or time."""
+    """The stream and its ends; ``round_every_slices`` 0: no steady-state rule, runs to amount or time.
+
+    ``histogram_s`` 0: no histogram run afterwards. ``histogram_jobs`` and ``histogram_io_depth``
+    are its own demand where it is not that of the stream.
+    """
 
     key: ClassVar[str] = "write_saturation"
 
-    block_size_kib: BlockSizeKib
-    read_percent: Percent
-    slice_s: Seconds
-    max_slices: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
-    capacity_multiple: Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)]
-    round_every_slices: Annotated[int, msgspec.Meta(ge=0, le=MOST_SLICES)]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of the stream")]
+    read_percent: Annotated[Percent, means("its R/W mix, in % of reads")]
+    slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
+    max_slices: Annotated[
+        int, msgspec.Meta(ge=1, le=MOST_SLICES), means("slices after which it ends")
+    ]
+    capacity_multiple: Annotated[
+        float,
+        msgspec.Meta(ge=1e-6, le=1e6),
+        means("it ends when so many times the active range is written"),
+    ]
+    round_every_slices: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=MOST_SLICES),
+        means("steady state is judged by every n-th slice, from the first; 0: no such rule"),
+    ]
+    access: Annotated[Access, means("order of addresses; left out: random")] = Access.RANDOM
+    histogram_s: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=LONGEST_S),
+        means("length of the histogram run afterwards, in s; 0, or left out: none"),
+    ] = 0
+    histogram_jobs: Annotated[
+        Jobs | None, means("its thread count (TC); left out: that of the stream")
+    ] = None
+    histogram_io_depth: Annotated[
+        Depth | None,
+        means("its queue depth of each thread (QD); left out: that of the stream"),
+    ] = None
+
+    def fault(self, profile: Profile) -> str | None:
+        for name in ("histogram_jobs", "histogram_io_depth"):
+            if getattr(self, name) is not None and not self.histogram_s:
+                return f"{name}: without histogram_s there is no histogram run"
+        return None
 
     def scaled(self, step_s: float) -> Self:
         """Slices of another length: the longest time and the time between judged slices stay.
@@ -58,7 +102,10 @@ class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How the stream is shown."""
+    """How the stream and the histogram run are shown."""
+    if name == HISTOGRAM_SECTION:
+        quantities = ("iops", "latency_mean_us", "p99.9_us", "latency_max_us")
+        return SectionPlan(name=name, quantities=quantities, figures=DISTRIBUTION)
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", "p99.9_us"),
@@ -82,13 +129,13 @@ def section_plan(name: str) -> SectionPlan:
 
 
 def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
-    """Purge, then one uninterrupted stream of random writes, recorded in slices of a minute.
+    """Purge, then one uninterrupted stream, recorded in slices of a minute, then its histogram.
 
     Ends with the first of: the capacity multiple written, the longest time, steady state of the
     slices sampled every ``round_every_slices`` (PTS-E 1.1: minutes 1, 31, 61 ...).
     """
     table = profile.table(WriteSaturationTable)
-    workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
+    workload = profile.workload(table.access, table.read_percent, table.block_size_kib)
     yield Purge(section=SECTION)
     stream = yield from stream_until(
         SECTION,
@@ -102,20 +149,25 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
         judge_every=table.round_every_slices or None,
         enough_bytes=table.capacity_multiple * active_range_bytes,
     )
-    verdict = stream.verdict
-    section = SectionOutcome(
-        section=SECTION,
-        window=verdict.rounds if verdict is not None and verdict.reached else (),
-        verdict=verdict,
-        ended_because=_why_ended(stream, table, active_range_bytes),
+    outcome = stream_outcome(SECTION, stream, _why_not_steady(stream, table, active_range_bytes))
+    if not table.histogram_s:
+        return Outcome(sections=(outcome,))
+    histogram = yield from response_time_histogram(
+        _of_histogram(table, workload), table.histogram_s, steady=stream.is_steady
     )
-    return Outcome(sections=(section,))
+    return Outcome(sections=(outcome, histogram))
 
 
-def _why_ended(stream: Stream, table: WriteSaturationTable, active_range_bytes: int) -> str:
-    if stream.verdict is not None and stream.verdict.reached:
-        sampled = ", ".join(str(number) for number in stream.verdict.rounds)
-        return f"steady state in slices {sampled}"
+def _of_histogram(table: WriteSaturationTable, workload: Workload) -> Workload:
+    """The load of the stream, at the demand of the histogram run."""
+    return replace(
+        workload,
+        jobs=table.histogram_jobs or workload.jobs,
+        io_depth=table.histogram_io_depth or workload.io_depth,
+    )
+
+
+def _why_not_steady(stream: Stream, table: WriteSaturationTable, active_range_bytes: int) -> str:
     if stream.written_bytes >= table.capacity_multiple * active_range_bytes:
         written = f"{table.capacity_multiple:g} x the active range"
         return f"{written} written ({format_capacity(stream.written_bytes)})"
@@ -126,26 +178,25 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(WriteSaturationTable)
     longest = format_duration(table.max_slices * table.slice_s)
     written = f"{table.capacity_multiple:g} x the active range is written"
+    workload = profile.workload(table.access, table.read_percent, table.block_size_kib)
+    after = f"Then {_of_histogram(table, workload)} for {table.histogram_s:g} s: response time histogram"
+    histogram = (after,) if table.histogram_s else ()
     stream = (
-        f"    RND {table.block_size_kib:g} KiB, {table.read_percent} % reads, "
+        f"    {workload.order} {table.block_size_kib:g} KiB, {table.read_percent} % reads, "
         f"{wording.demand(profile)}, one unbroken stream, recorded in slices of {table.slice_s:g} s"
     )
     if not table.round_every_slices:
         ends = f"Until {written} or {longest} have passed:"
-        return (*wording.purge(circumstances), ends, stream)
+        return (*wording.purge(circumstances), ends, stream, *histogram)
+    judged = wording.judged_slices(table.slice_s, table.round_every_slices)
     return (
         *wording.purge(circumstances),
-        f"Until {written}, {longest} have passed, or steady state of {_judged(table)}:",
+        f"Until {written}, {longest} have passed, or steady state of {judged}:",
         stream,
-        f"Tracking variable: IOPS of {_judged(table)}",
+        f"Tracking variable: IOPS of {judged}",
         wording.steady_state(profile),
+        *histogram,
     )
-
-
-def _judged(table: WriteSaturationTable) -> str:
-    """``minutes 1, 31, 61 ...``."""
-    numbers = ", ".join(str(1 + index * table.round_every_slices) for index in range(3))
-    return f"{'minutes' if table.slice_s == 60 else 'slices'} {numbers} ..."
 
 
 TEST = Test(

@@ -16,9 +16,10 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from tkperf.errors import ProfileError, UsageError
+from tkperf.errors import ProfileError, UsageError, not_known
 from tkperf.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.profiles.faults import find_fault
+from tkperf.profiles.ranges import resolve_range
 from tkperf.profiles.tables import (
     SHARED_TABLES,
     ActiveRangeTable,
@@ -30,8 +31,8 @@ from tkperf.profiles.tables import (
     WriteCacheTable,
 )
 from tkperf.strict import decode_strictly
-from tkperf.units import KIB, parse_size_bytes
-from tkperf.workload import Access, ActiveRange, Workload
+from tkperf.units import KIB
+from tkperf.workload import Access, Workload
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -101,7 +102,14 @@ class Profile:
     def as_plain_data(self) -> dict[str, object]:
         """As its TOML file has it."""
         data: dict[str, object] = {"name": self.name, "title": self.title, "notice": self.notice}
-        return data | {key: msgspec.to_builtins(table) for key, table in self.tables.items()}
+        return data | {
+            key: {
+                name: value
+                for name, value in msgspec.to_builtins(table).items()
+                if value is not None
+            }
+            for key, table in self.tables.items()
+        }
 
 
 def built_in_profiles() -> tuple[str, ...]:
@@ -129,14 +137,42 @@ def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile
     if "/" in name_or_path or name_or_path.endswith(".toml"):
         path = Path(name_or_path)
         text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
-        return parse_profile(text, tests, file=str(path))
+        profile = parse_profile(text, tests, file=str(path))
+        _require_own_name(profile, tests, file=str(path))
+        return profile
     if name_or_path not in built_in_profiles():
-        raise UsageError(
-            f"there is no profile '{name_or_path}'; shipped are {', '.join(built_in_profiles())}; "
-            "an own profile is given as a path to its .toml file"
-        )
+        error = not_known("profile", name_or_path, built_in_profiles())
+        raise UsageError(f"{error}; an own profile is given as a path to its .toml file")
     file = resources.files(__name__) / f"{name_or_path}.toml"
     return parse_profile(file.read_text(encoding="utf-8"), tests, file=str(file))
+
+
+def _require_own_name(own: Profile, tests: Iterable[type[TestTable]], *, file: str) -> None:
+    """Other numbers under a specification's name would pass for its own in every result.
+
+    Raises:
+        ProfileError: the file has the name or title of a shipped profile, and not its numbers.
+    """
+    for name in built_in_profiles():
+        shipped = load_profile(name, tests)
+        for key in ("name", "title"):
+            if getattr(own, key) == getattr(shipped, key) and not _agrees(own, shipped):
+                raise ProfileError(
+                    f"profile {file}, key {key}: '{getattr(own, key)}' is the shipped profile's, whose "
+                    f"numbers are others: give it a {key} of its own"
+                )
+
+
+def _agrees(own: Profile, shipped: Profile) -> bool:
+    """Whether each of its tables has the shipped numbers, whatever is said of them.
+
+    It may lack tables: those of tests that were added since it was copied.
+    """
+    theirs = {key: msgspec.structs.replace(each, source="") for key, each in shipped.tables.items()}
+    return all(
+        msgspec.structs.replace(table, source="") == theirs.get(key)
+        for key, table in own.tables.items()
+    )
 
 
 def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> Profile:
@@ -163,10 +199,15 @@ def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> 
         tables={key: table for key, table in tables.items() if table is not None},
     )
     fault = find_fault(profile)
-    try:
-        resolve_active_range(profile.active_range.length, 2**40, 4096)
-    except UsageError as error:
-        fault = fault or f"active_range.length: {error}"
+    for key, length in (
+        ("active_range.length", profile.active_range.length),
+        ("active_range.amount", profile.active_range.amount),
+        ("preconditioning.length", profile.preconditioning.length),
+    ):
+        try:
+            resolve_range("100%" if length is None else length, 2**40, 4096)
+        except UsageError as error:
+            fault = fault or f"{key}: {error}"
     if fault:
         raise ProfileError(f"profile {file}, key {fault}")
     return profile
@@ -209,33 +250,6 @@ def read_stored_profile(data: Mapping[str, object], tests: Iterable[type[TestTab
     return Profile(name=name, title=title, notice=notice, tables=tables)
 
 
-def resolve_active_range(text: str, capacity_bytes: int, alignment_bytes: int) -> ActiveRange:
-    """The active range meant by ``100%``, ``75%`` or ``16GiB`` on a device, from its start.
-
-    A size larger than the device means the whole device; the end is rounded down to whole
-    logical blocks.
-
-    Raises:
-        UsageError: not a share within 0..100 % and not a size, or less than one block.
-    """
-    if text.strip().endswith("%"):
-        try:
-            percent = float(text.strip()[:-1])
-        except ValueError:
-            percent = 0.0
-        if not 0 < percent <= 100:
-            raise UsageError(
-                f"'{text[:40]}' is not a share of the device: give 1% to 100%, or a size"
-            )
-        length_bytes = int(capacity_bytes * percent / 100)
-    else:
-        length_bytes = min(parse_size_bytes(text), capacity_bytes)
-    length_bytes -= length_bytes % alignment_bytes
-    if length_bytes <= 0:
-        raise UsageError(f"active range '{text[:40]}' is less than one logical block of the device")
-    return ActiveRange(offset_bytes=0, length_bytes=length_bytes)
-
-
 def apply_options(
     profile: Profile,
     *,
@@ -243,9 +257,11 @@ def apply_options(
     io_depth: int | None = None,
     step_s: float | None = None,
     write_cache: str | None = None,
+    active_range: str | None = None,
 ) -> Profile:
     """The profile with what the user set (-nj, -iod, -rt ...) in place.
 
+    ``active_range`` is used in one piece, whatever the profile says of amount and segments.
     ``step_s`` is the length of each step and of each slice of write saturation, whose times stay
     as they are: see ``_resliced``.
     """
@@ -257,7 +273,10 @@ def apply_options(
     cache = msgspec.structs.replace(
         profile.write_cache, setting=write_cache or profile.write_cache.setting
     )
-    profile = profile.with_tables(demand, cache)
+    used = profile.active_range
+    if active_range is not None:
+        used = msgspec.structs.replace(used, length=active_range, amount=None, segments=1)
+    profile = profile.with_tables(demand, cache, used)
     if step_s is None:
         return profile
     tests = (each for each in profile.tables.values() if isinstance(each, TestTable))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import msgspec
 
+from tkperf.errors import UsageError
 from tkperf.steady_state import Criteria
-from tkperf.units import KIB
+from tkperf.units import KIB, format_capacity, format_count, parse_size_bytes, spaced
 
 if TYPE_CHECKING:
     from tkperf.profiles import Profile
@@ -26,6 +27,9 @@ Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
 # As the options -nj and -iod, and as the command line's step length.
 Jobs = Annotated[int, msgspec.Meta(ge=1, le=1024)]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=65536)]
+# Loops over demands, each a row or a column in the report.
+ThreadCounts = Annotated[tuple[Jobs, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
+Depths = Annotated[tuple[Depth, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
 Passes = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 LONGEST_S = 30 * 86400
 # fio reports once a second; shorter steps hold nothing that could be told.
@@ -37,7 +41,17 @@ Percents = Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1, max_length=
 BlockSizesKib = Annotated[
     tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)
 ]
-Source = Annotated[str, msgspec.Meta(min_length=1)]
+MOST_SEGMENTS = 1 << 20
+
+
+def means(text: str) -> msgspec.Meta:
+    """What a key says, for people: ``tkperf profiles show`` and docs/profiles.md have it from here."""
+    return msgspec.Meta(description=text)
+
+
+Source = Annotated[
+    str, msgspec.Meta(min_length=1), means("where the numbers of the table come from")
+]
 
 
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -57,10 +71,16 @@ class SteadyStateTable(Table, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "steady_state"
 
-    window_rounds: Annotated[int, msgspec.Meta(ge=2, le=100)]
-    max_data_excursion_percent: Excursion
-    max_slope_excursion_percent: Excursion
-    max_rounds: Rounds
+    window_rounds: Annotated[
+        int, msgspec.Meta(ge=2, le=100), means("rounds of a window, the last ones")
+    ]
+    max_data_excursion_percent: Annotated[
+        Excursion, means("greatest minus least value of a window, in % of its average, at most")
+    ]
+    max_slope_excursion_percent: Annotated[
+        Excursion, means("rise or fall of the best linear fit, in % of the average, at most")
+    ]
+    max_rounds: Annotated[Rounds, means("rounds after which a test ends, steady or not")]
 
     def fault(self, profile: Profile) -> str | None:
         if self.max_rounds < self.window_rounds:
@@ -81,33 +101,90 @@ class DemandTable(Table, frozen=True, kw_only=True):
 
     key: ClassVar[str] = "demand"
 
-    jobs: Jobs
-    io_depth: Depth
+    jobs: Annotated[Jobs, means("thread count (TC)")]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
 
 
 class ActiveRangeTable(Table, frozen=True, kw_only=True):
-    """``length`` is a share of the device such as ``100%`` or a size such as ``16GiB``."""
+    """What of the device tests use: from its start, or pieces (segments) of it."""
 
     key: ClassVar[str] = "active_range"
 
-    length: str
+    length: Annotated[
+        str, means("part of the device that tests may use, from its start: 75%, or 16GiB")
+    ]
+    amount: Annotated[
+        str | None, means("how much of it they use, e.g. 16GiB; left out: all of it")
+    ] = None
+    segments: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=MOST_SEGMENTS),
+        means(
+            "equal pieces at random places, none touching another, that the amount is spread over"
+        ),
+    ] = 1
+
+    def fault(self, profile: Profile) -> str | None:
+        if self.segments == 1:
+            return None
+        if self.amount is None:
+            return "segments: more than one need an amount that they share"
+        try:
+            amount_bytes = parse_size_bytes(self.amount)
+        except UsageError as error:
+            return f"amount: {error}"
+        if amount_bytes % (self.segments * 512):
+            return (
+                f"segments: {self.amount} cannot be cut into {self.segments:,} equal pieces of "
+                "whole sectors"
+            )
+        return None
+
+    def __str__(self) -> str:
+        """``100 %``, or ``16 GiB in 2,048 segments of 80 %``."""
+        if self.amount is None or self.segments == 1:
+            return spaced(self.amount or self.length)
+        segments = format_count(self.segments, "segment")
+        return f"{spaced(self.amount)} in {segments} of {spaced(self.length)}"
 
 
 class PreconditioningTable(Table, frozen=True, kw_only=True):
-    """Workload-independent preconditioning: ``passes`` x the active range, sequentially."""
+    """Workload-independent preconditioning: a range written sequentially, ``passes`` times."""
 
     key: ClassVar[str] = "preconditioning"
 
-    block_size_kib: BlockSizeKib
-    passes: Passes
+    block_size_kib: Annotated[BlockSizeKib, means("block size of these writes")]
+    passes: Annotated[Passes, means("how many times every byte of the range is written")]
+    length: Annotated[
+        str | None,
+        means("the range, from the start of the device: 80%, or 16GiB; left out: the active range"),
+    ] = None
+
+    @property
+    def length_bytes(self) -> int | None:
+        """Of the range once it is fitted to a device; None: the active range, or a share as yet."""
+        if self.length is None or self.length.endswith("%"):
+            return None
+        return parse_size_bytes(self.length)
+
+    @property
+    def range_text(self) -> str:
+        """``the active range``, or ``the first 80% of the device``."""
+        if self.length is None:
+            return "the active range"
+        length_bytes = self.length_bytes
+        length = spaced(self.length) if length_bytes is None else format_capacity(length_bytes)
+        return f"the first {length} of the device"
 
 
 class WriteCacheTable(Table, frozen=True, kw_only=True):
-    """The drive's volatile write cache for the length of a run; ``keep`` leaves it as it is."""
+    """The drive's volatile write cache for the length of a run."""
 
     key: ClassVar[str] = "write_cache"
 
-    setting: Literal["on", "off", "keep"]
+    setting: Annotated[
+        Literal["on", "off", "keep"], means("how it is set; keep leaves it as it is")
+    ]
 
 
 SHARED_TABLES: tuple[type[Table], ...] = (
@@ -139,7 +216,7 @@ class TestTable(Table, frozen=True, kw_only=True):
 class SteppedTable(TestTable, frozen=True, kw_only=True):
     """A test of steps that are all equally long."""
 
-    step_s: Seconds
+    step_s: Annotated[Seconds, means("length of each step, in s")]
 
     def scaled(self, step_s: float) -> Self:
         return msgspec.structs.replace(self, step_s=step_s)

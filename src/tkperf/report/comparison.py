@@ -27,7 +27,7 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
     titles = {test.name: test.title for test in comparison.results[0].tests}
     view = ReportView(
         title=" / ".join(comparison.names),
-        subtitle=f"comparison of {len(comparison.names)} runs with {comparison.names[0]}",
+        subtitle=f"comparison of {len(comparison.names)} runs; ratios are to {comparison.names[0]}",
         banners=_banners(comparison),
         warnings=comparison.warnings,
         disclosure=(("Runs", _runs(comparison)),),

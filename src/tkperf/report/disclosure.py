@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.record import RunInfo
 from tkperf.report.page import Facts
-from tkperf.report.preconditioning import describe_fill
+from tkperf.report.preconditioning import describe_fill, describe_load
 from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity, format_moment
 from tkperf.units import NOT_MEASURED
 
@@ -162,10 +162,14 @@ def _preconditioning(info: RunInfo, test: TestResult) -> str | None:
     """What was written before a test's rounds; None if it did not get so far."""
     if info.imported:
         return NOT_KNOWN
-    filled_bytes = [each.filled_bytes for each in test.sections if each.filled_bytes]
-    if not filled_bytes:
+    fills = dict.fromkeys(
+        describe_fill(info, describe_load(each.fill_workload), each.filled_bytes)
+        for each in test.sections
+        if each.filled_bytes and each.fill_workload
+    )
+    if not fills:
         return "none" if any(each.rounds or each.slices for each in test.sections) else None
-    return describe_fill(info, filled_bytes[0])
+    return "; ".join(fills)
 
 
 def _by_test(result: RunResult, describe: Describe) -> str:

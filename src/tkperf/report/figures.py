@@ -14,6 +14,7 @@ from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import IOPS, LATENCY_MEAN, PERCENTILES, Direction, Quantity
 from tkperf.report.charts import rounds
 from tkperf.report.charts.bars_3d import bars_3d
+from tkperf.report.charts.demand import against, heat_map, over_demand, split_demand
 from tkperf.report.charts.hard_disk import box_plot, over_areas
 from tkperf.report.charts.latency import (
     exceedance,
@@ -64,14 +65,14 @@ def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartV
     return tuple(tables), tuple(charts)
 
 
-def name_by_axes(section: SectionResult, quantity: str) -> str:
+def name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
     """``IOPS by block size and R/W mix``."""
-    axes = (axis.title for axis in _axes(section))
+    axes = (axis.title for axis in _axes(section, axis))
     return f"{capitalise(quantity)} by {describe_axes(axes)}"
 
 
-def _axes(section: SectionResult) -> tuple[Axis, ...]:
-    x, others = rounds.split_axes(cell.workload for cell in section.cells)
+def _axes(section: SectionResult, axis: str = "") -> tuple[Axis, ...]:
+    x, others = rounds.split_axes((cell.workload for cell in section.cells), axis)
     return (x, *others)
 
 
@@ -93,47 +94,56 @@ def _over_rounds(subject: Subject, figure: Figure) -> Parts:
     for mix in (None,) if figure.read_percents else mixes:
         shown = figure.read_percents if mix is None else (mix,)
         of = "" if mix is None else f": {describe_direction(measured, mix)}"
-        naming = rounds.naming_over_rounds(section, shown)
+        naming = rounds.naming_over_rounds(section, shown, most_threads=figure.most_threads)
+        threads = "; of the most threads alone" if figure.most_threads else ""
         for quantity in find_quantities(figure.quantities):
             title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
             yield ChartView(
                 key="convergence",
-                text=f"{title}: {quantity.title} of every round, one curve for each {naming.text}.",
+                text=f"{title}: {quantity.title} of every round, one curve for each {naming.text}{threads}.",
                 spec=rounds.convergence(
-                    section, quantity, title, read_percents=shown, log=figure.log
+                    section,
+                    quantity,
+                    title,
+                    read_percents=shown,
+                    most_threads=figure.most_threads,
+                    log=figure.log,
                 ),
             )
 
 
 def _window(subject: Subject, figure: Figure) -> Parts:
-    """The window that was judged, if one was."""
-    section, verdict = subject.section, subject.section.verdict
-    if verdict is None or not verdict.judged:
-        return
-    title = figure.title or "Steady state verification: the window"
-    yield ChartView(
-        key="window",
-        text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
-        "it, and the best linear fit. The lines are a convention; the criterion is the range.",
-        spec=rounds.steady_state_window(verdict, title, "Slice" if section.slices else "Round"),
-    )
+    """The window that was judged, if one was, once for each tracking variable."""
+    section, verdicts = subject.section, subject.section.window_verdicts
+    for number, verdict in enumerate(each for each in verdicts if each.judged):
+        title = figure.title or "Steady state verification: the window"
+        if len(verdicts) > 1:
+            title += f" of {verdict.tracking}"
+        yield ChartView(
+            key=f"window{number or ''}",
+            text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
+            "it, and the best linear fit. The lines are a convention; the criterion is the range.",
+            spec=rounds.steady_state_window(verdict, title, "Slice" if section.slices else "Round"),
+        )
 
 
 def _over_axis(subject: Subject, figure: Figure) -> Parts:
     section = subject.section
     if len(section.cells) < 2:
         return
-    x, *others = _axes(section)
+    x, *others = _axes(section, figure.axis)
     if x is OFFERED:
         yield from _over_offered(subject, figure)
         return
+    if figure.axis not in ("", x.key):
+        return
     curves = f", one curve for each {describe_axes(axis.title for axis in others)}"
     for quantity in find_quantities(figure.quantities):
-        title = figure.title or name_by_axes(section, quantity.label)
+        title = figure.title or name_by_axes(section, quantity.label, figure.axis)
         yield ChartView(
             key="2d",
             text=f"{title}: means over the window{curves if others else ''}.",
-            spec=rounds.over_axis(section.cells, quantity, title, log=figure.log),
+            spec=rounds.over_axis(section.cells, quantity, title, log=figure.log, axis=figure.axis),
         )
 
 
@@ -176,6 +186,55 @@ def _bars_3d(subject: Subject, figure: Figure) -> Parts:
                 f"{describe_axes(layout.row_titles)} to the back."
             )
             yield ChartView(key="3d", text=text, spec=spec)
+
+
+def _heat_map(subject: Subject, figure: Figure) -> Parts:
+    cells = subject.section.cells
+    if len(cells) < 2:
+        return
+    layout = arrange(cell.workload for cell in cells)
+    by = describe_axes((*layout.row_titles, layout.column_axis.title))
+    for quantity in find_quantities(figure.quantities):
+        title = figure.title or f"{capitalise(quantity.title)} by {by}"
+        yield ChartView(
+            key="heat",
+            text=f"{title}: every cell of the window's table, the darker the greater.",
+            spec=heat_map(cells, quantity, title),
+        )
+
+
+def _against(subject: Subject, figure: Figure) -> Parts:
+    """Nothing is drawn over what a single cell has."""
+    cells = subject.section.cells
+    quantities = find_quantities(figure.quantities)
+    if len(cells) < 2 or len(quantities) != 2:
+        return
+    upright, across = quantities
+    along, others = split_demand(cell.workload for cell in cells)
+    curves = f", one curve for each {describe_axes(axis.title for axis in others)}"
+    title = figure.title or f"{capitalise(upright.label)} against {across.label}"
+    yield ChartView(
+        key="against",
+        text=f"{title}: {upright.title} over {across.title}, a point for each cell of the window's table"
+        f"{curves if others else ''}, along it growing {describe_axes([along.title])}.",
+        spec=against(cells, upright, across, title, log=figure.log),
+    )
+
+
+def _over_demand(subject: Subject, figure: Figure) -> Parts:
+    cells = subject.section.cells
+    if len({cell.workload.total_outstanding_ios for cell in cells}) < 2:
+        return
+    _, others = split_demand(cell.workload for cell in cells)
+    curves = f", one curve for each {describe_axes(axis.title for axis in others)}"
+    for quantity in find_quantities(figure.quantities):
+        title = figure.title or f"{capitalise(quantity.label)} over outstanding I/Os"
+        yield ChartView(
+            key="outstanding",
+            text=f"{title}: {quantity.title} over threads x queue depth{curves if others else ''}; "
+            "cells of an equal product stand above each other, none of them is left out or averaged.",
+            spec=over_demand(cells, quantity, title, log=figure.log),
+        )
 
 
 def _over_areas(subject: Subject, figure: Figure) -> Parts:
@@ -330,6 +389,9 @@ _BUILD: dict[FigureKind, Build] = {
     FigureKind.WINDOW: _window,
     FigureKind.OVER_AXIS: _over_axis,
     FigureKind.BARS_3D: _bars_3d,
+    FigureKind.HEAT_MAP: _heat_map,
+    FigureKind.AGAINST: _against,
+    FigureKind.OVER_DEMAND: _over_demand,
     FigureKind.OVER_TIME: _over_time,
     FigureKind.OVER_WRITTEN: _over_written,
     FigureKind.OVER_FILLS: _over_fills,

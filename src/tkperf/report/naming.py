@@ -78,7 +78,7 @@ def describe_load(workload: Workload, axes: Iterable[Axis]) -> str:
     mix = workload.read_percent
     direction = {100: "read", 0: "write"}.get(mix, MIX.words(workload))
     others = (axis.words(workload) for axis in axes if axis not in (ACCESS, MIX, BLOCKS))
-    return " ".join((ACCESS.text(workload), workload.blocks_text, direction, *others))
+    return " ".join((ACCESS.text(workload), workload.blocks_name, direction, *others))
 
 
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:

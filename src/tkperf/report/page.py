@@ -81,7 +81,7 @@ class SectionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestView:
-    """A test: its procedure in words and as pseudo code, its sections, charts over all of them.
+    """A test: its procedure in words and as pseudo code, its sections, tables and charts of all of it.
 
     ``header`` replaces facts of the page header on its pages.
     """
@@ -93,6 +93,7 @@ class TestView:
     facts: Facts
     sections: tuple[SectionView, ...]
     procedure: str = ""
+    tables: tuple[TableView, ...] = ()
     charts: tuple[ChartView, ...] = ()
     header: Facts = ()
 

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from tkperf.record import RunInfo
-from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity
+from tkperf.report.wording import format_fact, format_known_capacity
+from tkperf.units import format_block_size_kib
+from tkperf.workload import Workload
 
 
-def describe_fill(info: RunInfo, filled_bytes: int | None = None) -> str:
-    """How much was written, where, how, and with which threads and queue depth.
+def describe_fill(info: RunInfo, load: str, filled_bytes: int | None = None) -> str:
+    """How much was written, where and how.
 
     Args:
+        load: in words, as ``describe_load`` has it.
         filled_bytes: what was measured; without, what the profile asks for.
     """
-    table, demand = info.table("preconditioning"), info.table("demand")
-    load = f"SEQ {_plain_number(table.get('block_size_kib'))} KiB writes"
-    if demand:
-        load += f", TC {demand.get('jobs')} / QD {demand.get('io_depth')}"
-    passes = format_fact(table.get("passes"))
+    passes = format_fact(info.table("preconditioning").get("passes"))
     if info.fills_members:
         return f"{passes} x each member, all at once, before the set is made, {load} each"
-    length_bytes = info.active_range_length_bytes
+    length_bytes = info.preconditioned_length_bytes
     if filled_bytes is None:
-        amount = f"{passes} x the active range"
+        amount = f"{passes} x {info.preconditioned_range}"
     elif not length_bytes:
         amount = format_known_capacity(filled_bytes)
     else:
-        amount = f"{filled_bytes / length_bytes:.3g} x the active range"
+        amount = f"{filled_bytes / length_bytes:.3g} x {info.preconditioned_range}"
     where = ", after the set is made" if info.suite == "raid" else ""
     return f"{amount}{where}, {load}"
 
 
-def _plain_number(value: object) -> str:
-    """128 for 128.0."""
-    return f"{value:g}" if isinstance(value, int | float) else NOT_KNOWN
+def describe_load(fill: Workload) -> str:
+    """``SEQ 128 KiB writes, TC 4 / QD 32``."""
+    size = format_block_size_kib(fill.block_size_bytes)
+    return f"SEQ {size} KiB writes, TC {fill.jobs} / QD {fill.io_depth}"

@@ -15,7 +15,8 @@ def describe_procedure(info: RunInfo, test: str) -> str:
     if known is None:
         return ""
     circumstances = Circumstances(
-        purge=None if info.options.get("no_purge") else "Purge", filled=describe_fill(info)
+        purge=None if info.options.get("no_purge") else "Purge",
+        filled=lambda load: describe_fill(info, load),
     )
     try:
         return "\n".join(known.describe(read_stored_profile(info.profile), circumstances))

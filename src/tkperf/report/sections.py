@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
 from tkperf.analysis.results import TestResult
 from tkperf.analysis.tables import build_directions, build_matrix, build_stream
-from tkperf.quantity import Direction
 from tkperf.report.charts import rounds
 from tkperf.report.figures import build_figures
 from tkperf.report.naming import capitalise, describe_axes
@@ -29,7 +28,7 @@ def build_section(subject: Subject) -> SectionView:
         title=section.name,
         state=describe_state(section.steady),
         summary=describe_end(section),
-        determination=_determination(section.verdict) if section.verdict else None,
+        determination=_determination(section.window_verdicts) if section.window_verdicts else None,
         tables=(
             *(_cut_off(subject) if cut_off else ()),
             *((_stream(subject),) if section.slices else ()),
@@ -68,8 +67,7 @@ def _directions(subject: Subject) -> Iterator[TableView]:
     """Reads and writes of mixed workloads apart, where anybody kept them so."""
     for quantity in subject.quantities:
         table = build_directions(subject.section, quantity)
-        cells = subject.section.cells
-        if table and any(cell.value(quantity, Direction.READ) is not None for cell in cells):
+        if table is not None:
             yield show_table(table, subject.links, folded=True)
 
 
@@ -83,8 +81,18 @@ def _cut_off(subject: Subject) -> Iterator[TableView]:
     yield replace(table, title=f"Round {last.number}, cut off before its end: {table.title}")
 
 
-def _determination(verdict: SteadyStateVerdict) -> TableView:
-    """The PTS's steady-state determination block."""
+def _determination(verdicts: Sequence[SteadyStateVerdict]) -> TableView:
+    """The PTS's steady-state determination block, a column for each tracking variable."""
+    facts = [_facts_of(verdict) for verdict in verdicts]
+    labels = dict.fromkeys(label for each in facts for label in each)
+    return TableView(
+        title="Steady state determination",
+        columns=("",) * (1 + len(facts)),
+        rows=tuple((label, *(each.get(label, NOT_MEASURED) for each in facts)) for label in labels),
+    )
+
+
+def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
     average, fit = verdict.average, verdict.fit
     rows = [
         ("Steady state", describe_state(verdict.reached if verdict.judged else None)),
@@ -106,7 +114,7 @@ def _determination(verdict: SteadyStateVerdict) -> TableView:
         rows.append(("Best linear fit", f"{fit.slope:,.4g} x round + {fit.intercept:,.6g}"))
         correlation = "undefined" if fit.correlation is None else f"{fit.correlation:.3f}"
         rows.append(("Correlation", correlation))
-    return TableView(title="Steady state determination", columns=("", ""), rows=tuple(rows))
+    return dict(rows)
 
 
 def _excursion(measured: float | None, allowed: float, average: float) -> str:

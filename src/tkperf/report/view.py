@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from tkperf.analysis.chosen import Chosen
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import describe_counts, describe_gaps
 from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.timeline import Timeline
 from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.chosen import build_chosen
 from tkperf.report.disclosure import build_disclosure, build_test_header
@@ -20,14 +22,18 @@ from tkperf.report.page import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
 from tkperf.report.sections import build_section, build_test_charts
 from tkperf.report.subject import Subject, build_subjects
+from tkperf.report.whole_test import build_test_figures
 from tkperf.report.wording import format_known_capacity, format_written
 from tkperf.units import NOT_MEASURED, format_duration, format_quantity
+
+EMPTY: Mapping[str, Timeline] = MappingProxyType({})
 
 
 def build_view(
     result: RunResult,
     checked: Checked | None = None,
     details: Sequence[CellDetail] = (),
+    timelines: Mapping[str, Timeline] = EMPTY,
     chosen: Sequence[Chosen] = (),
 ) -> ReportView:
     """Everything the report of a run says.
@@ -35,6 +41,7 @@ def build_view(
     Args:
         checked: what became of claims; without, there is no such section.
         details: what lies behind the cells; without, none can be opened.
+        timelines: what was done in each test, by its name; without, no whole test is drawn.
         chosen: parts of the run whose histograms were asked for.
     """
     banners = list(result.info.notices)
@@ -53,7 +60,10 @@ def build_view(
         warnings=tuple(warning.text for warning in result.warnings),
         disclosure=build_disclosure(result),
         cards=tuple(build_card(subject) for each in subjects.values() for subject in each),
-        tests=tuple(_test(result, test, subjects[test.name], chosen) for test in result.tests),
+        tests=tuple(
+            _test(result, test, subjects[test.name], timelines.get(test.name), chosen)
+            for test in result.tests
+        ),
         words=explain(result),
         claims=None if checked is None else _claims(checked),
         cells=tuple(
@@ -108,8 +118,13 @@ def _device_line(result: RunResult) -> str:
 
 
 def _test(
-    result: RunResult, test: TestResult, subjects: tuple[Subject, ...], chosen: Sequence[Chosen]
+    result: RunResult,
+    test: TestResult,
+    subjects: tuple[Subject, ...],
+    timeline: Timeline | None,
+    chosen: Sequence[Chosen],
 ) -> TestView:
+    tables, charts = build_test_figures(test, timeline)
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
@@ -135,6 +150,7 @@ def _test(
             *(build_section(subject) for subject in subjects),
             *build_chosen(test.name, chosen),
         ),
-        charts=build_test_charts(test),
+        tables=tables,
+        charts=(*build_test_charts(test), *charts),
         header=build_test_header(result, test),
     )

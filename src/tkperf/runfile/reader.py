@@ -45,7 +45,7 @@ class RunFile:
                 raise RunFileError(
                     f"{path} is a folder: name a run file in it"
                     if path.is_dir()
-                    else f"there is no run file {path}"
+                    else f"there is no run file {path}{_hint(path)}"
                 )
             self._db, self._meter = open_metered(path)
             (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
@@ -222,3 +222,9 @@ def read_run(path: Path) -> RunRecord:
     """
     with RunFile(path) as run_file:
         return run_file.record()
+
+
+def _hint(path: Path) -> str:
+    """Where a run was named by its NAME alone."""
+    named = f"{path}.tkperf"
+    return f"; {named} is one" if os.path.isfile(named) else ""  # noqa: PTH113 # False also for names too long

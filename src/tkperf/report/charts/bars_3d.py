@@ -31,12 +31,14 @@ _FACES = {"left": 0.82, "right": 0.62, "top": 1.0}
 def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | None:
     """Means over the window as bars: columns of the table to the right, rows to the back, high ones behind.
 
-    None unless the workloads differ in exactly two fields.
+    None unless the workloads differ in exactly two fields and something was measured.
     """
     layout = arrange(cell.workload for cell in section.cells)
     if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
         return None
     known = {cell.workload: cell.value(quantity) for cell in section.cells}
+    if all(value is None for value in known.values()):
+        return None
     grid = [[None if work is None else known[work] for work in row] for row in layout.at]
     # Low rows in front.
     order = sorted(range(len(grid)), key=lambda row: max(each or 0 for each in grid[row]))

@@ -30,10 +30,12 @@ def convergence(
     title: str,
     *,
     read_percents: Sequence[int] | None = None,
+    most_threads: bool = False,
     log: bool = False,
 ) -> Spec:
     """A quantity over the rounds, a curve for each workload of these mixes."""
-    naming = naming_over_rounds(section, read_percents)
+    shown = _shown_over_rounds(section, read_percents, most_threads=most_threads)
+    naming = find_naming(shown)
     rows: list[Row] = [
         {
             "round": round_result.number,
@@ -42,7 +44,7 @@ def convergence(
         }
         for round_result in section.rounds
         for cell in round_result.cells
-        if read_percents is None or cell.workload.read_percent in read_percents
+        if cell.workload in shown
     ]
     return build_chart(
         title,
@@ -57,14 +59,25 @@ def convergence(
     )
 
 
-def naming_over_rounds(section: SectionResult, read_percents: Sequence[int] | None) -> Naming:
+def naming_over_rounds(
+    section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool = False
+) -> Naming:
     """How the curves of these mixes are told apart."""
-    return find_naming(
+    return find_naming(_shown_over_rounds(section, read_percents, most_threads=most_threads))
+
+
+def _shown_over_rounds(
+    section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool
+) -> tuple[Workload, ...]:
+    """The workloads of these mixes, in their order; of those with the most threads alone."""
+    measured = dict.fromkeys(
         cell.workload
         for round_result in section.rounds
         for cell in round_result.cells
         if read_percents is None or cell.workload.read_percent in read_percents
     )
+    most = max((each.jobs for each in measured), default=0)
+    return tuple(each for each in measured if each.jobs == most or not most_threads)
 
 
 def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = "Round") -> Spec:
@@ -135,9 +148,10 @@ def over_axis(
     *,
     log: bool = False,
     bars: bool = False,
+    axis: str = "",
 ) -> Spec:
     """A quantity over one axis of its workloads, a curve, or bars, for each value of the others."""
-    x, others = split_axes(cell.workload for cell in cells)
+    x, others = split_axes((cell.workload for cell in cells), axis)
     naming = Naming(axes=others)
     rows: list[Row] = [
         {
@@ -169,10 +183,14 @@ def over_axis(
     return build_chart(title, rows, encoding, mark=mark)
 
 
-def split_axes(workloads: Iterable[Workload]) -> tuple[Axis, tuple[Axis, ...]]:
-    """What such a chart is drawn over, and the other axes: block sizes, if they differ."""
+def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tuple[Axis, ...]]:
+    """What such a chart is drawn over, and the other axes: the one asked for by its key, else block sizes.
+
+    Where these do not differ it is the first that does.
+    """
     axes = find_axes(workloads) or (BLOCKS,)
-    x = BLOCKS if BLOCKS in axes else axes[0]
+    asked = (each for each in axes if each.key == axis)
+    x = next(asked, BLOCKS if BLOCKS in axes else axes[0])
     return x, tuple(axis for axis in axes if axis is not x)
 
 

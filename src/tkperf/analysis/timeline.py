@@ -1,0 +1,102 @@
+"""Everything that was done to the device in a test, in its order, placed by recorded start times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tkperf.disturbance import COLD_START_LIMIT_S
+from tkperf.quantity import Quantity, Window
+from tkperf.record import RunRecord, StepKind, StepRecord
+from tkperf.seconds import Seconds
+
+# Where a load begins later than this after the one before it, the device was left alone in between.
+BACK_TO_BACK_S = COLD_START_LIMIT_S
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedLoad:
+    """One step of a test. ``start_s`` counts from the test's first I/O; ``seconds`` from the step's."""
+
+    step: StepRecord
+    start_s: float
+    seconds: Seconds
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.step.measurement.duration_s
+
+    @property
+    def is_fill(self) -> bool:
+        return self.step.kind is StepKind.FILL
+
+    def value(self, quantity: Quantity) -> float | None:
+        """Of the whole step; None: not measured."""
+        return quantity.combine(
+            Window(rounds=(self.step.measurement,), workload=self.step.workload)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The loads of a test in the order in which they began."""
+
+    loads: tuple[TimedLoad, ...]
+
+    def of_sections(self, names: Sequence[str]) -> Timeline:
+        """The loads of these sections alone, fills left out."""
+        return Timeline(
+            loads=tuple(
+                each for each in self.loads if each.step.section in names and not each.is_fill
+            )
+        )
+
+    def fills(self) -> Timeline:
+        return Timeline(loads=tuple(each for each in self.loads if each.is_fill))
+
+    def stretches(self) -> Iterator[tuple[TimedLoad, ...]]:
+        """Loads that follow each other in one section, fills apart from what they prepare."""
+        stretch: list[TimedLoad] = []
+        for load in self.loads:
+            if stretch and _name(stretch[-1]) != _name(load):
+                yield tuple(stretch)
+                stretch = []
+            stretch.append(load)
+        if stretch:
+            yield tuple(stretch)
+
+    def changes(self) -> Iterator[tuple[tuple[TimedLoad, ...], tuple[TimedLoad, ...]]]:
+        """What came before and after each change of load between two sections, back to back."""
+        for before, after in pairwise(self.stretches()):
+            loads = before[-1].step.workload, after[0].step.workload
+            gap_s = after[0].start_s - before[-1].end_s
+            if loads[0] != loads[1] and not before[-1].is_fill and gap_s <= BACK_TO_BACK_S:
+                yield before, after
+
+
+def _name(load: TimedLoad) -> tuple[str, bool]:
+    return load.step.section, load.is_fill
+
+
+def build_timelines(
+    record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]
+) -> dict[str, Timeline]:
+    """The timeline of each test by its name; none of one whose start times nobody recorded.
+
+    Args:
+        seconds: of each test, the samples of each of its steps in their order.
+    """
+    timelines = {}
+    for test in record.tests:
+        samples = seconds.get(test.name) or [Seconds()] * len(test.steps)
+        starts_s = [step.started_s for step in test.steps]
+        # Imported steps all begin at 0.
+        if starts_s and (len(starts_s) == 1 or starts_s[0] < starts_s[-1]):
+            timelines[test.name] = Timeline(
+                loads=tuple(
+                    TimedLoad(step=step, start_s=step.started_s - starts_s[0], seconds=each)
+                    for step, each in zip(test.steps, samples, strict=True)
+                )
+            )
+    return timelines

@@ -1,0 +1,144 @@
+"""tkperf profiles: which specifications there are, and what one says, key by key."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from tkperf.cli.console import open_console
+from tkperf.cli.options import complete_profile
+from tkperf.cli.output import plain
+from tkperf.pipeline.fitting import find_impossible
+from tkperf.pipeline.request import DEFAULT_PROFILES
+from tkperf.procedures import SUITES, Circumstances, Profile, Test, load_profile
+from tkperf.profiles import built_in_profiles
+from tkperf.profiles.explained import explain_keys, show_value
+
+
+@click.group(invoke_without_command=True, short_help="List the profiles, or explain one.")
+@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+@click.pass_context
+def profiles(context: click.Context, as_json: bool) -> None:
+    """List the profiles that come with tkperf: each holds the numbers of one specification.
+
+    tkperf profiles show NAME explains one key by key, with the source of its numbers, and says
+    what each test would do. NAME may be the path of an own TOML file.
+
+    \b
+    Examples:
+      tkperf profiles
+      tkperf profiles show pts-2.0
+      tkperf profiles show ./mine.toml --json
+    """
+    if context.invoked_subcommand is not None:
+        return
+    found = [load_profile(name) for name in built_in_profiles()]
+    if as_json:
+        listed = [
+            {
+                "name": each.name,
+                "title": each.title,
+                "tests": _names_of_tests(each),
+                "default_of": _default_of(each),
+            }
+            for each in found
+        ]
+        click.echo(json.dumps(listed, indent=2))
+        return
+    table = Table(box=SIMPLE_HEAD, show_edge=False)
+    for column in ("profile", "title", "tests", "default of tkperf"):
+        table.add_column(column, overflow="fold")
+    for each in found:
+        tests = _names_of_tests(each)
+        said = "; ".join(f"{suite}: {', '.join(names)}" for suite, names in tests.items())
+        table.add_row(each.name, plain(each.title), said, ", ".join(_default_of(each)))
+    open_console().print(table)
+
+
+@profiles.command()
+@click.argument("name", shell_complete=complete_profile)
+@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+def show(name: str, as_json: bool) -> None:
+    """Explain a profile key by key, and say what each of its tests would do.
+
+    NAME is a profile of tkperf's, or the path of an own TOML file.
+
+    \b
+    Example:
+      tkperf profiles show pts-c-1.2
+    """
+    profile = load_profile(name)
+    impossible = find_impossible(profile)
+    if as_json:
+        document = {
+            "profile": profile.as_plain_data(),
+            "keys": {
+                key: {each.name: each.meaning for each in explain_keys(type(table))}
+                for key, table in profile.tables.items()
+            },
+            "tests": {
+                suite: {test.name: _course(test, profile) for test in tests}
+                for suite, tests in _tests(profile).items()
+            },
+            "impossible": impossible,
+        }
+        click.echo(json.dumps(document, indent=2))
+        return
+    console = open_console()
+    console.print(f"[bold]{plain(profile.name)}[/bold]  {plain(profile.title)}", highlight=False)
+    for line in (profile.notice, impossible):
+        if line:
+            console.print(plain(line), style="yellow", highlight=False)
+    _print_keys(profile, console)
+    for suite, tests in _tests(profile).items():
+        for test in tests:
+            option = "" if test.by_default else f", with --test {test.name}"
+            console.print(
+                f"\n[bold]tkperf {suite}: {test.name}[/bold], {plain(test.title)}{option}",
+                highlight=False,
+            )
+            for line in _course(test, profile):
+                console.print(f"  {plain(line)}", highlight=False)
+
+
+def _print_keys(profile: Profile, console: Console) -> None:
+    data = profile.as_plain_data()
+    for key, table in profile.tables.items():
+        console.print(f"\n[bold]\\[{key}][/bold] {plain(table.source)}", highlight=False)
+        drawn = Table(box=SIMPLE_HEAD, show_edge=False)
+        # A list of cells is folded rather than the words that explain it.
+        for column, widest in (("key", None), ("value", 40), ("meaning", None)):
+            drawn.add_column(column, overflow="fold", max_width=widest)
+        values = data[key]
+        assert isinstance(values, dict)
+        for each in explain_keys(type(table)):
+            if each.name != "source":
+                value = show_value(values[each.name]) if each.name in values else "-"
+                drawn.add_row(each.name, plain(value), plain(each.meaning))
+        console.print(drawn)
+
+
+def _tests(profile: Profile) -> dict[str, list[Test]]:
+    """By suite; a RAID set's are those of an SSD."""
+    found: dict[str, list[Test]] = {}
+    for suite, tests in SUITES.items():
+        defined = [test for test in tests.values() if test.is_in(profile)]
+        if defined and defined not in found.values():
+            found[suite] = defined
+    return found
+
+
+def _names_of_tests(profile: Profile) -> dict[str, list[str]]:
+    return {suite: [test.name for test in tests] for suite, tests in _tests(profile).items()}
+
+
+def _default_of(profile: Profile) -> list[str]:
+    return [suite for suite, name in DEFAULT_PROFILES.items() if name == profile.name]
+
+
+def _course(test: Test, profile: Profile) -> list[str]:
+    return list(test.describe(profile, Circumstances()))

@@ -1,0 +1,144 @@
+"""Cross stimulus recovery test of the PTS: one kind of writes after another, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from tkperf.figures import Figure, FigureKind, SectionPlan, drawn
+from tkperf.phases import Course, Outcome, Phase, Procedure, Purge, SectionOutcome
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import slices_of
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    MOST_SLICES,
+    MOST_VALUES,
+    BlockSizeKib,
+    Depth,
+    Jobs,
+    Percent,
+    Seconds,
+    TestTable,
+    means,
+)
+from tkperf.units import format_duration
+from tkperf.workload import Access, Workload
+
+RATE = "megabytes_per_s"
+LATENCIES = ("latency_mean_us", "p99.999_us", "latency_max_us")
+
+
+class AccessGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One load of the test and how many slices it lasts."""
+
+    access: Access
+    block_size_kib: BlockSizeKib
+    read_percent: Percent
+    slices: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
+
+
+class CrossStimulusRecoveryTable(TestTable, frozen=True, kw_only=True):
+    """The access groups in their order, with the test's own demand."""
+
+    key: ClassVar[str] = "cross_stimulus_recovery"
+
+    slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
+    jobs: Annotated[Jobs, means("thread count (TC)")]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    groups: Annotated[
+        tuple[AccessGroup, ...],
+        msgspec.Meta(min_length=2, max_length=MOST_VALUES),
+        means("the loads in their order, each for so many slices; access is random or sequential"),
+    ]
+
+    def fault(self, profile: Profile) -> str | None:
+        if sum(group.slices for group in self.groups) > MOST_SLICES:
+            return f"groups: more than {MOST_SLICES:,} slices in all"
+        return None
+
+
+def cross_stimulus_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
+    """Purge, then the access groups back to back, each one uninterrupted stream."""
+    table = profile.table(CrossStimulusRecoveryTable)
+    workloads = [_workload(profile, table, group) for group in table.groups]
+    names = [
+        f"AG{number} {each.order} {each.blocks_name}"
+        for number, each in enumerate(workloads, start=1)
+    ]
+    yield Purge(section=names[0])
+    phases: list[Phase] = []
+    for name, workload, group in zip(names, workloads, table.groups, strict=True):
+        phases += slices_of(name, workload, table.slice_s, group.slices)
+    yield Course(phases=tuple(phases))
+    return Outcome(
+        sections=tuple(
+            SectionOutcome(
+                section=name,
+                window=(),
+                verdict=None,
+                ended_because=f"ran its full time of {_length(table, group)}",
+            )
+            for name, group in zip(names, table.groups, strict=True)
+        )
+    )
+
+
+def _workload(profile: Profile, table: CrossStimulusRecoveryTable, group: AccessGroup) -> Workload:
+    load = profile.workload(group.access, group.read_percent, group.block_size_kib)
+    return replace(load, jobs=table.jobs, io_depth=table.io_depth)
+
+
+def _length(table: CrossStimulusRecoveryTable, group: AccessGroup) -> str:
+    return format_duration(group.slices * table.slice_s)
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(CrossStimulusRecoveryTable)
+    return (
+        *wording.purge(circumstances),
+        f"Back to back, recorded in slices of {table.slice_s:g} s:",
+        *(
+            f"    AG{number}: {_workload(profile, table, group)}, {_length(table, group)}"
+            for number, group in enumerate(table.groups, start=1)
+        ),
+        "Recovery: when a slice reaches the mean MB/s of the group before that had the same load",
+    )
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How an access group is shown by itself."""
+    return SectionPlan(
+        name=name,
+        quantities=(RATE, "latency_mean_us", "latency_max_us"),
+        figures=(drawn(FigureKind.HISTOGRAM), drawn(FigureKind.EXCEEDANCE)),
+    )
+
+
+def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
+    """One series over all groups, and what happens at each change."""
+    return (
+        drawn(FigureKind.SECTIONS, RATE),
+        drawn(FigureKind.TIMELINE, RATE),
+        drawn(FigureKind.TIMELINE, *LATENCIES, title="Latency over the whole test", log=True),
+        drawn(FigureKind.CHANGES, RATE),
+        drawn(FigureKind.CHANGES, "latency_mean_us", "latency_max_us", log=True),
+    )
+
+
+TEST = Test(
+    name="xsr",
+    title="Cross Stimulus Recovery",
+    source="PTS-E 1.1, cross stimulus recovery test",
+    suites=("ssd", "raid"),
+    by_default=False,
+    table=CrossStimulusRecoveryTable,
+    procedure=cross_stimulus_recovery,
+    describe=describe,
+    section_plan=section_plan,
+    whole_test=whole_test,
+    shared=(),
+)

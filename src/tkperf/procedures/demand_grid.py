@@ -1,0 +1,288 @@
+"""What DIRTH and CBW/ECW share: a grid of demands in steady state, then histograms at three points of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Annotated
+
+import msgspec
+
+from tkperf.figures import (
+    DISTRIBUTION,
+    FigureKind,
+    SectionPlan,
+    drawn,
+    matrices,
+    over_rounds,
+)
+from tkperf.phases import (
+    Outcome,
+    Procedure,
+    Purge,
+    Reply,
+    Round,
+    RoundResult,
+    SectionOutcome,
+)
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import (
+    Tracked,
+    Yielded,
+    response_time_histogram,
+    rounds_until_all_steady,
+    stream_outcome,
+    stream_until,
+    write_until_steady,
+)
+from tkperf.procedures.demand_points import CellMeans, Point, choose_points, window_means
+from tkperf.procedures.descriptor import Circumstances
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    LONGEST_S,
+    MOST_SLICES,
+    Depth,
+    Depths,
+    Jobs,
+    Percent,
+    Seconds,
+    SteppedTable,
+    ThreadCounts,
+    means,
+)
+from tkperf.units import format_count, format_mix
+from tkperf.workload import Step, Workload
+
+PRECONDITIONING = "Preconditioning by the workload's writes"
+WRITES_BETWEEN = "Writes before each round"
+GRID = "Demand grid"
+_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
+Slices = Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES)]
+Length = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_S)]
+
+
+class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
+    """The grid of ``jobs`` (outer loop) and ``io_depths``, and what is done before and after it.
+
+    ``tracking_jobs`` and ``tracking_io_depth`` are the demand that is judged, and that preconditions and
+    writes before each round. ``latency_ceiling_ms`` is of the mean latency, for the choice of the
+    maximum and the middle.
+    """
+
+    read_percent: Annotated[Percent, means("R/W mix of the grid, in % of reads")]
+    jobs: Annotated[ThreadCounts, means("thread counts (TC), the outer loop")]
+    io_depths: Annotated[Depths, means("queue depths of each thread (QD), the inner loop")]
+    tracking_jobs: Annotated[
+        Jobs, means("thread count that is judged, and that writes before the grid and its rounds")
+    ]
+    tracking_io_depth: Annotated[Depth, means("queue depth of the same")]
+    slice_s: Annotated[Seconds, means("length of a slice of streams of writes, in s")]
+    round_every_slices: Annotated[
+        Slices, means("the writes before the grid are judged by every n-th slice, from the first")
+    ]
+    writes_before_round_s: Annotated[Seconds, means("length of the writes before a round, in s")]
+    latency_ceiling_ms: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=1e6),
+        means("mean latency that the points Max and Mid stay below, in ms"),
+    ]
+    writes_before_histogram_slices: Annotated[
+        Slices, means("slices of writes before each point's histogram run")
+    ]
+    histogram_s: Annotated[Length, means("length of each point's histogram run, in s")]
+
+    def fault(self, profile: Profile) -> str | None:
+        if self.tracking_jobs not in self.jobs:
+            return f"tracking_jobs: not one of {self.key}.jobs"
+        if self.tracking_io_depth not in self.io_depths:
+            return f"tracking_io_depth: not one of {self.key}.io_depths"
+        return None
+
+    def at_demand(self, workload: Workload) -> tuple[Step, ...]:
+        """The steps of a round: a workload at each demand of the grid."""
+        return tuple(
+            Step(workload=replace(workload, jobs=jobs, io_depth=depth), duration_s=self.step_s)
+            for jobs in self.jobs
+            for depth in self.io_depths
+        )
+
+
+def writes_section(point: Point) -> str:
+    return f"{point}: writes before the histogram"
+
+
+def histogram_section(point: Point) -> str:
+    return f"{point}: response times"
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How each part is shown; P1 to P15 are the pages that PTS asks for."""
+    if name == GRID:
+        return _grid_plan()
+    if name == WRITES_BETWEEN:
+        return SectionPlan(
+            name=name,
+            quantities=("iops",),
+            # P3
+            figures=(*matrices("iops"), over_rounds("iops", "Writes before each round")),
+        )
+    if name in map(histogram_section, Point):
+        return SectionPlan(
+            name=name,
+            quantities=("iops", "latency_mean_us", "p99.9_us", "latency_max_us"),
+            figures=DISTRIBUTION,  # P10, P12, P14
+        )
+    # P1 and P2; P9, P11 and P13 without a window.
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us"),
+        figures=(drawn(FigureKind.OVER_TIME, "iops"), drawn(FigureKind.WINDOW)),
+    )
+
+
+def _grid_plan() -> SectionPlan:
+    return SectionPlan(
+        name=GRID,
+        quantities=("iops", "latency_mean_us"),
+        figures=(
+            *matrices(
+                "iops", "megabytes_per_s", "latency_mean_us", *_PERCENTILES, "latency_max_us",
+                "cpu_percent",
+            ),
+            over_rounds("iops", "Steady state convergence", most_threads=True),  # P4
+            drawn(FigureKind.WINDOW),  # P5
+            drawn(FigureKind.OVER_AXIS, "iops", axis="io_depth", log=True),  # P6
+            drawn(  # P7
+                FigureKind.AGAINST, "latency_mean_us", "iops",
+                title="Demand intensity: mean latency against IOPS", log=True,
+            ),
+            drawn(FigureKind.BARS_3D, "cpu_percent"),  # P8
+            drawn(FigureKind.OVER_DEMAND, "iops"),  # P15
+            drawn(FigureKind.OVER_DEMAND, "latency_mean_us", log=True),
+            drawn(FigureKind.HEAT_MAP, "iops"),
+            drawn(FigureKind.HEAT_MAP, "latency_mean_us"),
+        ),
+    )  # fmt: skip
+
+
+def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) -> Procedure:
+    """Purge, write until steady, rounds over the grid until steady, histograms at three points.
+
+    Args:
+        workload: what is measured, at any demand.
+    """
+    tracked = replace(workload, jobs=table.tracking_jobs, io_depth=table.tracking_io_depth)
+    yield Purge(section=PRECONDITIONING)
+    preconditioned = yield from write_until_steady(
+        profile,
+        PRECONDITIONING,
+        writes_of(tracked),
+        _name(writes_of(tracked)),
+        slice_s=table.slice_s,
+        every=table.round_every_slices,
+    )
+
+    rounds: list[RoundResult] = []
+    grid = yield from rounds_until_all_steady(
+        GRID,
+        table.at_demand(workload),
+        profile.steady_state,
+        (
+            Tracked(
+                tracking=f"{_name(tracked)} IOPS",
+                unit="IOPS",
+                value=lambda measured: measured[tracked].iops,
+            ),
+        ),
+        before_each=_writes_before(table, writes_of(tracked)),
+        results=rounds,
+    )
+    between = SectionOutcome(
+        section=WRITES_BETWEEN,
+        window=grid.window,
+        verdict=None,
+        ended_because=f"{format_count(len(rounds), 'round')}, one stretch of writes before each",
+    )
+    in_window = [rounds[number - 1] for number in grid.window]
+    points = choose_points(window_means(in_window), table.latency_ceiling_ms * 1000)
+    reached = grid.verdict is not None and grid.verdict.reached
+    at_points = []
+    for point, cell in points.at.items():
+        at_points += yield from _histogram_at(profile, table, point, cell, steady=reached)
+    grid = replace(grid, ended_because=f"{grid.ended_because}; {points}")
+    return Outcome(sections=(preconditioned, between, grid, *at_points))
+
+
+def writes_of(workload: Workload) -> Workload:
+    """The workload's blocks, all of them written."""
+    return replace(workload, read_percent=0)
+
+
+def _name(workload: Workload) -> str:
+    """A workload by what tells it from the others of the test: a mix of blocks is long."""
+    return f"R/W {format_mix(workload.read_percent)} TC{workload.jobs}/QD{workload.io_depth}"
+
+
+def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], Round]:
+    """The same steps before each round."""
+    steps = (Step(workload=writes, duration_s=table.writes_before_round_s),)
+    return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps)
+
+
+def _histogram_at(
+    profile: Profile, table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
+) -> Generator[Yielded, Reply, list[SectionOutcome]]:
+    """Writes at the point's demand, then its workload with every response time counted."""
+    writes = yield from stream_until(
+        writes_section(point),
+        writes_of(cell.workload),
+        slice_s=table.slice_s,
+        max_slices=table.writes_before_histogram_slices,
+        rules=profile.steady_state,
+        tracking="IOPS",
+        unit="IOPS",
+        tracked_value=lambda slice_: slice_.iops,
+        judge_every=None,
+    )
+    histogram = yield from response_time_histogram(
+        cell.workload,
+        table.histogram_s,
+        steady=steady,
+        section=histogram_section(point),
+        ran=f"ran its full time at the grid's {point.lower()}, {cell}",
+    )
+    return [stream_outcome(writes_section(point), writes), histogram]
+
+
+def describe(
+    profile: Profile, circumstances: Circumstances, table: DemandGridTable, blocks: str
+) -> tuple[str, ...]:
+    """The course in words.
+
+    Args:
+        blocks: what is measured, without mix and demand.
+    """
+    tracked = f"TC {table.tracking_jobs} / QD {table.tracking_io_depth}"
+    every, slice_s = table.round_every_slices, table.slice_s
+    judged = ", ".join(str(1 + index * every) for index in range(3))
+    unit = "minutes" if slice_s == 60 else f"slices of {slice_s:g} s"
+    mix = wording.mixes((table.read_percent,))
+    writes_s = table.writes_before_histogram_slices * slice_s
+    return (
+        *wording.purge(circumstances),
+        f"Preconditioning: {blocks}, R/W 0/100, {tracked}, one unbroken stream until steady state of "
+        f"{unit} {judged} ..., at most {profile.steady_state.max_rounds} of them",
+        wording.at_most_rounds(profile),
+        f"    {blocks}, R/W 0/100, {tracked}, {table.writes_before_round_s:g} s",
+        f"    For TC {', '.join(map(str, table.jobs))}:",
+        f"        For QD {', '.join(map(str, table.io_depths))}:",
+        f"            {blocks}, R/W {mix}, {table.step_s:g} s",
+        f"Tracking variable: IOPS at {tracked}",
+        wording.steady_state(profile),
+        "Maximum: the highest IOPS with a mean latency below "
+        f"{table.latency_ceiling_ms:g} ms; minimum: the least demand; middle: below "
+        "that latency the IOPS nearest to half-way between both",
+        "For maximum, middle, minimum, at the point's TC and QD:",
+        f"    {blocks}, R/W 0/100, {writes_s:g} s",
+        f"    {blocks}, R/W {mix}, {table.histogram_s:g} s: response time histogram",
+    )

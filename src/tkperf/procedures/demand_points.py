@@ -1,0 +1,122 @@
+"""Demands that are chosen from what a grid of them measured; pure arithmetic on the window's means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tkperf.measurement import Measurement
+from tkperf.phases import RoundResult
+from tkperf.quantity import IOPS, LATENCY_MEAN, Window
+from tkperf.units import format_number
+from tkperf.workload import Workload
+
+
+class Point(StrEnum):
+    """The demands that PTS measures response time histograms at, in its order."""
+
+    MAXIMUM = "Maximum"
+    MIDDLE = "Middle"
+    MINIMUM = "Minimum"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellMeans:
+    """A workload with the means of the window's rounds, as its cell in a report has them.
+
+    ``latency_mean_us`` is None where no I/O completed.
+    """
+
+    workload: Workload
+    iops: float
+    latency_mean_us: float | None
+
+    def __str__(self) -> str:
+        """``TC 4 / QD 16: 123,456 IOPS, mean 1,036.2 us``."""
+        work, mean = self.workload, format_number(self.latency_mean_us, 1)
+        return f"TC {work.jobs} / QD {work.io_depth}: {self.iops:,.0f} IOPS, mean {mean} us"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemandPoints:
+    """``all_above_ceiling``: no cell was below the ceiling of the mean latency, so that it chose nothing."""
+
+    at: Mapping[Point, CellMeans]
+    all_above_ceiling: bool
+
+    def __str__(self) -> str:
+        points = "; ".join(f"{point.lower()} at {cell}" for point, cell in self.at.items())
+        return f"{points}{'; every cell above the ceiling' if self.all_above_ceiling else ''}"
+
+
+def window_means(rounds: Sequence[RoundResult]) -> tuple[CellMeans, ...]:
+    """Each workload's means over the rounds of a window, in the order of a round.
+
+    Raises:
+        ValueError: there is no round.
+    """
+    if not rounds:
+        raise ValueError("a demand is chosen from measured rounds")
+    return tuple(
+        CellMeans(
+            workload=workload,
+            iops=IOPS.combine(window) or 0.0,
+            latency_mean_us=LATENCY_MEAN.combine(window),
+        )
+        for workload in rounds[0]
+        for window in (Window(rounds=_of(workload, rounds), workload=workload),)
+    )
+
+
+def _of(workload: Workload, rounds: Sequence[RoundResult]) -> tuple[Measurement, ...]:
+    return tuple(each[workload] for each in rounds)
+
+
+def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
+    """The points of DIRTH and CBW (PTS.md 3.8).
+
+    Minimum is the least demand. Maximum has the highest IOPS among the cells whose mean latency is below
+    the ceiling, middle among them the IOPS nearest to half-way between maximum and minimum. Of equal
+    cells it is the one with the least demand. Where no cell is below the ceiling all of them count.
+
+    Raises:
+        ValueError: there is no cell.
+    """
+    if not cells:
+        raise ValueError("points are chosen from measured cells")
+    ordered = sorted(cells, key=_demand)
+    below = [
+        each
+        for each in ordered
+        if each.latency_mean_us is not None and each.latency_mean_us < ceiling_us
+    ]
+    considered = below or ordered
+    minimum = ordered[0]
+    maximum = max(considered, key=lambda each: each.iops)
+    half_way = (maximum.iops + minimum.iops) / 2
+    middle = min(considered, key=lambda each: abs(each.iops - half_way))
+    at = {Point.MAXIMUM: maximum, Point.MIDDLE: middle, Point.MINIMUM: minimum}
+    return DemandPoints(at=at, all_above_ceiling=not below)
+
+
+def choose_saturating(
+    cells: Sequence[CellMeans], within_percent: float
+) -> tuple[CellMeans, CellMeans]:
+    """The least demand whose IOPS are within so many percent of the best, and the best.
+
+    Least are the fewest outstanding I/Os, of equally many those of the fewest threads.
+
+    Raises:
+        ValueError: there is no cell.
+    """
+    if not cells:
+        raise ValueError("a demand is chosen from measured cells")
+    ordered = sorted(cells, key=_demand)
+    best = max(ordered, key=lambda each: each.iops)
+    enough = best.iops * (1 - within_percent / 100)
+    return next(each for each in ordered if each.iops >= enough), best
+
+
+def _demand(cell: CellMeans) -> tuple[int, int]:
+    return cell.workload.total_outstanding_ios, cell.workload.jobs

@@ -1,0 +1,195 @@
+"""Host idle recovery test of the PTS: what a device makes of pauses between bursts of writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated, ClassVar
+
+import msgspec
+
+from tkperf.figures import Figure, FigureKind, SectionPlan, drawn
+from tkperf.phases import Continuous, Course, Idle, Outcome, Phase, Procedure, Purge, SectionOutcome
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import (
+    slices_of,
+    write_until_steady,
+)
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    MOST_SLICES,
+    MOST_VALUES,
+    BlockSizeKib,
+    Percent,
+    Seconds,
+    SteadyStateTable,
+    TestTable,
+    means,
+)
+from tkperf.units import format_count
+from tkperf.workload import Access, Workload
+
+PRECONDITIONING = "Steady-state preconditioning"
+_BASELINE = "Baseline after "
+
+
+class HostIdleRecoveryTable(TestTable, frozen=True, kw_only=True):
+    """The stream that preconditions, and the wait states: bursts with pauses, then a baseline.
+
+    Slices of ``slice_s`` are judged every ``round_every_slices``. ``idle_s`` has the pause of each
+    wait state; ``bursts`` of ``burst_s`` with a pause after each are followed by
+    ``baseline_slices`` of ``burst_s`` without any.
+    """
+
+    key: ClassVar[str] = "host_idle_recovery"
+
+    block_size_kib: Annotated[BlockSizeKib, means("block size of all its writes")]
+    read_percent: Annotated[Percent, means("their R/W mix, in % of reads")]
+    slice_s: Annotated[Seconds, means("length of a slice of the stream that preconditions, in s")]
+    round_every_slices: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=MOST_SLICES),
+        means("its steady state is judged by every n-th slice, from the first"),
+    ]
+    burst_s: Annotated[Seconds, means("length of a burst, and of a slice of a baseline, in s")]
+    bursts: Annotated[int, msgspec.Meta(ge=1, le=MOST_SLICES), means("bursts of each wait state")]
+    idle_s: Annotated[
+        tuple[Seconds, ...],
+        msgspec.Meta(min_length=1, max_length=MOST_VALUES),
+        means("no I/O for so long after each burst, in s; a wait state for each value"),
+    ]
+    baseline_slices: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=MOST_SLICES),
+        means("slices of the baseline after each wait state"),
+    ]
+
+    def fault(self, profile: Profile) -> str | None:
+        if len(self.idle_s) * (self.bursts + self.baseline_slices) > MOST_SLICES:
+            return f"bursts: with the baselines of all wait states more than {MOST_SLICES:,}"
+        return None
+
+
+def wait_state(idle_s: float) -> str:
+    """The section of the bursts with this pause."""
+    return f"Wait state {idle_s:g} s"
+
+
+def baseline(idle_s: float) -> str:
+    """The section of the writes without pauses that follow."""
+    return f"{_BASELINE}{idle_s:g} s"
+
+
+def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
+    """Purge, write until steady, then each wait state and its baseline, one after the other."""
+    table = profile.table(HostIdleRecoveryTable)
+    workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
+    yield Purge(section=PRECONDITIONING)
+    steady = yield from write_until_steady(
+        profile,
+        PRECONDITIONING,
+        workload,
+        str(workload),
+        slice_s=table.slice_s,
+        every=table.round_every_slices,
+    )
+    yield Course(
+        phases=tuple(phase for idle_s in table.idle_s for phase in _state(table, workload, idle_s))
+    )
+    bursts = f"{format_count(table.bursts, 'burst')} of {table.burst_s:g} s"
+    writes = f"{table.baseline_slices * table.burst_s:g} s without pauses"
+    return Outcome(
+        sections=(
+            steady,
+            *(
+                SectionOutcome(section=section, window=(), verdict=None, ended_because=because)
+                for idle_s in table.idle_s
+                for section, because in (
+                    (wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each"),
+                    (baseline(idle_s), writes),
+                )
+            ),
+        )
+    )
+
+
+def _state(table: HostIdleRecoveryTable, workload: Workload, idle_s: float) -> Iterator[Phase]:
+    """{write, idle} so many times, then writes without a pause (PTS-E 1.1, HIR, wait states)."""
+    for number in range(1, table.bursts + 1):
+        yield Continuous(
+            section=wait_state(idle_s),
+            number=number,
+            workload=workload,
+            duration_s=table.burst_s,
+            longest_s=table.burst_s,
+        )
+        yield Idle(section=wait_state(idle_s), duration_s=idle_s)
+    yield from slices_of(baseline(idle_s), workload, table.burst_s, table.baseline_slices)
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(HostIdleRecoveryTable)
+    load = (
+        f"RND {table.block_size_kib:g} KiB, {table.read_percent} % reads, {wording.demand(profile)}"
+    )
+    return (
+        *wording.purge(circumstances),
+        f"{load}, one unbroken stream, until steady state of "
+        f"{wording.judged_slices(table.slice_s, table.round_every_slices)}, "
+        f"at most {profile.steady_state.max_rounds} of them",
+        f"For idle time {wording.numbers(table.idle_s)} s:",
+        f"    {table.bursts} times: the same load for {table.burst_s:g} s, then no I/O for the idle time",
+        f"    the same load for {table.baseline_slices * table.burst_s:g} s without a pause, "
+        f"recorded in slices of {table.burst_s:g} s",
+        wording.steady_state(profile),
+    )
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the preconditioning is shown; states and baselines are shown beside each other."""
+    figures = (drawn(FigureKind.OVER_TIME, "iops"), drawn(FigureKind.WINDOW))
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us", "latency_max_us"),
+        figures=figures if name == PRECONDITIONING else (),
+    )
+
+
+def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
+    """All wait states on one figure, each with the baselines around it, and the whole test."""
+    _, *states = sections
+    pairs = tuple(pair for pair in pairwise(states) if pair[1].startswith(_BASELINE))
+    around = tuple(
+        each
+        for each in zip(sections, sections[1:], sections[2:], strict=False)
+        if each[1:] in pairs
+    )
+    iops = ("iops",)
+    return (
+        Figure(kind=FigureKind.SECTIONS, quantities=iops),
+        Figure(
+            kind=FigureKind.OVERLAID,
+            quantities=iops,
+            title="IOPS of all wait states and the baseline after each",
+            groups=pairs,
+        ),
+        Figure(kind=FigureKind.TIMELINE, quantities=iops),
+        Figure(kind=FigureKind.TIMELINE, quantities=iops, groups=around),
+    )
+
+
+TEST = Test(
+    name="hir",
+    title="Host Idle Recovery",
+    source="PTS-E 1.1, host idle recovery test",
+    suites=("ssd", "raid"),
+    by_default=False,
+    table=HostIdleRecoveryTable,
+    procedure=host_idle_recovery,
+    describe=describe,
+    section_plan=section_plan,
+    whole_test=whole_test,
+    shared=(SteadyStateTable,),
+    tracked=("iops",),
+)

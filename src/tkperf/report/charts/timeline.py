@@ -1,0 +1,187 @@
+"""Charts of a whole test over time: all its loads by recorded start times, each section in its colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tkperf.analysis.timeline import TimedLoad, Timeline
+from tkperf.quantity import LATENCY_MAX, Quantity
+from tkperf.report.charts.rounds import find_time_unit
+from tkperf.report.charts.seconds import COLUMNS, find_recorded
+from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, log_axis, tooltip
+from tkperf.report.naming import describe_together
+from tkperf.seconds import Column, FloatArray, reduce_to_columns
+
+FILL = "preconditioning"
+# So many points can be told apart.
+MOST_DOTTED = 120
+_DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Loads that are drawn as one line. Times of a chart count from ``origin_s``."""
+
+    name: str
+    loads: tuple[TimedLoad, ...]
+    origin_s: float = 0.0
+
+
+def curves_by_section(timeline: Timeline, origin_s: float = 0.0) -> tuple[Curve, ...]:
+    """A curve for each stretch of a section; those of one section have its name."""
+    return tuple(
+        Curve(
+            name=FILL if stretch[0].is_fill else stretch[0].step.section,
+            loads=stretch,
+            origin_s=origin_s,
+        )
+        for stretch in timeline.stretches()
+    )
+
+
+def over_test(
+    curves: Sequence[Curve],
+    quantities: Sequence[Quantity],
+    title: str,
+    *,
+    log: bool = False,
+    order: Sequence[str] = (),
+    from_s: float | None = None,
+    to_s: float | None = None,
+) -> Spec:
+    """Quantities over the time of a test, each point with the extremes of what it stands for.
+
+    Args:
+        order: names in the order of their colours; others come after them.
+        from_s, to_s: the part of the time that is drawn; None: from the beginning, to the end.
+    """
+    starts_s = [curve.loads[0].start_s - curve.origin_s for curve in curves]
+    ends_s = [curve.loads[-1].end_s - curve.origin_s for curve in curves]
+    begin_s = min(starts_s, default=0.0) if from_s is None else from_s
+    end_s = max(ends_s, default=0.0) if to_s is None else to_s
+    unit, unit_s = find_time_unit(end_s - begin_s)
+    rows: list[Row] = []
+    for number, curve in enumerate(curves):
+        for quantity in quantities:
+            points = _points(curve, quantity, begin_s, end_s)
+            rows += [
+                {
+                    "x": round(at_s / unit_s, 6), "series": curve.name, "quantity": quantity.label,
+                    "curve": number, "low": low, "value": value, "high": high,
+                }
+                for at_s, low, value, high in points
+            ]  # fmt: skip
+    names = list(dict.fromkeys(curve.name for curve in curves))
+    places = list(dict.fromkeys((*order, *names)))
+    colours = [PALETTE[places.index(name) % len(PALETTE)] for name in names]
+    x_title, y_title = f"Time ({unit})", describe_together(quantities)
+    axis = log_axis(row[field] for row in rows for field in ("low", "high")) if log else {}
+    y: Row = {
+        "field": "value",
+        "type": "quantitative",
+        "title": y_title,
+        **(axis or {"scale": {"zero": True, "nice": True}}),
+    }
+    # What zooms cannot be nice, too.
+    x: Row = {
+        "field": "x",
+        "type": "quantitative",
+        "title": x_title,
+        "scale": {"nice": False, "domain": [begin_s / unit_s, end_s / unit_s]},
+    }
+    encoding: Row = {
+        "x": x,
+        "detail": {"field": "curve"},
+        "color": {
+            "field": "series",
+            "type": "nominal",
+            "title": None,
+            "sort": None,
+            "scale": {"domain": names, "range": colours},
+            "legend": {"orient": "top", "columns": 5, "symbolOpacity": 1, "labelLimit": 260},
+        },
+    }
+    line: Row = {"y": y}
+    if len(quantities) > 1:
+        labels = [each.label for each in quantities]
+        line["strokeDash"] = {
+            "field": "quantity",
+            "type": "nominal",
+            "title": None,
+            "sort": None,
+            "scale": {"domain": labels, "range": list(_DASHES[: len(labels)])},
+            "legend": {"orient": "top"},
+        }
+    told = tooltip(
+        ("series", "Section"), ("quantity", "Quantity"), ("x", x_title), ("value", y_title),
+        ("low", "lowest"), ("high", "highest"),
+    )  # fmt: skip
+    # Points of their own layer: as part of the lines they would stand for them in the legend.
+    dots: list[Spec] = [
+        {
+            "mark": {"type": "point", "filled": True, "size": 15, "opacity": 1, "clip": True},
+            "encoding": {"y": y, "tooltip": told},
+        }
+    ]
+    zoom: Row = {"type": "interval", "encodings": ["x"]}
+    return {
+        **build_frame(title),
+        "datasets": {"loads": rows},
+        "data": {"name": "loads"},
+        "encoding": encoding,
+        "layer": [
+            {
+                "params": [{"name": "zoom", "select": zoom, "bind": "scales"}],
+                "mark": {"type": "area", "opacity": 0.25, "clip": True},
+                "encoding": {
+                    "y": {**y, "field": "low"},
+                    "y2": {"field": "high"},
+                    "detail": [{"field": "curve"}, {"field": "quantity"}],
+                },
+            },
+            {
+                "mark": {"type": "line", "strokeWidth": 1.2, "clip": True},
+                "encoding": {**line, "tooltip": told},
+            },
+            *(dots if len(rows) <= MOST_DOTTED else ()),
+        ],
+    }
+
+
+def _points(
+    curve: Curve, quantity: Quantity, begin_s: float, end_s: float
+) -> Iterator[tuple[float, float, float, float]]:
+    """Time in seconds, lowest, value and highest: as many as a plot can show of the curve's part of it."""
+    at_s, values = _series(curve, quantity, (end_s - begin_s) / COLUMNS)
+    within = (at_s >= begin_s) & (at_s <= end_s)
+    at_s, values = at_s[within], values[within]
+    if not values.size:
+        return
+    share = (at_s[-1] - at_s[0]) / (end_s - begin_s or 1.0)
+    reduced: Column = reduce_to_columns(at_s, values, max(2, round(COLUMNS * share)))
+    # A maximum is drawn as such: a mean of maxima would mean nothing.
+    drawn = reduced.high if quantity is LATENCY_MAX else reduced.mean
+    columns = (reduced.at_s, reduced.low, drawn, reduced.high)
+    yield from zip(*(each.tolist() for each in columns), strict=True)
+
+
+def _series(curve: Curve, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:
+    """Times and values: a load longer than a column in its seconds, where they are kept, else as one."""
+    by_second = bool(find_recorded((quantity,)))
+    times: list[FloatArray] = []
+    values: list[FloatArray] = []
+    for load in curve.loads:
+        start_s = load.start_s - curve.origin_s
+        if by_second and len(load.seconds) and load.end_s - load.start_s > column_s:
+            middle_s = load.seconds.start_s + load.seconds.duration_s / 2
+            times.append(start_s + middle_s)
+            values.append(getattr(load.seconds, quantity.key))
+        elif (value := load.value(quantity)) is not None:
+            times.append(np.array([start_s + (load.end_s - load.start_s) / 2]))
+            values.append(np.array([value]))
+    if not times:
+        return np.empty(0), np.empty(0)
+    return np.concatenate(times), np.concatenate(values)

@@ -1,0 +1,146 @@
+"""Each kind of figure of a whole test as tables and charts of a page, whatever test asks for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tkperf.analysis.results import TestResult
+from tkperf.analysis.section_table import build_section_tables
+from tkperf.analysis.timeline import Timeline
+from tkperf.figures import Figure, FigureKind
+from tkperf.measurement import TOO_FEW_IOS
+from tkperf.quantity import PERCENTILES, Quantity
+from tkperf.report.charts.timeline import FILL, Curve, curves_by_section, over_test
+from tkperf.report.charts.vega import has_values
+from tkperf.report.naming import capitalise, list_words
+from tkperf.report.page import ChartView, TableView
+from tkperf.report.subject import find_quantities, show_table
+from tkperf.units import format_duration
+
+Charts = Iterator[ChartView]
+# Around a change this share of the shorter of the two sections is drawn on either side, at least so
+# many seconds if there are.
+ZOOMED_SHARE = 1 / 12
+LEAST_ZOOMED_S = 20.0
+
+
+def build_test_figures(
+    test: TestResult, timeline: Timeline | None
+) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
+    """The tables and charts that the test's plan asks for and that have something to show."""
+    tables = tuple(show_table(each, {}) for each in build_section_tables(test))
+    charts: list[ChartView] = []
+    count: Counter[str] = Counter()
+    for figure in test.figures:
+        if timeline is None or figure.kind not in _BUILD:
+            continue
+        for chart in _BUILD[figure.kind](figure, timeline):
+            count[chart.key] += 1
+            number = count[chart.key] if count[chart.key] > 1 else ""
+            if has_values(chart.spec):
+                charts.append(replace(chart, key=f"{test.name}{chart.key}{number}"))
+    return tables, tuple(charts)
+
+
+def _timeline(figure: Figure, timeline: Timeline) -> Charts:
+    quantities, order = find_quantities(figure.quantities), _names(timeline)
+    for group in figure.groups or ((),):
+        part = timeline.of_sections(group) if group else timeline
+        curves = curves_by_section(part, part.loads[0].start_s if part.loads else 0.0)
+        title = figure.title or f"{_listed(quantities)} over the whole test"
+        text = f"{title}: every load by the time it began, each section in its colour"
+        if group:
+            title = f"{_listed(quantities)}: {list_words(group)}"
+            text = f"{title}, by the time each load began"
+        elif any(load.is_fill for load in part.loads):
+            text += f", {FILL} apart from what it prepares"
+        yield ChartView(
+            key="timeline",
+            text=f"{text}. {_explain(quantities)}",
+            spec=over_test(curves, quantities, title, log=figure.log, order=order),
+        )
+
+
+def _names(timeline: Timeline) -> tuple[str, ...]:
+    """Of all curves of the whole test: each keeps its colour wherever it is drawn."""
+    return tuple(dict.fromkeys(curve.name for curve in curves_by_section(timeline)))
+
+
+def _preconditioning(figure: Figure, timeline: Timeline) -> Charts:
+    quantities = find_quantities(figure.quantities)
+    for load in timeline.fills().loads:
+        section = load.step.section
+        title = (
+            figure.title or f"{_listed(quantities)} over time while preconditioning for {section}"
+        )
+        text = (
+            f"{_listed(quantities)} of every second while {load.step.workload} filled the active range "
+            f"before {section}. {_SHADE}"
+        )
+        curve = Curve(name=FILL, loads=(load,), origin_s=load.start_s)
+        spec = over_test((curve,), quantities, title, log=figure.log)
+        yield ChartView(key="preconditioning", text=text, spec=spec)
+
+
+def _overlaid(figure: Figure, timeline: Timeline) -> Charts:
+    """Groups of sections, each from its own beginning."""
+    quantities = find_quantities(figure.quantities)
+    parts = [(group, timeline.of_sections(group)) for group in figure.groups]
+    curves = tuple(
+        Curve(name=group[0], loads=part.loads, origin_s=part.loads[0].start_s)
+        for group, part in parts
+        if part.loads
+    )
+    title = figure.title or f"{_listed(quantities)} of each group of sections"
+    text = (
+        f"{title}: a curve for each, over the time since its first I/O; what follows the section it "
+        f"is named after belongs to its curve. {_SHADE}"
+    )
+    spec = over_test(curves, quantities, title, log=figure.log)
+    yield ChartView(key="overlaid", text=text, spec=spec)
+
+
+def _changes(figure: Figure, timeline: Timeline) -> Charts:
+    quantities, order = find_quantities(figure.quantities), _names(timeline)
+    for before, after in timeline.changes():
+        names = before[-1].step.section, after[0].step.section
+        changed_s = after[0].start_s
+        shorter_s = min(changed_s - before[0].start_s, after[-1].end_s - changed_s)
+        zoom_s = min(shorter_s, max(LEAST_ZOOMED_S, ZOOMED_SHARE * shorter_s))
+        title = figure.title or f"{_listed(quantities)} at the change from {names[0]} to {names[1]}"
+        text = (
+            f"{title}: every second from {format_duration(zoom_s)} before the change to as long after "
+            f"it, which is at 0. {_SHADE}"
+        )
+        curves = curves_by_section(Timeline(loads=(*before, *after)), changed_s)
+        yield ChartView(
+            key="change",
+            text=text,
+            spec=over_test(
+                curves, quantities, title, log=figure.log, order=order, from_s=-zoom_s, to_s=zoom_s
+            ),
+        )
+
+
+_SHADE = (
+    "Where a point stands for several values, the shade reaches from the lowest to the highest."
+)
+
+
+def _explain(quantities: tuple[Quantity, ...]) -> str:
+    rare = set(quantities) & set(PERCENTILES)
+    return f"{_SHADE} No percentile where a load had {TOO_FEW_IOS}." if rare else _SHADE
+
+
+def _listed(quantities: tuple[Quantity, ...]) -> str:
+    return capitalise(list_words([each.label for each in quantities]))
+
+
+_BUILD: dict[FigureKind, Callable[[Figure, Timeline], Charts]] = {
+    FigureKind.TIMELINE: _timeline,
+    FigureKind.PRECONDITIONING: _preconditioning,
+    FigureKind.OVERLAID: _overlaid,
+    FigureKind.CHANGES: _changes,
+}

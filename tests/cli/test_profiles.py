@@ -1,0 +1,79 @@
+"""tkperf profiles: what there is, and what one says."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from pathlib import Path
+
+from tests.cli.test_bad_input import assert_clear, tkperf
+from tkperf.procedures import SUITES, load_profile
+from tkperf.profiles import built_in_profiles
+from tkperf.profiles.explained import explain_keys
+
+QUICK = (resources.files("tkperf.profiles") / "quick.toml").read_text()
+
+
+def test_every_profile_is_listed_with_its_tests() -> None:
+    """Name, title, the tests of each suite, and what it is the default of."""
+    lines = tkperf("profiles").stdout.splitlines()
+    for name in built_in_profiles():
+        (row,) = [line for line in lines if line.split()[:1] == [name]]
+        assert load_profile(name).title in row
+        assert row.rstrip().endswith("ssd, raid") is (name == "pts-e-1.1")
+    listed = json.loads(tkperf("profiles", "--json").stdout)
+    assert [each["name"] for each in listed] == list(built_in_profiles())
+    assert next(each for each in listed if each["name"] == "pts-c-1.2") == {
+        "name": "pts-c-1.2",
+        "title": "SNIA PTS-C 1.2",
+        "tests": {"ssd": ["iops", "lat", "tp"]},
+        "default_of": [],
+    }
+
+
+def test_a_profile_is_explained_key_by_key() -> None:
+    """Each table with its source, each key with value and meaning, each test with its course."""
+    said = " ".join(tkperf("profiles", "show", "pts-2.0").stdout.split())
+    profile = load_profile("pts-2.0")
+    for key, table in profile.tables.items():
+        assert f"[{key}] {table.source}" in said
+        for each in explain_keys(type(table)):
+            assert each.name == "source" or f"{each.name} " in said
+            assert each.name == "source" or each.meaning in said
+    assert "max_slices 360 slices after which it ends" in said
+    assert "tkperf ssd: iops, IOPS" in said
+    assert "Tracking variables, all steady in one window: IOPS of RND 0/100 4k, 65/35 64k" in said
+
+
+def test_what_cannot_be_run_is_said_before_anybody_tries() -> None:
+    """The same words that refuse the run."""
+    said = " ".join(tkperf("profiles", "show", "pts-c-1.2").stdout.split())
+    assert "tests 16 GiB in 2,048 segments of 80 %: fio cannot" in said
+    document = json.loads(tkperf("profiles", "show", "pts-c-1.2", "--json").stdout)
+    assert document["impossible"].startswith("profile pts-c-1.2 tests 16 GiB in 2,048 segments")
+    assert document["profile"]["active_range"]["segments"] == 2048
+    assert document["keys"]["preconditioning"]["passes"].startswith("how many times")
+    assert document["tests"]["ssd"]["lat"][0] == "Purge"
+
+
+def test_an_own_profile_is_explained_and_its_mistakes_named(tmp_path: Path) -> None:
+    """By its path; one clear line where something is wrong."""
+    path = tmp_path / "mine.toml"
+    path.write_text(QUICK.replace('name = "quick"', 'name = "mine"'))
+    done = tkperf("profiles", "show", str(path))
+    assert done.stdout.startswith("mine  quick look")
+    assert "QUICK PROFILE" in done.stdout
+    assert "tkperf hdd: tp" in done.stdout
+    path.write_text(QUICK.replace("max_slices = 30", "max_slices = 0"))
+    assert_clear(tkperf("profiles", "show", str(path)), 2, str(path), "write_saturation.max_slices")
+    assert_clear(tkperf("profiles", "show", "pts-2"), 2, "did you mean pts-2.0?")
+    assert_clear(tkperf("profiles", "list"), 2, "No such command 'list'")
+
+
+def test_a_test_that_has_to_be_named_says_how() -> None:
+    """Those that do not run by default."""
+    said = tkperf("profiles", "show", "quick").stdout
+    for suite, name in (("ssd", each) for each in SUITES["ssd"]):
+        option = "" if SUITES[suite][name].by_default else f", with --test {name}"
+        heading = f"tkperf {suite}: {name}, {SUITES[suite][name].title}{option}\n"
+        assert (heading in said) is SUITES[suite][name].is_in(load_profile("quick"))

@@ -1,0 +1,54 @@
+"""Why segments are refused (docs/adr/0026): what fio does with the two ways that come closest.
+
+Should a later fio change one of them, the decision is to be looked at again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.fio
+MIB = 1 << 20
+IOS = 4000
+
+
+def run_fio(folder: Path, *options: str) -> tuple[list[int], str]:
+    """Where fio wrote 4 KiB blocks in a file of 1 GiB, in their order, and what it complained of."""
+    file, log = folder / "sparse", folder / "written"
+    with file.open("wb") as out:
+        out.truncate(1 << 30)
+    words = [
+        "fio", "--name=segments", f"--filename={file}", "--ioengine=libaio", "--direct=1",
+        "--thread=1", "--rw=randwrite", "--bs=4k", "--iodepth=4", "--norandommap=1",
+        "--randrepeat=0", f"--number_ios={IOS}", "--size=1g", f"--write_iolog={log}", *options,
+    ]  # fmt: skip
+    done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60)
+    lines = [line.split() for line in log.read_text().splitlines()]
+    return [int(line[-2]) for line in lines if "write" in line], done.stdout + done.stderr
+
+
+def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
+    """All I/O is inside, but the segments follow each other, at equal distances."""
+    offsets, _ = run_fio(
+        tmp_path, "--zonemode=strided", "--zonerange=1m", "--zonesize=4k", "--zoneskip=15m"
+    )
+    assert len(offsets) == IOS
+    assert all(offset % (16 * MIB) < MIB for offset in offsets)
+    segments = [offset // (16 * MIB) for offset in offsets]
+    assert all(later == (earlier + 1) % 64 for earlier, later in pairwise(segments))
+
+
+def test_zones_by_size_are_a_hundred_at_most(tmp_path: Path) -> None:
+    """Of 128 segments 100 get I/O, and fio's exit status does not tell."""
+    zones = ":".join(f"{1 if number < 100 else 0}/1m:0/7m" for number in range(128))
+    offsets, said = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")
+    assert all(offset % (8 * MIB) < MIB for offset in offsets)
+    assert len(Counter(offset // (8 * MIB) for offset in offsets)) == 100
+    zones += ":0/1m"
+    _, said = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")
+    assert "hit max of 256 split entries" in said
