@@ -12,7 +12,7 @@ import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn
 from tkperf.measurement import Measurement
-from tkperf.phases import Answer, Knee, Outcome, Procedure, Round, SectionOutcome
+from tkperf.phases import Knee, Outcome, Procedure, Reply, Round, SectionOutcome
 from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import Yielded, expect_round
 from tkperf.procedures.descriptor import Circumstances, Test
@@ -153,7 +153,7 @@ def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure
 
 def raise_demand(
     section: str, unbounded: Workload, table: LatencyOverDemandTable
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     """Levels until the last few in a row were not kept up with, each after a warm-up at its rate."""
     saturating = Step(workload=unbounded, duration_s=table.saturate_s)
     answer = yield Round(section=section, number=1, steps=(saturating,), warm_up=True)

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
-from tkperf.phases import Answer, Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.phases import Continuous, Course, Outcome, Procedure, Purge, Reply, SectionOutcome
 from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import Yielded, workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances, Test
@@ -114,7 +114,7 @@ def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
 
 def rounds_in_one_stream(
     stream: _Stream, profile: Profile, table: QualityOfServiceTable
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     """Rounds of a warm-up and a measured slice, without a pause between any of them."""
     workload = replace(
         profile.workload(stream.access, stream.read_percent, table.block_size_kib),
@@ -122,9 +122,9 @@ def rounds_in_one_stream(
         io_depth=table.io_depth,
     )
     longest_s = table.rounds * (table.warm_up_s + table.measured_s)
-    for number in range(1, table.rounds + 1):
-        for duration_s, warm_up in ((table.warm_up_s, True), (table.measured_s, False)):
-            yield Continuous(
+    yield Course(
+        phases=tuple(
+            Continuous(
                 section=stream.section,
                 number=number,
                 workload=workload,
@@ -132,6 +132,10 @@ def rounds_in_one_stream(
                 longest_s=longest_s,
                 warm_up=warm_up,
             )
+            for number in range(1, table.rounds + 1)
+            for duration_s, warm_up in ((table.warm_up_s, True), (table.measured_s, False))
+        )
+    )
     return SectionOutcome(
         section=stream.section,
         window=tuple(range(1, table.rounds + 1)),

@@ -7,11 +7,11 @@ from math import ceil
 from typing import Annotated
 
 from tkperf.figures import FigureKind, SectionPlan, drawn
-from tkperf.phases import Answer, Purge, SectionOutcome
+from tkperf.phases import Course, Purge, Reply, SectionOutcome
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     Yielded,
-    stream_until,
+    slices_of,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances
@@ -46,24 +46,15 @@ class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
 
 def write_randomly(
     section: str, profile: Profile, table: RandomWriteStateTable
-) -> Generator[Yielded, Answer, SectionOutcome]:
+) -> Generator[Yielded, Reply, SectionOutcome]:
     """Purge, write every address once or more often in sequence, then at random for hours."""
     yield Purge(section=section)
     # So that no read meets an address that was never written, which a drive answers from memory.
     yield workload_independent_preconditioning(profile, section)
     workload = profile.workload(Access.RANDOM, 0, table.precondition_block_size_kib)
-    stream = yield from stream_until(
-        section,
-        workload,
-        slice_s=table.precondition_slice_s,
-        max_slices=table.precondition_slices,
-        rules=profile.steady_state,
-        tracking=f"{workload} IOPS",
-        unit="IOPS",
-        tracked_value=lambda slice_: slice_.iops,
-        judge_every=None,
-    )
-    lasted = format_duration(stream.slices * table.precondition_slice_s)
+    count, slice_s = table.precondition_slices, table.precondition_slice_s
+    yield Course(phases=tuple(slices_of(section, workload, slice_s, count)))
+    lasted = format_duration(count * slice_s)
     return SectionOutcome(
         section=section, window=(), verdict=None, ended_because=f"ran its full time of {lasted}"
     )
