@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tkperf import procedures
 from tkperf.analysis.details import build_details
+from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult, analyse
-from tkperf.analysis.timeline import build_timelines
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
@@ -146,4 +146,4 @@ def view_of(path: Path) -> ReportView:
         result = analyse(record)
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
     details = build_details(result, record, seconds)
-    return build_view(result, details=details, timelines=build_timelines(record, seconds))
+    return build_view(result, details=details, loads_of_tests=loads_by_test(record, seconds))

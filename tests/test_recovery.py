@@ -12,10 +12,10 @@ import pytest
 
 from tests.builders import FreeTarget, run_info, view_of
 from tests.test_procedures import drive, run, steadily
+from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import analyse
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import Figure
-from tkperf.analysis.timeline import build_timelines
 from tkperf.engine.simulated import PRESETS, SimulatedEngine
 from tkperf.errors import ProfileError
 from tkperf.events import Event, PhaseStarted, StepEnded
@@ -290,7 +290,7 @@ def test_steps_that_all_began_at_once_have_no_timeline(idle: Path) -> None:
     record = read_run(idle)
     steps = tuple(replace(step, started_s=0.0) for step in record.tests[0].steps)
     imported = replace(record, tests=(replace(record.tests[0], steps=steps),))
-    assert build_timelines(imported, {}) == {}
+    assert loads_by_test(imported, {}) == {}
 
 
 def two_streams(profile: Profile, _range_bytes: int, *, course: bool) -> Procedure:

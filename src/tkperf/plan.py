@@ -32,9 +32,15 @@ from tkperf.workload import Step, Workload
 ASSUMED_FILL_BYTES_PER_S = 500e6
 
 
+# Bytes a second of a workload, reads and writes together; None is not known.
+Pace = Callable[[Workload], float | None]
+
+
 class Case(Enum):
     BEST = "best"
     WORST = "worst"
+    # Nothing is ever steady, but amounts are reached at the given pace.
+    UNSTEADY = "unsteady"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,10 +102,15 @@ def longest_course(procedure: Procedure, *, active_range_bytes: int) -> Iterator
 
 
 def phases_ahead(
-    procedure: Procedure, case: Case, *, active_range_bytes: int
+    procedure: Procedure, case: Case, *, active_range_bytes: int, pace: Pace | None = None
 ) -> Iterator[tuple[Phase, float]]:
-    """Every phase that a fresh procedure asks for in a case, and how long it takes in seconds."""
-    imagine = _Imagination(case, active_range_bytes)
+    """Every phase that a fresh procedure asks for in a case, and how long it takes in seconds.
+
+    Args:
+        pace: how fast workloads are: how long fills take, and when amounts are reached in the best
+            and in the unsteady case.
+    """
+    imagine = _Imagination(case, active_range_bytes, pace)
     return ((phase, imagine.duration_s(phase)) for phase in phases_of(procedure, imagine))
 
 
@@ -176,8 +187,9 @@ def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase
 class _Imagination:
     """Answers phases as the best or the worst case would, after what was measured of the same load."""
 
-    def __init__(self, case: Case, active_range_bytes: int) -> None:
+    def __init__(self, case: Case, active_range_bytes: int, pace: Pace | None = None) -> None:
         self._case = case
+        self._pace: Pace = pace or (lambda _: None)
         self._active_range_bytes = active_range_bytes
         self._calls = 0
         # By kind of phase and load; the load is kept so that its id stays its own.
@@ -195,7 +207,7 @@ class _Imagination:
         # The worst case jumps by powers of two in a cycle of seven, prime so that values sampled
         # every 30th slice jump too; no window of the PTS survives that.
         self._calls += 1
-        factor = 2.0 ** (self._calls % 7) if self._case is Case.WORST else 1.0
+        factor = 1.0 if self._case is Case.BEST else 2.0 ** (self._calls % 7)
         # The rounds of a test, or the slices of a stream, differ in their number alone, and there
         # may be thousands to go: answers are made once.
         load = _load_of(phase)
@@ -211,6 +223,15 @@ class _Imagination:
                 return None
             case Fill():
                 return _imagined(phase.workload, self.duration_s(phase), factor)
+            case Continuous() if self._pace(phase.workload) is not None:
+                even = _at_pace(phase, self._pace(phase.workload) or 0.0)
+                match self._case:
+                    case Case.BEST:
+                        return even
+                    case Case.WORST:
+                        return _without_writes(_scaled(even, factor))
+                    case Case.UNSTEADY:
+                        return _same_bytes(_scaled(even, factor), even)
             case Continuous():
                 measured = self._known.get((Continuous, id(phase.workload)), (None, None))[1]
                 if not isinstance(measured, Measurement):
@@ -234,21 +255,22 @@ class _Imagination:
 
     def duration_s(self, phase: Phase) -> float:
         if not isinstance(phase, Round):
-            return expected_s(phase, self._active_range_bytes)
+            return expected_s(phase, self._active_range_bytes, self._pace)
         if self._timed[0] is not phase.steps:
             self._timed = phase.steps, expected_s(phase, self._active_range_bytes)
         return self._timed[1]
 
 
-def expected_s(phase: Phase, active_range_bytes: int) -> float:
-    """How long a phase takes; of a fill a guess, of a purge 0, as nobody knows."""
+def expected_s(
+    phase: Phase, active_range_bytes: int, pace: Callable[[Workload], float | None] = lambda _: None
+) -> float:
+    """How long a phase takes; of a fill by its pace in bytes/s, or a guess, of a purge 0, as nobody knows."""
     match phase:
         case Purge():
             return 0.0
         case Fill():
-            return (
-                phase.passes * (phase.length_bytes or active_range_bytes) / ASSUMED_FILL_BYTES_PER_S
-            )
+            length_bytes = phase.length_bytes or active_range_bytes
+            return phase.passes * length_bytes / (pace(phase.workload) or ASSUMED_FILL_BYTES_PER_S)
         case Round():
             return sum(step.duration_s for step in phase.steps)
         case Continuous() | Idle():
@@ -284,6 +306,31 @@ def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
     due = step.workload.offered_iops * step.duration_s
     imagined = _imagined(step.workload, step.duration_s, 1.0)
     return _scaled(imagined, (due if kept_up else 1.0) / imagined.ios)
+
+
+def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:
+    """A slice at this pace, reads and writes by the workload's mix."""
+
+    def side(share: float) -> IoStats:
+        ios = round(share * bytes_per_s * phase.duration_s / phase.workload.block_size_bytes)
+        return IoStats(
+            ios=ios,
+            bytes=ios * phase.workload.block_size_bytes,
+            latency_ios=ios,
+            latency_sum_ns=ios * 100_000,
+        )
+
+    reads = phase.workload.read_percent / 100
+    return Measurement(duration_s=phase.duration_s, read=side(reads), write=side(1 - reads))
+
+
+def _same_bytes(measurement: Measurement, of: Measurement) -> Measurement:
+    """The same rates, but with the bytes of another."""
+    return replace(
+        measurement,
+        read=replace(measurement.read, bytes=of.read.bytes),
+        write=replace(measurement.write, bytes=of.write.bytes),
+    )
 
 
 def _scaled(measurement: Measurement, factor: float) -> Measurement:

@@ -19,6 +19,8 @@ from tkperf.workload import Workload
 
 # The kind of device of a run that another tool made.
 IMPORTED = "imported result"
+# The method of a purge that was left out.
+NO_PURGE = "none"
 
 
 class StepKind(StrEnum):

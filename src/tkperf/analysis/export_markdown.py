@@ -16,6 +16,7 @@ from tkperf.analysis.tables import (
     build_matrices,
     build_stream,
 )
+from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
 from tkperf.steady_state import SteadyStateVerdict
@@ -65,6 +66,8 @@ def render_markdown(result: RunResult) -> str:
         lines += ["", f"## {_text(test.title)}"]
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
+            found = describe_timelines(section.timelines)
+            lines += [*(f"- {_text(each)}" for each in found), *([""] if found else [])]
             lines += _tables(section)
         lines += ["", *(line for each in build_section_tables(test) for line in _table(each))]
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):

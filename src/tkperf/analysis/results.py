@@ -21,6 +21,8 @@ from tkperf.analysis.incomplete import (
     name_left_out,
     without_holes,
 )
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.search import Track, find_timelines
 from tkperf.disturbance import DisturbanceCode, find_codes
 from tkperf.errors import ProfileError
 from tkperf.figures import Figure, SectionPlan, TestPlan, generic_section
@@ -30,6 +32,7 @@ from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.walk import first_rounds
 from tkperf.quantity import IOS, Direction, Figures, Quantity, combine
 from tkperf.record import (
+    NO_PURGE,
     LeftOut,
     PurgeRecord,
     RunInfo,
@@ -130,6 +133,8 @@ class SectionResult:
     """What preconditioning wrote with."""
     window_verdicts: tuple[SteadyStateVerdict, ...] = ()
     """``verdict``, or with several tracking variables those of all in the same rounds, in their order."""
+    timelines: tuple[Timeline, ...] = ()
+    """What each series of enough values shows over time, whether anything was found in it or not."""
     knee: Knee | None = None
     """Where an offered rate was raised: how far the device kept up."""
 
@@ -393,6 +398,8 @@ def _section(
     slices = _slices(stream, all_steps, bool(lost))
     fill = next((step for step in steps if step.kind is StepKind.FILL), None)
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
+    purge = next((each for each in test.purges if each.section == name), None)
+    as_new = fill is None and purge is not None and purge.method != NO_PURGE
     return SectionResult(
         name=name,
         plan=plan,
@@ -406,7 +413,7 @@ def _section(
         areas=((planned and planned.areas) or len(areas)) if in_areas else None,
         slices=slices,
         workload=str(stream[0].workload) if stream else None,
-        purge=next((purge for purge in test.purges if purge.section == name), None),
+        purge=purge,
         filled_bytes=fill.measurement.write.bytes if fill else None,
         filled_s=fill.measurement.duration_s if fill else None,
         histogram_us=() if lost else _histogram_us(stream),
@@ -415,6 +422,7 @@ def _section(
         ),
         fill_workload=fill.workload if fill else None,
         window_verdicts=_window_verdicts(ended, given),
+        timelines=find_timelines(_tracks(rounds, slices, areas=bool(in_areas)), as_new=as_new),
         knee=ended.knee if ended is not None else None,
     )
 
@@ -426,6 +434,33 @@ def _window_verdicts(
     if ended is not None:
         return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
     return tuple(each.verdict for each in given if each.number == given[-1].number)
+
+
+def _tracks(
+    rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, areas: bool
+) -> Iterator[Track]:
+    """The cells of each workload over its rounds, or over its slices; areas are no time."""
+    for stream in dict.fromkeys(each.values.workload for each in slices):
+        of_stream = [each for each in slices if each.values.workload == stream]
+        yield Track(
+            workload=stream,
+            recorded=Recorded.SLICES,
+            place=tuple(each.start_s for each in of_stream),
+            width=tuple(each.duration_s for each in of_stream),
+            figures=tuple(each.values.all for each in of_stream),
+        )
+    by_workload: dict[Workload, list[tuple[int, Figures]]] = {}
+    for each in () if areas else rounds:
+        for cell in each.cells:
+            by_workload.setdefault(cell.workload, []).append((each.number, cell.all))
+    for workload, seen in by_workload.items():
+        yield Track(
+            workload=workload,
+            recorded=Recorded.ROUNDS,
+            place=tuple(float(number) for number, _ in seen),
+            width=(0.0,) * len(seen),
+            figures=tuple(figures for _, figures in seen),
+        )
 
 
 def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:

@@ -9,22 +9,25 @@ import click
 
 from tkperf.cli.console import complain, tell
 from tkperf.cli.options import RunOptions
+from tkperf.cli.outlook import describe_outlook, describe_time, warn_of_cost
 from tkperf.cli.output import plain
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import TargetKind
 from tkperf.pipeline.consent import Consent, Question, nobody_to_ask
+from tkperf.pipeline.outlook import Outlook
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import USERS_NOT_VISIBLE
 from tkperf.record import RunWarning
-from tkperf.units import format_capacity, format_duration
+from tkperf.units import format_capacity
 
 WAY = "--yes-destroy"
 
 
-def show_plan(options: RunOptions, plan: RunPlan) -> None:
+def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
     """What is about to happen, on stderr, before the question."""
     if options.quiet or options.progress == "json":
         tell_warnings(warning for warning in plan.warnings if warning.code == USERS_NOT_VISIBLE)
+        tell_cost(outlook)
         return
     demand = plan.profile.demand
     facts = plan.subject.facts.values
@@ -39,14 +42,9 @@ def show_plan(options: RunOptions, plan: RunPlan) -> None:
         *(("altered", alteration) for alteration in plan.alterations),
         (
             "tests",
-            f"{', '.join(test.test.title for test in plan.tests)}: "
-            f"{format_duration(plan.shortest_s)} to {format_duration(plan.longest_s)}"
-            + (
-                " of simulated time"
-                if plan.subject.identity.kind is TargetKind.SIMULATED
-                else ", without purging"
-            ),
+            f"{', '.join(test.test.title for test in plan.tests)}: {describe_time(outlook)}",
         ),
+        *describe_outlook(outlook),
         *plan.subject.lines,
     ]
     cache = plan.profile.write_cache.setting
@@ -54,6 +52,13 @@ def show_plan(options: RunOptions, plan: RunPlan) -> None:
         lines.append(("cache", f"volatile write cache {cache} during the run"))
     tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
     tell_warnings(plan.warnings)
+    tell_cost(outlook)
+
+
+def tell_cost(outlook: Outlook) -> None:
+    """That the run may take much of a drive's life."""
+    if (cost := warn_of_cost(outlook)) is not None:
+        tell(f"[yellow]warning[/yellow]  {plain(cost)}")
 
 
 def _filled(plan: RunPlan) -> str:

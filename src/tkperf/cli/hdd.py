@@ -10,6 +10,7 @@ from tkperf.cli.options import (
     RunOptions,
     consent_options,
     load_options,
+    outlook_options,
     profile_option,
     result_options,
     suite_command,
@@ -31,6 +32,7 @@ FLAGS = ("-hddt", "--hdd-type", "--test")
 @load_options
 @click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
 @consent_options
+@outlook_options
 @result_options
 def hdd(**options: object) -> None:
     """Measure a hard disk over the areas from its start to its end. DEVICE is overwritten.

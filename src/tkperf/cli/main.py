@@ -20,6 +20,7 @@ COMMANDS = {
     "ssd": ("tkperf.cli.ssd", "ssd"),
     "hdd": ("tkperf.cli.hdd", "hdd"),
     "raid": ("tkperf.cli.raid", "raid"),
+    "plan": ("tkperf.cli.plan", "plan"),
     "show": ("tkperf.cli.show", "show"),
     "report": ("tkperf.cli.report", "report"),
     "compare": ("tkperf.cli.compare", "compare_runs"),
@@ -78,6 +79,7 @@ def cli() -> None:
       tkperf ssd look ./scratch.img --size 1GiB --profile quick   no root, no spare drive
       tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  the whole suite, days on a drive
       tkperf profiles show pts-2.0                                what it would do, and why
+      tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             how long, how much is written
       tkperf doctor /dev/sdb                                      could it be tested, and how
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file

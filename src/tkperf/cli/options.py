@@ -63,11 +63,19 @@ class RunOptions:
     smtp_tls: str = "none"
     smtp_plain_login: bool = False
     notify_command: str | None = None
+    rated: str | None = None
+    warranty_years: float | None = None
+    rate: str | None = None
+    like: Path | None = None
     command_line: tuple[str, ...]
 
     def __post_init__(self) -> None:
         require_name(self.name)
         self._check_notification()
+        if self.rate is not None and self.like is not None:
+            raise UsageError("--rate and --like exclude each other: give one of them")
+        if self.warranty_years is not None and "DWPD" not in (self.rated or "").upper():
+            raise UsageError("--warranty-years says how long --rated in DWPD holds: give both")
 
     def _check_notification(self) -> None:
         """A mistake here must not show only after 30 hours."""
@@ -310,6 +318,35 @@ def consent_options(function: Function) -> Function:
             metavar="ID",
             help="Confirm beforehand: the serial number, or the path of a file, partition or loop device; "
             "for a RAID set those of all its members, with commas.",
+        ),
+    )
+
+
+def outlook_options(function: Function) -> Function:
+    """What is known beforehand of the device: for the time and amount that are told before a run."""
+    return _apply(
+        function,
+        click.option(
+            "--rated",
+            metavar="TBW|DWPD",
+            help="The drive's endurance, as 600TBW or 1DWPD: the run's share of it is told before.",
+        ),
+        click.option(
+            "--warranty-years",
+            type=click.FloatRange(min=0.5, max=20),
+            metavar="YEARS",
+            help="How long a rating in DWPD holds; default 5.",
+        ),
+        click.option(
+            "--rate",
+            metavar="RATE",
+            help="How fast it writes large blocks, as 530MB/s; default: assumed, 500MB/s.",
+        ),
+        click.option(
+            "--like",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="RUN_FILE",
+            help="As fast as this earlier run of the same model was.",
         ),
     )
 

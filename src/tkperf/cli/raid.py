@@ -11,6 +11,7 @@ from tkperf.cli.options import (
     RunOptions,
     consent_options,
     load_options,
+    outlook_options,
     profile_option,
     purge_options,
     result_options,
@@ -42,6 +43,7 @@ FLAGS = ("-ssdt", "--ssd-type", "--test")
 @load_options
 @purge_options
 @consent_options
+@outlook_options
 @result_options
 def raid(**options: object) -> None:
     """Make a RAID set of whole drives and run the SSD tests on it. All its members are erased.

@@ -10,8 +10,8 @@ from tkperf.analysis.chosen import Selection, find_chosen
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.details import build_details
+from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import RunResult, with_left_out
-from tkperf.analysis.timeline import build_timelines
 from tkperf.cli.packages import packages_of
 from tkperf.record import RunRecord
 from tkperf.runfile.reader import RunFile
@@ -62,7 +62,7 @@ def build_run_view(
     result = with_left_out(result, opened.left_out)
     details = build_details(result, record, seconds)
     chosen = find_chosen(selections, result, record, details, opened.samples_left)
-    return build_view(result, checked, details, build_timelines(record, seconds), chosen)
+    return build_view(result, checked, details, loads_by_test(record, seconds), chosen)
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:

@@ -13,6 +13,7 @@ from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
+from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.cli.check import read_and_check
 from tkperf.cli.console import complain
@@ -118,7 +119,7 @@ def report(
             require_parquet()
         opened = stack.enter_context(RunFile(run_file))
         record = opened.record()
-        result = analyse(record)
+        result = with_seconds(analyse(record), record, opened.seconds)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         tables = partial(build_tables, result, steps, opened.samples_left)
         csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from tkperf.analysis.results import analyse
+from tkperf import load
 from tkperf.cli.awake import kept_awake
 from tkperf.cli.consent import consent_of, show_plan
 from tkperf.cli.console import open_console, tell
 from tkperf.cli.notify import notify
 from tkperf.cli.options import RunOptions
+from tkperf.cli.outlook import outlook_of
 from tkperf.cli.output import open_log, plain
 from tkperf.cli.progress import open_observers
 from tkperf.cli.tables import print_results
@@ -25,7 +26,6 @@ from tkperf.pipeline.keeping import Destination, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan, make_plan
-from tkperf.runfile.reader import read_run
 
 
 def run_session(options: RunOptions) -> None:
@@ -36,7 +36,7 @@ def run_session(options: RunOptions) -> None:
     _require_log(options)
     plan = make_plan(request)
     destination.require_space(plan.fitted)
-    show_plan(options, plan)
+    show_plan(options, plan, outlook_of(options, plan))
     title = Title(
         name=options.name,
         command_line=options.command_line,
@@ -115,7 +115,7 @@ def show_results(options: RunOptions) -> None:
         return
     run_path = options.run_path
     try:
-        print_results(analyse(read_run(run_path)), open_console())
+        print_results(load(run_path), open_console())
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
+from tkperf import load
 from tkperf.analysis.export_json import render_json
-from tkperf.analysis.results import analyse
 from tkperf.cli.console import open_console
 from tkperf.cli.tables import print_results
-from tkperf.runfile.reader import read_run
 
 
 @click.command(short_help="The results in RUN_FILE, also during its run.")
@@ -24,7 +23,7 @@ def show(run_file: Path, as_json: bool) -> None:
       tkperf show D3-S4510.tkperf
       tkperf show D3-S4510.tkperf --json | jq '.tests[].sections[].steady'
     """
-    result = analyse(read_run(run_file))
+    result = load(run_file)
     if as_json:
         click.echo(render_json(result))
     else:

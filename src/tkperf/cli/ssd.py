@@ -10,6 +10,7 @@ from tkperf.cli.options import (
     RunOptions,
     consent_options,
     load_options,
+    outlook_options,
     profile_option,
     purge_options,
     result_options,
@@ -32,6 +33,7 @@ FLAGS = ("-ssdt", "--ssd-type", "--test")
 @click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
 @purge_options
 @consent_options
+@outlook_options
 @result_options
 def ssd(**options: object) -> None:
     """Run the SSD tests on DEVICE and keep everything in NAME.tkperf. DEVICE is erased.

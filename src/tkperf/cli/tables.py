@@ -21,6 +21,7 @@ from tkperf.analysis.tables import (
     build_stream,
     transpose,
 )
+from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.cli.output import plain
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
@@ -93,6 +94,8 @@ def _print_test(test: TestResult, console: Console) -> None:
 
 def _print_section(section: SectionResult, console: Console) -> None:
     console.print(f"[bold]{plain(section.name)}[/bold]: {_verdict_line(section)}", highlight=False)
+    for found in describe_timelines(section.timelines):
+        console.print(f"over time: {plain(found)}", highlight=False)
     if section.slices:
         _print_stream(section, console)
     elif not section.cells:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge import PurgeMethod, Watch, run_purge
 from tkperf.device.write_cache import WriteCache
-from tkperf.record import PurgeResult
+from tkperf.record import NO_PURGE, PurgeResult
 
-NOT_PURGED = PurgeResult(method="none", note="--no-purge")
+NOT_PURGED = PurgeResult(method=NO_PURGE, note="--no-purge")
 
 
 class DriveTarget:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tkperf.analysis.results import RunResult, analyse
+from tkperf import load
+from tkperf.analysis.results import RunResult
 from tkperf.events import Observer
 from tkperf.pipeline.consent import Ask, Consent
 from tkperf.pipeline.keeping import Destination, keep_run
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan
-from tkperf.runfile.reader import read_run
 
 
 def run(
@@ -54,4 +54,4 @@ def run(
     title = Title(name=name, command_line=tuple(sys.argv), description=description)
     with plan.subject.open(plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
         keep_run(plan, equipment, destination, title, watch=watch)
-    return analyse(read_run(destination.run_path))
+    return load(destination.run_path)

@@ -24,7 +24,7 @@ from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.errors import DeviceError
+from tkperf.errors import DeviceError, RefusedError
 from tkperf.pipeline.consent import Consent, permitted
 from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
 from tkperf.pipeline.fitting import Fitted
@@ -38,8 +38,11 @@ class DriveSubject:
 
     filled_bytes: int | None = None
 
-    def __init__(self, request: RunRequest) -> None:
+    def __init__(self, request: RunRequest, *, look_only: bool = False) -> None:
         """Look at it; a password that a purge of tkperf's left on a drive is taken away.
+
+        Args:
+            look_only: nothing is taken away, and what speaks against a run is a warning.
 
         Raises:
             DeviceError: it is not there, is nothing to measure, or cannot be purged.
@@ -48,10 +51,18 @@ class DriveSubject:
         """
         self._request = request
         self.identity = self._identify()
-        _refuse_use(self.identity)
+        refusal: RunWarning | None = None
+        if look_only:
+            refusal = _find_refusal(self.identity)
+        else:
+            _refuse_use(self.identity)
         self.facts = inspect_device(self.identity)
         self._method = choose_purge(request, self.identity)
-        self.warnings: tuple[RunWarning, ...] = (*self._unseen(), *warn_of_link(self.facts))
+        self.warnings: tuple[RunWarning, ...] = (
+            *self._unseen(),
+            *warn_of_link(self.facts),
+            *([refusal] if refusal else []),
+        )
 
     @property
     def confirm_id(self) -> str | None:
@@ -192,6 +203,18 @@ def choose_purge(request: RunRequest, identity: DeviceIdentity) -> PurgeMethod |
         return None
     plan = plan_purge(identity, command=request.purge_command)
     return plan.choose(request.purge_method, device=identity.path)
+
+
+def _find_refusal(identity: DeviceIdentity) -> RunWarning | None:
+    """Why a run would be refused now, without changing anything."""
+    try:
+        if identity.kind is TargetKind.BLOCK:
+            refuse_purge_under_way(identity)
+        if identity.inode is not None or identity.kind is TargetKind.BLOCK:
+            refuse_objections(identity)
+    except RefusedError as error:
+        return RunWarning(code="would-be-refused", text=f"a run would be refused now: {error}")
+    return None
 
 
 def _refuse_use(identity: DeviceIdentity) -> None:

@@ -6,7 +6,7 @@ it: so a test can only be refused over what it does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,8 +28,7 @@ from tkperf.workload import Access, ActiveRange, Workload
 class TestPhases:
     """A test's phases in its shortest course, and the bounds of its length in seconds.
 
-    Purges are not counted in, as nobody knows how long they take. ``*_writing_s`` is the part in
-    which rounds and streams write, mixes by their share of writes; fills are not in it.
+    Purges are not counted in, as nobody knows how long they take.
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -38,8 +37,6 @@ class TestPhases:
     phases: tuple[Phase, ...]
     shortest_s: float
     longest_s: float
-    shortest_writing_s: float
-    longest_writing_s: float
 
     @property
     def passes_filled(self) -> int:
@@ -163,28 +160,7 @@ def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPha
         phases=tuple(phase for phase, _ in shortest),
         shortest_s=sum(duration_s for _, duration_s in shortest),
         longest_s=sum(duration_s for _, duration_s in longest),
-        shortest_writing_s=_writing_s(phase for phase, _ in shortest),
-        longest_writing_s=_writing_s(phase for phase, _ in longest),
     )
-
-
-def _writing_s(phases: Iterable[Phase]) -> float:
-    whole_s, round_s = 0.0, 0.0
-    seen: object = None
-    for phase in phases:
-        if isinstance(phase, Round):
-            if phase.steps is not seen:
-                # Rounds are alike, and there may be thousands of them.
-                seen = phase.steps
-                round_s = sum(_share(step.workload) * step.duration_s for step in phase.steps)
-            whole_s += round_s
-        elif isinstance(phase, Continuous):
-            whole_s += _share(phase.workload) * phase.duration_s
-    return whole_s
-
-
-def _share(load: Workload) -> float:
-    return 1 - load.read_percent / 100
 
 
 def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, ActiveRange | None, bool]]:

@@ -61,26 +61,13 @@ class RunPlan:
 
     @property
     def filled_bytes(self) -> int:
-        """What preconditioning writes, to the byte; for the rest ``estimate_written_bytes``."""
+        """What preconditioning writes, to the byte; ``outlook.look_out`` tells of the rest."""
         return sum(
             fill.passes
             * (self.subject.filled_bytes or fill.length_bytes or self.active_range.length_bytes)
             for test in self.tests
             for fill in test.fills
         )
-
-    def estimate_written_bytes(self, bytes_per_s: float) -> tuple[float, float]:
-        """What the whole run writes at a rate, at least and at most.
-
-        At the rate of large sequential writes this is an upper bound, as random ones are slower;
-        write saturation also ends when it has written its multiple of the active range.
-        """
-        writing_s = (
-            sum(test.shortest_writing_s for test in self.tests),
-            sum(test.longest_writing_s for test in self.tests),
-        )
-        least, most = (self.filled_bytes + bytes_per_s * each for each in writing_s)
-        return least, most
 
     @property
     def alterations(self) -> tuple[str, ...]:
@@ -93,8 +80,12 @@ class RunPlan:
         return self.subject.confirm_id
 
 
-def make_plan(request: RunRequest) -> RunPlan:
+def make_plan(request: RunRequest, *, look_only: bool = False) -> RunPlan:
     """Look at the device and fit everything to it. Nothing is written, created or asked.
+
+    Args:
+        look_only: no run follows: what would have a run refused is a warning, and a password that a
+            purge left on the drive stays.
 
     Raises:
         UsageError: the request, the profile or a test does not suit the device.
@@ -102,18 +93,19 @@ def make_plan(request: RunRequest) -> RunPlan:
         RefusedError: it is in use.
     """
     plain = choose_profile(request)
-    subject = _look_at(request)
+    subject = _look_at(request, look_only)
     fitted = fit(request, plain, subject.identity)
     warnings = (*subject.warnings, *fitted.warnings, *_not_as_new(subject, fitted))
     return RunPlan(request=request, subject=subject, fitted=fitted, warnings=warnings)
 
 
-def _look_at(request: RunRequest) -> Subject:
+def _look_at(request: RunRequest, look_only: bool) -> Subject:
     if request.raid is not None:
         return _look_at_set(request, request.raid.completed())
     if request.device.startswith(PREFIX):
         return SimulatedSubject(request)
-    return DriveSubject(request) if request.size is None else ScratchFileSubject(request)
+    kind = DriveSubject if request.size is None else ScratchFileSubject
+    return kind(request, look_only=look_only)
 
 
 def _look_at_set(request: RunRequest, config: RaidConfig) -> Subject:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import PERCENTILES
 
 UNITS = (
     "Latency is the time from submission to completion. Block sizes are binary (KiB), capacities and "
     f"rates decimal (1 MB = 10^6 bytes). A dash means not measured, or {TOO_FEW_IOS}."
+)
+
+OVER_TIME = (
+    "What is said and marked of phases, drops and spikes over time is found by tkperf in what was "
+    "recorded, beside the specification, whose steady state is judged by its own rule. A phase is level "
+    "within a tenth; a drop falls to less than half from one value to the next; spikes are named where "
+    "their equal distances have less than 1 chance in 1,000 to be one."
 )
 
 
@@ -42,6 +50,8 @@ def explain(result: RunResult) -> tuple[str, ...]:
             + "Figures of its whole count each I/O once; those of a window, where steady state was "
             "reached, are means over its slices."
         )
+    if any(describe_timelines(section.timelines) for section in sections):
+        words.append(OVER_TIME)
     if any(
         cell.workload.offered_iops is not None for section in sections for cell in section.cells
     ):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.layout import OFFERED, Axis, arrange
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.tables import build_areas, build_listing, build_matrices, directions_of
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.wording import preferred
 from tkperf.figures import Figure, FigureKind
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import IOPS, LATENCY_MEAN, PERCENTILES, Direction, Quantity
@@ -23,6 +25,7 @@ from tkperf.report.charts.latency import (
     response_time_histogram,
 )
 from tkperf.report.charts.offered import over_offered
+from tkperf.report.charts.over_time import mark_over_time
 from tkperf.report.charts.seconds import (
     find_recorded,
     over_seconds,
@@ -42,6 +45,7 @@ from tkperf.report.naming import (
 from tkperf.report.page import ChartView, TableView
 from tkperf.report.subject import Subject, find_quantities, show_table
 from tkperf.units import format_capacity
+from tkperf.workload import Workload
 
 Parts = Iterator[TableView | ChartView]
 Build = Callable[[Subject, Figure], Parts]
@@ -94,6 +98,7 @@ def _over_rounds(subject: Subject, figure: Figure) -> Parts:
     for mix in (None,) if figure.read_percents else mixes:
         shown = figure.read_percents if mix is None else (mix,)
         of = "" if mix is None else f": {describe_direction(measured, mix)}"
+        curves = rounds.shown_over_rounds(section, shown, most_threads=figure.most_threads)
         naming = rounds.naming_over_rounds(section, shown, most_threads=figure.most_threads)
         threads = "; of the most threads alone" if figure.most_threads else ""
         for quantity in find_quantities(figure.quantities):
@@ -101,15 +106,31 @@ def _over_rounds(subject: Subject, figure: Figure) -> Parts:
             yield ChartView(
                 key="convergence",
                 text=f"{title}: {quantity.title} of every round, one curve for each {naming.text}{threads}.",
-                spec=rounds.convergence(
-                    section,
-                    quantity,
-                    title,
-                    read_percents=shown,
-                    most_threads=figure.most_threads,
-                    log=figure.log,
+                spec=mark_over_time(
+                    rounds.convergence(
+                        section,
+                        quantity,
+                        title,
+                        read_percents=shown,
+                        most_threads=figure.most_threads,
+                        log=figure.log,
+                    ),
+                    _found(subject, Recorded.ROUNDS, curves),
+                    (quantity,),
+                    x="round",
                 ),
             )
+
+
+def _found(
+    subject: Subject, recorded: Recorded, workloads: Sequence[Workload] | None = None
+) -> tuple[Timeline, ...]:
+    """What was found over time, of these workloads."""
+    return tuple(
+        each
+        for each in subject.section.timelines
+        if each.recorded is recorded and (workloads is None or each.workload in workloads)
+    )
 
 
 def _window(subject: Subject, figure: Figure) -> Parts:
@@ -306,18 +327,26 @@ def _stream(
         said += ", the axis logarithmic"
     if set(quantities) & set(PERCENTILES):
         said += f"; none where a slice had {TOO_FEW_IOS}"
+    spec = rounds.stream(
+        subject.section,
+        quantities,
+        title,
+        over=over,
+        log=figure.log,
+        directions=told,
+        link=subject.links.get(workload, ""),
+    )
+    if over is rounds.TIME:
+        found = preferred(subject.section.timelines)
+        spec = mark_over_time(
+            spec, found, quantities, scale=1 / rounds.stream_unit(subject.section)[1]
+        )
+        if "layer" in spec:
+            said += ". Marked: what was found over time"
     return ChartView(
         key=key,
         text=f"{said}. Workload: {subject.section.workload}.",
-        spec=rounds.stream(
-            subject.section,
-            quantities,
-            title,
-            over=over,
-            log=figure.log,
-            directions=told,
-            link=subject.links.get(workload, ""),
-        ),
+        spec=spec,
     )
 
 
@@ -340,12 +369,18 @@ def _seconds(subject: Subject, figure: Figure) -> Parts:
             text=f"{what} of every second: where a point stands for several, the shade reaches "
             "from the lowest to the highest."
             + (" Shaded green: the window that was judged." if judged else ""),
-            spec=over_seconds(
-                seconds_rows(detail, quantities),
-                window_rows(detail),
-                part_rows(detail),
+            spec=mark_over_time(
+                over_seconds(
+                    seconds_rows(detail, quantities),
+                    window_rows(detail),
+                    part_rows(detail),
+                    quantities,
+                    figure.title or f"{what}, every second",
+                ),
+                _found(subject, Recorded.SECONDS),
                 quantities,
-                figure.title or f"{what}, every second",
+                scale=1000,  # its axis has ms
+                x="t",
             ),
             cell=subject.links[detail.workload],
         )

@@ -70,6 +70,8 @@ class CellView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionView:
+    """A section of a test; ``over_time`` are sentences on what shows over its rounds or seconds."""
+
     key: str
     title: str
     state: str
@@ -77,6 +79,7 @@ class SectionView:
     determination: TableView | None
     tables: tuple[TableView, ...]
     charts: tuple[ChartView, ...]
+    over_time: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

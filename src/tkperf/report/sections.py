@@ -8,6 +8,7 @@ from math import isfinite
 
 from tkperf.analysis.results import TestResult
 from tkperf.analysis.tables import build_directions, build_matrix, build_stream
+from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.report.charts import rounds
 from tkperf.report.figures import build_figures
 from tkperf.report.naming import capitalise, describe_axes
@@ -36,6 +37,7 @@ def build_section(subject: Subject) -> SectionView:
             *_directions(subject),
         ),
         charts=charts,
+        over_time=describe_timelines(section.timelines),
     )
 
 

@@ -10,8 +10,8 @@ from tkperf.analysis.chosen import Chosen
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import describe_counts, describe_gaps
+from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
-from tkperf.analysis.timeline import Timeline
 from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.chosen import build_chosen
 from tkperf.report.disclosure import build_disclosure, build_test_header
@@ -26,14 +26,14 @@ from tkperf.report.whole_test import build_test_figures
 from tkperf.report.wording import format_known_capacity, format_written
 from tkperf.units import NOT_MEASURED, format_duration, format_quantity
 
-EMPTY: Mapping[str, Timeline] = MappingProxyType({})
+EMPTY: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
 
 def build_view(
     result: RunResult,
     checked: Checked | None = None,
     details: Sequence[CellDetail] = (),
-    timelines: Mapping[str, Timeline] = EMPTY,
+    loads_of_tests: Mapping[str, LoadsOfTest] = EMPTY,
     chosen: Sequence[Chosen] = (),
 ) -> ReportView:
     """Everything the report of a run says.
@@ -41,7 +41,7 @@ def build_view(
     Args:
         checked: what became of claims; without, there is no such section.
         details: what lies behind the cells; without, none can be opened.
-        timelines: what was done in each test, by its name; without, no whole test is drawn.
+        loads_of_tests: what was done in each test, by its name; without, no whole test is drawn.
         chosen: parts of the run whose histograms were asked for.
     """
     banners = list(result.info.notices)
@@ -61,7 +61,7 @@ def build_view(
         disclosure=build_disclosure(result),
         cards=tuple(build_card(subject) for each in subjects.values() for subject in each),
         tests=tuple(
-            _test(result, test, subjects[test.name], timelines.get(test.name), chosen)
+            _test(result, test, subjects[test.name], loads_of_tests.get(test.name), chosen)
             for test in result.tests
         ),
         words=explain(result),
@@ -121,10 +121,10 @@ def _test(
     result: RunResult,
     test: TestResult,
     subjects: tuple[Subject, ...],
-    timeline: Timeline | None,
+    loads: LoadsOfTest | None,
     chosen: Sequence[Chosen],
 ) -> TestView:
-    tables, charts = build_test_figures(test, timeline)
+    tables, charts = build_test_figures(test, loads)
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [

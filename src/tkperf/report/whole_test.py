@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import TestResult
 from tkperf.analysis.section_table import build_section_tables
-from tkperf.analysis.timeline import Timeline
 from tkperf.figures import Figure, FigureKind
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import PERCENTILES, Quantity
@@ -27,16 +27,16 @@ LEAST_ZOOMED_S = 20.0
 
 
 def build_test_figures(
-    test: TestResult, timeline: Timeline | None
+    test: TestResult, loads: LoadsOfTest | None
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
     """The tables and charts that the test's plan asks for and that have something to show."""
     tables = tuple(show_table(each, {}) for each in build_section_tables(test))
     charts: list[ChartView] = []
     count: Counter[str] = Counter()
     for figure in test.figures:
-        if timeline is None or figure.kind not in _BUILD:
+        if loads is None or figure.kind not in _BUILD:
             continue
-        for chart in _BUILD[figure.kind](figure, timeline):
+        for chart in _BUILD[figure.kind](figure, loads):
             count[chart.key] += 1
             number = count[chart.key] if count[chart.key] > 1 else ""
             if has_values(chart.spec):
@@ -44,10 +44,10 @@ def build_test_figures(
     return tables, tuple(charts)
 
 
-def _timeline(figure: Figure, timeline: Timeline) -> Charts:
-    quantities, order = find_quantities(figure.quantities), _names(timeline)
+def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
+    quantities, order = find_quantities(figure.quantities), _names(loads)
     for group in figure.groups or ((),):
-        part = timeline.of_sections(group) if group else timeline
+        part = loads.of_sections(group) if group else loads
         curves = curves_by_section(part, part.loads[0].start_s if part.loads else 0.0)
         title = figure.title or f"{_listed(quantities)} over the whole test"
         text = f"{title}: every load by the time it began, each section in its colour"
@@ -63,14 +63,14 @@ def _timeline(figure: Figure, timeline: Timeline) -> Charts:
         )
 
 
-def _names(timeline: Timeline) -> tuple[str, ...]:
+def _names(loads: LoadsOfTest) -> tuple[str, ...]:
     """Of all curves of the whole test: each keeps its colour wherever it is drawn."""
-    return tuple(dict.fromkeys(curve.name for curve in curves_by_section(timeline)))
+    return tuple(dict.fromkeys(curve.name for curve in curves_by_section(loads)))
 
 
-def _preconditioning(figure: Figure, timeline: Timeline) -> Charts:
+def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities = find_quantities(figure.quantities)
-    for load in timeline.fills().loads:
+    for load in loads.fills().loads:
         section = load.step.section
         title = (
             figure.title or f"{_listed(quantities)} over time while preconditioning for {section}"
@@ -84,10 +84,10 @@ def _preconditioning(figure: Figure, timeline: Timeline) -> Charts:
         yield ChartView(key="preconditioning", text=text, spec=spec)
 
 
-def _overlaid(figure: Figure, timeline: Timeline) -> Charts:
+def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
     """Groups of sections, each from its own beginning."""
     quantities = find_quantities(figure.quantities)
-    parts = [(group, timeline.of_sections(group)) for group in figure.groups]
+    parts = [(group, loads.of_sections(group)) for group in figure.groups]
     curves = tuple(
         Curve(name=group[0], loads=part.loads, origin_s=part.loads[0].start_s)
         for group, part in parts
@@ -102,9 +102,9 @@ def _overlaid(figure: Figure, timeline: Timeline) -> Charts:
     yield ChartView(key="overlaid", text=text, spec=spec)
 
 
-def _changes(figure: Figure, timeline: Timeline) -> Charts:
-    quantities, order = find_quantities(figure.quantities), _names(timeline)
-    for before, after in timeline.changes():
+def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
+    quantities, order = find_quantities(figure.quantities), _names(loads)
+    for before, after in loads.changes():
         names = before[-1].step.section, after[0].step.section
         changed_s = after[0].start_s
         shorter_s = min(changed_s - before[0].start_s, after[-1].end_s - changed_s)
@@ -114,7 +114,7 @@ def _changes(figure: Figure, timeline: Timeline) -> Charts:
             f"{title}: every second from {format_duration(zoom_s)} before the change to as long after "
             f"it, which is at 0. {_SHADE}"
         )
-        curves = curves_by_section(Timeline(loads=(*before, *after)), changed_s)
+        curves = curves_by_section(LoadsOfTest(loads=(*before, *after)), changed_s)
         yield ChartView(
             key="change",
             text=text,
@@ -138,7 +138,7 @@ def _listed(quantities: tuple[Quantity, ...]) -> str:
     return capitalise(list_words([each.label for each in quantities]))
 
 
-_BUILD: dict[FigureKind, Callable[[Figure, Timeline], Charts]] = {
+_BUILD: dict[FigureKind, Callable[[Figure, LoadsOfTest], Charts]] = {
     FigureKind.TIMELINE: _timeline,
     FigureKind.PRECONDITIONING: _preconditioning,
     FigureKind.OVERLAID: _overlaid,

@@ -34,7 +34,7 @@ def convergence(
     log: bool = False,
 ) -> Spec:
     """A quantity over the rounds, a curve for each workload of these mixes."""
-    shown = _shown_over_rounds(section, read_percents, most_threads=most_threads)
+    shown = shown_over_rounds(section, read_percents, most_threads=most_threads)
     naming = find_naming(shown)
     rows: list[Row] = [
         {
@@ -63,10 +63,10 @@ def naming_over_rounds(
     section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool = False
 ) -> Naming:
     """How the curves of these mixes are told apart."""
-    return find_naming(_shown_over_rounds(section, read_percents, most_threads=most_threads))
+    return find_naming(shown_over_rounds(section, read_percents, most_threads=most_threads))
 
 
-def _shown_over_rounds(
+def shown_over_rounds(
     section: SectionResult, read_percents: Sequence[int] | None, *, most_threads: bool
 ) -> tuple[Workload, ...]:
     """The workloads of these mixes, in their order; of those with the most threads alone."""
@@ -235,7 +235,7 @@ def stream(
     apart = len(directions) > 1
     unit_s, x_title = 1.0, over.title
     if over is TIME:
-        unit, unit_s = find_time_unit(section.slices[-1].start_s + section.slices[-1].duration_s)
+        unit, unit_s = stream_unit(section)
         x_title = f"{over.title} ({unit})"
     rows: list[Row] = [
         {
@@ -266,6 +266,12 @@ def stream(
         encoding,
         mark={"type": "line", "color": PALETTE[0], "point": len(section.slices) <= 60},
     )
+
+
+def stream_unit(section: SectionResult) -> tuple[str, float]:
+    """The unit of the time axis of a stream's charts, and its seconds."""
+    last = section.slices[-1]
+    return find_time_unit(last.start_s + last.duration_s)
 
 
 def find_time_unit(total_s: float) -> tuple[str, float]:

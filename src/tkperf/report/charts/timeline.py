@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tkperf.analysis.timeline import TimedLoad, Timeline
+from tkperf.analysis.loads import LoadsOfTest, TimedLoad
 from tkperf.quantity import LATENCY_MAX, Quantity
 from tkperf.report.charts.rounds import find_time_unit
 from tkperf.report.charts.seconds import COLUMNS, find_recorded
@@ -30,7 +30,7 @@ class Curve:
     origin_s: float = 0.0
 
 
-def curves_by_section(timeline: Timeline, origin_s: float = 0.0) -> tuple[Curve, ...]:
+def curves_by_section(loads: LoadsOfTest, origin_s: float = 0.0) -> tuple[Curve, ...]:
     """A curve for each stretch of a section; those of one section have its name."""
     return tuple(
         Curve(
@@ -38,7 +38,7 @@ def curves_by_section(timeline: Timeline, origin_s: float = 0.0) -> tuple[Curve,
             loads=stretch,
             origin_s=origin_s,
         )
-        for stretch in timeline.stretches()
+        for stretch in loads.stretches()
     )
 
 

@@ -39,21 +39,21 @@ class TimedLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timeline:
+class LoadsOfTest:
     """The loads of a test in the order in which they began."""
 
     loads: tuple[TimedLoad, ...]
 
-    def of_sections(self, names: Sequence[str]) -> Timeline:
+    def of_sections(self, names: Sequence[str]) -> LoadsOfTest:
         """The loads of these sections alone, fills left out."""
-        return Timeline(
+        return LoadsOfTest(
             loads=tuple(
                 each for each in self.loads if each.step.section in names and not each.is_fill
             )
         )
 
-    def fills(self) -> Timeline:
-        return Timeline(loads=tuple(each for each in self.loads if each.is_fill))
+    def fills(self) -> LoadsOfTest:
+        return LoadsOfTest(loads=tuple(each for each in self.loads if each.is_fill))
 
     def stretches(self) -> Iterator[tuple[TimedLoad, ...]]:
         """Loads that follow each other in one section, fills apart from what they prepare."""
@@ -79,24 +79,24 @@ def _name(load: TimedLoad) -> tuple[str, bool]:
     return load.step.section, load.is_fill
 
 
-def build_timelines(
+def loads_by_test(
     record: RunRecord, seconds: Mapping[str, Sequence[Seconds]]
-) -> dict[str, Timeline]:
-    """The timeline of each test by its name; none of one whose start times nobody recorded.
+) -> dict[str, LoadsOfTest]:
+    """What was done in each test by its name; none of one whose start times nobody recorded.
 
     Args:
         seconds: of each test, the samples of each of its steps in their order.
     """
-    timelines = {}
+    loads_of_tests = {}
     for test in record.tests:
         samples = seconds.get(test.name) or [Seconds()] * len(test.steps)
         starts_s = [step.started_s for step in test.steps]
         # Imported steps all begin at 0.
         if starts_s and (len(starts_s) == 1 or starts_s[0] < starts_s[-1]):
-            timelines[test.name] = Timeline(
+            loads_of_tests[test.name] = LoadsOfTest(
                 loads=tuple(
                     TimedLoad(step=step, start_s=step.started_s - starts_s[0], seconds=each)
                     for step, each in zip(test.steps, samples, strict=True)
                 )
             )
-    return timelines
+    return loads_of_tests

@@ -1,0 +1,88 @@
+"""What the seconds of streams and of long steps show, beside what rounds and slices do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.search import find_in_seconds
+from tkperf.record import NO_PURGE, RunRecord, StepKind, StepRecord, TestRecord, key_of
+from tkperf.seconds import Seconds, join
+
+# Shorter slices are as good as seconds; fewer seconds are no long step.
+SHORTEST_SLICE_S = 2.0
+LEAST_SECONDS = 120
+
+Read = Callable[[TestRecord], Sequence[Seconds]]
+
+
+def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
+    """The result with what the seconds show of each section that is one workload without a break.
+
+    Args:
+        result: the analysis of ``record``.
+        read: the seconds of each step of a test, in their order.
+    """
+    tests = {test.name: test for test in record.tests}
+    return replace(
+        result,
+        tests=tuple(
+            replace(test, sections=_sections(test.sections, tests[test.name], read))
+            if test.name in tests
+            else test
+            for test in result.tests
+        ),
+    )
+
+
+def _sections(
+    sections: Sequence[SectionResult], test: TestRecord, read: Read
+) -> tuple[SectionResult, ...]:
+    unbroken = {section.name: _unbroken_steps(section.name, test) for section in sections}
+    if not any(unbroken.values()):
+        return tuple(sections)
+    by_step = dict(zip(map(id, test.steps), read(test), strict=False))
+    return tuple(
+        replace(section, timelines=(*section.timelines, *_find(section, steps, by_step)))
+        if (steps := unbroken[section.name])
+        else section
+        for section in sections
+    )
+
+
+def _unbroken_steps(section: str, test: TestRecord) -> tuple[StepRecord, ...]:
+    """Steps of a single workload, one right after the other, long enough to be looked into."""
+    steps = [
+        each
+        for each in test.steps
+        if each.section == section and each.kind not in (StepKind.FILL, StepKind.WARM_UP)
+    ]
+    whole_s = sum(each.measurement.duration_s for each in steps)
+    if not steps or whole_s < LEAST_SECONDS or steps[0].kind is StepKind.AREA:
+        return ()
+    if len({key_of(each.kind, each.workload) for each in steps}) > 1:
+        return ()
+    short = steps[0].measurement.duration_s < SHORTEST_SLICE_S
+    return () if short else tuple(steps)
+
+
+def _find(
+    section: SectionResult, steps: Sequence[StepRecord], by_step: dict[int, Seconds]
+) -> tuple[Timeline, ...]:
+    kept = [(step, by_step[id(step)]) for step in steps if id(step) in by_step]
+    if not kept or sum(len(seconds) for _, seconds in kept) < LEAST_SECONDS:
+        return ()
+    first_s = kept[0][0].started_s
+    seconds = join([each for _, each in kept], [step.started_s - first_s for step, _ in kept])
+    purged = section.purge is not None and section.purge.method != NO_PURGE
+    of_slices = any(
+        each.recorded is not Recorded.SECONDS and each.levels for each in section.timelines
+    )
+    return find_in_seconds(
+        steps[0].workload,
+        seconds,
+        as_new=purged and section.filled_bytes is None,
+        levels=not of_slices,
+    )

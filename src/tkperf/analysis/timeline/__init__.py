@@ -1,0 +1,1 @@
+"""What a series shows over time: levels, sudden drops, spikes that come back. Pure."""

@@ -1,0 +1,81 @@
+"""A rate that falls to less than half from one value to the next: a stall, a cliff."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tkperf.analysis.timeline.series import Series, running_median, spread
+from tkperf.seconds import FloatArray
+
+LEAST_VALUES = 10
+# The level that is fallen from: the median of so many values before, three quarters of which kept it.
+BEFORE, LEAST_BEFORE = 9, 5
+DEEP = 0.5
+BACK = 0.75
+NOISE_SIGMAS = 8.0
+# So long, and noise alone does not do it; what is shorter must nearly reach nothing, far from the
+# noise and deep beside the highest rise: heavy tails reach to both sides.
+LASTING = 3
+NEARLY_NOTHING = 0.1
+STALL_SIGMAS = 25.0
+DEEPER_THAN_RISES = 3.0
+NEIGHBOURS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """From ``start`` to ``end`` (places), from the level ``before`` to the least value ``least``.
+
+    ``recovered``: three quarters of the level before were reached again.
+    """
+
+    start: float
+    end: float
+    before: float
+    least: float
+    recovered: bool
+
+
+def find_drops(series: Series) -> tuple[Drop, ...]:
+    """Every sudden drop of a rate, in order."""
+    if len(series) < LEAST_VALUES:
+        return ()
+    values = series.values
+    strays = values - running_median(values, NEIGHBOURS)
+    sigma, highest_rise = spread(strays), float(strays.max())
+    deep_for_stalls = max(STALL_SIGMAS * sigma, DEEPER_THAN_RISES * highest_rise)
+    found: list[Drop] = []
+    index = LEAST_BEFORE
+    while index < values.size:
+        kept, before = np.percentile(values[max(0, index - BEFORE) : index], (25, 50)).tolist()
+        if not (values[index] < DEEP * kept and kept - values[index] > NOISE_SIGMAS * sigma):
+            index += 1
+            continue
+        end = _end_of(values, index, before)
+        least = float(values[index:end].min())
+        stalled = least <= NEARLY_NOTHING * before and before - least > deep_for_stalls
+        if stalled or end - index >= LASTING:
+            found.append(_drop(series, index, end, before))
+        # What follows is judged by the level after it, not by the one it fell from.
+        if end == values.size:
+            index += BEFORE
+        else:
+            index = end + (LEAST_BEFORE if end - index > BEFORE // 2 else 0)
+    return tuple(found)
+
+
+def _end_of(values: FloatArray, start: int, before: float) -> int:
+    back = np.flatnonzero(values[start:] >= BACK * before)
+    return start + int(back[0]) if back.size else values.size
+
+
+def _drop(series: Series, start: int, end: int, before: float) -> Drop:
+    return Drop(
+        start=float(series.place[start]),
+        end=float(series.place[end - 1] + series.width[end - 1]),
+        before=before,
+        least=float(series.values[start:end].min()),
+        recovered=end < len(series),
+    )

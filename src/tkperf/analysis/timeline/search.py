@@ -1,0 +1,103 @@
+"""What is looked for in which series: levels and drops of a rate, periodic spikes of a latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tkperf.analysis.timeline.drops import Drop, find_drops
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import LEAST_VALUES as LEAST_FOR_LEVELS
+from tkperf.analysis.timeline.levels import LevelKind, Levels, find_levels
+from tkperf.analysis.timeline.series import Series, make_series
+from tkperf.analysis.timeline.spikes import LEAST_VALUES as LEAST_FOR_SPIKES
+from tkperf.analysis.timeline.spikes import find_periodic_spikes
+from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Figures
+from tkperf.seconds import Seconds
+from tkperf.workload import Workload
+
+SPIKING = (LATENCY_MAX, LATENCY_MEAN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Track:
+    """The figures of one workload, in the order in which they were measured."""
+
+    workload: Workload
+    recorded: Recorded
+    place: tuple[float, ...]
+    width: tuple[float, ...]
+    figures: tuple[Figures, ...]
+
+    def series(self, key: str) -> Series:
+        """One quantity of it."""
+        return make_series(self.place, [each[key] for each in self.figures], self.width)
+
+
+def find_timelines(tracks: Iterable[Track], *, as_new: bool) -> tuple[Timeline, ...]:
+    """What each workload's IOPS and latencies show over rounds or slices.
+
+    Args:
+        as_new: the series begin on a purged device that nothing had been written to since.
+    """
+    return tuple(found for track in tracks for found in _find(track, as_new))
+
+
+def find_in_seconds(
+    workload: Workload, seconds: Seconds, *, as_new: bool, levels: bool
+) -> tuple[Timeline, ...]:
+    """What the seconds of a long step, or of a stream, show.
+
+    Args:
+        levels: look for them, too: nobody has them from slices.
+    """
+
+    def series(key: str) -> Series:
+        return make_series(seconds.start_s, getattr(seconds, key), seconds.duration_s)
+
+    about = Timeline(workload=workload, quantity="", recorded=Recorded.SECONDS, values=0)
+    found = list(_spikes(about, {each.key: series(each.key) for each in SPIKING}))
+    rate = series(IOPS.key)
+    if len(rate) >= LEAST_FOR_LEVELS:
+        # Levels of seconds that slices have are not said twice, but tell drops from transitions.
+        seen = find_levels(rate, as_new=as_new)
+        found.insert(0, _rate(about, rate, seen if levels else None, _drops(rate, seen)))
+    return tuple(found)
+
+
+def _find(track: Track, as_new: bool) -> Iterator[Timeline]:
+    about = Timeline(workload=track.workload, quantity="", recorded=track.recorded, values=0)
+    rate = track.series(IOPS.key)
+    if len(rate) >= LEAST_FOR_LEVELS:
+        levels = find_levels(rate, as_new=as_new)
+        yield _rate(about, rate, levels, _drops(rate, levels))
+    yield from _spikes(about, {each.key: track.series(each.key) for each in SPIKING})
+
+
+def _rate(
+    about: Timeline, series: Series, levels: Levels | None, drops: tuple[Drop, ...]
+) -> Timeline:
+    return replace(
+        about,
+        quantity=IOPS.key,
+        values=len(series),
+        levels=() if levels is None else levels.phases,
+        settled=None if levels is None else levels.settled,
+        drops=drops,
+    )
+
+
+def _drops(series: Series, levels: Levels | None) -> tuple[Drop, ...]:
+    """Those that are no part of the way from the first level to the steady one."""
+    steady = () if levels is None else levels.phases[-1:]
+    from_place = next((each.start for each in steady if each.kind is LevelKind.STEADY), None)
+    return tuple(
+        each for each in find_drops(series) if from_place is None or each.start > from_place
+    )
+
+
+def _spikes(about: Timeline, series: dict[str, Series]) -> Iterator[Timeline]:
+    for key, each in series.items():
+        if len(each) >= LEAST_FOR_SPIKES:
+            found = find_periodic_spikes(each)
+            yield replace(about, quantity=key, values=len(each), spikes=found)

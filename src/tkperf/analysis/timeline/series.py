@@ -1,0 +1,77 @@
+"""A value over rounds or seconds, and the robust statistics that the searches share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tkperf.seconds import FloatArray
+
+# Of normally distributed values the median distance from the median, as a standard deviation.
+_MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Series:
+    """Values in the order in which they were measured; places ascend.
+
+    Attributes:
+        place: where each value begins: the number of a round, or seconds.
+        width: how far it reaches: 0 for rounds, which are numbered.
+        values: measured, without NaN.
+    """
+
+    place: FloatArray
+    width: FloatArray
+    values: FloatArray
+
+    def __len__(self) -> int:
+        return self.values.size
+
+    @property
+    def step(self) -> float:
+        """How far two neighbours are apart: 1 of rounds, about 1 s of seconds."""
+        return float(np.median(np.diff(self.place))) if len(self) > 1 else 1.0
+
+
+def make_series(
+    place: Sequence[float] | FloatArray,
+    values: Sequence[float | None] | FloatArray,
+    width: Sequence[float] | FloatArray | None = None,
+) -> Series:
+    """A series of what was measured: None and NaN are left out.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    places = np.asarray(place, dtype=float)
+    measured = np.array(
+        [np.nan if each is None else each for each in values]
+        if not isinstance(values, np.ndarray)
+        else values,
+        dtype=float,
+    )
+    widths = np.zeros(places.size) if width is None else np.asarray(width, dtype=float)
+    if not places.size == measured.size == widths.size:
+        raise ValueError("a series needs one place and one width for each value")
+    known = np.isfinite(measured)
+    return Series(place=places[known], width=widths[known], values=measured[known])
+
+
+def running_median(values: FloatArray, window: int) -> FloatArray:
+    """The median of the ``window`` values around each, fewer at the ends; ``window`` is odd."""
+    half = min(window // 2, max(0, (values.size - 1) // 2))
+    if half == 0:
+        return values.copy()
+    padded = np.pad(values, half, mode="reflect")
+    return np.asarray(np.median(sliding_window_view(padded, 2 * half + 1), axis=1))
+
+
+def spread(values: FloatArray) -> float:
+    """A standard deviation that outliers do not widen: 1.4826 times the median distance to the median."""
+    if not values.size:
+        return 0.0
+    return float(_MAD_TO_SIGMA * np.median(np.abs(values - np.median(values))))

@@ -1,0 +1,245 @@
+"""Spikes that come back at equal distances, and how likely chance would have set them so.
+
+Two steps. Where spikes could be is found by the spectrum of the highest peaks as events (the
+Rayleigh statistic of every frequency at once, by one Fourier transform). Whether they are there is
+decided by folding: of all places a share is expected to hold a spike; how many of the highest peaks
+lie there by chance is hypergeometric. Only the order of the values counts, so that heavy tails do
+not look like signals; the probability is multiplied by the number of periods, phases and numbers of
+peaks that were tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, exp, lgamma, log10
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tkperf.analysis.timeline.series import Series, running_median
+from tkperf.seconds import FloatArray
+
+LEAST_VALUES = 30
+LEAST_SPIKES = 5
+SHORTEST_PERIOD = 4  # in values
+# A peak is a spike from so much above its neighbourhood on, and so many of the places must have one.
+LEAST_HEIGHT = 1.10
+LEAST_SHARE = 0.7
+# Chance of one false alarm in a series without any.
+MOST_CHANCE = 1e-3
+# Values that make up the neighbourhood.
+NEIGHBOURS = 21
+MOST_PEAKS = 2000
+# How far a spike may lie from its place: within a value, its neighbours, or a twentieth of the period.
+_NEAR, _BESIDE, _WITHIN_PERIOD = 0.5, 1.5, 0.05
+_REACH = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodicSpikes:
+    """``places`` of those that were seen: round numbers or seconds; ``expected`` is how many fit in.
+
+    ``height`` is the median of the spikes over their neighbourhood, ``chance`` the probability that
+    any such pattern shows in a series of the same values in random order.
+    """
+
+    period: float
+    first: float
+    expected: int
+    places: tuple[float, ...]
+    height: float
+    chance: float
+
+    @property
+    def seen(self) -> int:
+        return len(self.places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Comb:
+    """A period and a first place, in values, with the events on it."""
+
+    period: float
+    first: float
+    expected: int
+    events: FloatArray
+    near: float
+    chance: float
+
+
+def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
+    """The surest pattern of spikes at equal distances; None where chance would do as well."""
+    if len(series) < LEAST_VALUES:
+        return None
+    height = _height(series.values)
+    at = np.rint((series.place - series.place[0]) / series.step)
+    peaks = _find_peaks(height)
+    best: _Comb | None = None
+    sizes = _sizes(min(peaks.size, len(series) // 4, MOST_PEAKS))
+    for size in sizes:
+        events = np.sort(at[peaks[:size]])
+        for comb in _find_combs(events, int(at[-1]) + 1, len(series), len(sizes)):
+            if best is None or comb.chance < best.chance:
+                best = comb
+    if best is None or best.chance > MOST_CHANCE:
+        return None
+    indices = _all_on(best, at, height, peaks)
+    places = series.place[indices]
+    return PeriodicSpikes(
+        period=best.period * series.step,
+        first=float(places[0]),
+        expected=best.expected,
+        places=tuple(places.tolist()),
+        height=float(np.median(height[indices])),
+        chance=best.chance,
+    )
+
+
+def _all_on(
+    comb: _Comb, at: FloatArray, height: FloatArray, peaks: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Of each place of a comb the highest peak, if it is half as high as is typical there."""
+    typical = float(np.median(height[np.searchsorted(at, comb.events)]))
+    high = peaks[height[peaks] - 1 >= 0.5 * (typical - 1)]
+    number = np.rint((at[high] - comb.first) / comb.period)
+    kept = np.abs(at[high] - comb.first - comb.period * number) <= comb.near + 1e-9
+    # The highest come first, and the first of each number is taken.
+    _, firsts = np.unique(number[kept], return_index=True)
+    return np.asarray(np.sort(high[kept][firsts]))
+
+
+def _height(values: FloatArray) -> FloatArray:
+    """Each value as a multiple of the median around it."""
+    base = running_median(values, NEIGHBOURS)
+    return np.asarray(np.divide(values, base, out=np.ones_like(values), where=base > 0))
+
+
+def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
+    """Indices of values that no neighbour exceeds, the highest first."""
+    before = np.concatenate(([-np.inf], height[:-1]))
+    after = np.concatenate((height[1:], [-np.inf]))
+    found = np.flatnonzero((height >= LEAST_HEIGHT) & (height > before) & (height >= after))
+    return np.asarray(found[np.argsort(-height[found], kind="stable")])
+
+
+def _sizes(most: int) -> list[int]:
+    """How many of the highest peaks are looked at together."""
+    sizes, size = [], float(LEAST_SPIKES)
+    while size < most:
+        sizes.append(round(size))
+        size = size * 1.5 if size >= 12 else size + 1
+    return sizes if most < LEAST_SPIKES else [*sizes, most]
+
+
+def _find_combs(events: FloatArray, length: int, values: int, tried: int) -> Iterator[_Comb]:
+    """Periods in which many of these events recur, with the probability of so many by chance."""
+    for period, first in _candidates(events, length):
+        for near in (_NEAR, _BESIDE, _WITHIN_PERIOD * period):
+            comb = _fold(events, length, values, tried, period, first, near)
+            if comb is not None:
+                yield comb
+
+
+def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]]:
+    """Periods and first places with a strong Rayleigh statistic.
+
+    Of pulses all multiples of the frequency are about as strong, so the lowest ones are taken, too.
+    """
+    size = 1 << (4 * length - 1).bit_length()
+    marks = np.zeros(size)
+    marks[events.astype(int)] = 1.0
+    marks[:length] -= events.size / length
+    spectrum = np.fft.rfft(marks)
+    power = np.abs(spectrum) ** 2
+    lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
+    inner = power[lowest : highest + 1]
+    if inner.size < 3:
+        return
+    tops = 1 + np.flatnonzero((inner[1:-1] >= inner[:-2]) & (inner[1:-1] > inner[2:]))
+    strongest = tops[np.argsort(-inner[tops], kind="stable")][:6]
+    # Of events half of which recur, the statistic is at least a quarter of its greatest value.
+    strongest = strongest[inner[strongest] >= 0.25 * LEAST_SHARE * events.size**2]
+    if not strongest.size:
+        return
+    low = tops[inner[tops] >= 0.5 * inner[tops].max()][:4]
+    for index in dict.fromkeys((*strongest.tolist(), *low.tolist())):
+        frequency = (lowest + index) / size
+        turned = -np.angle(spectrum[lowest + index]) / (2 * np.pi)
+        yield 1 / frequency, float(turned % 1 / frequency)
+
+
+def _fold(
+    events: FloatArray,
+    length: int,
+    values: int,
+    tried: int,
+    period: float,
+    first: float,
+    near: float,
+) -> _Comb | None:
+    # From what lies about right to what lies right: the line through the events is fitted anew.
+    for reach in (max(near, period / 6), max(near, period / 12), near, near):
+        number = np.rint((events - first) / period)
+        kept = np.abs(events - first - period * number) <= reach + 1e-9
+        if np.unique(number[kept]).size < LEAST_SPIKES - 1:
+            return None
+        if kept.sum() < LEAST_SHARE * length / period / 2:
+            return None
+        period, first = _fit(number[kept], events[kept])
+        if period < SHORTEST_PERIOD:
+            return None
+    number = np.rint((events - first) / period)
+    kept = np.abs(events - first - period * number) <= near + 1e-9
+    _, one_each = np.unique(number[kept], return_index=True)
+    hits = events[kept][one_each]
+    expected = _count_places(first, period, length)
+    if hits.size < max(LEAST_SPIKES, LEAST_SHARE * expected):
+        return None
+    # Peaks have neighbours that are none, so there is room for half as many.
+    room = values // 2
+    covered = max(1, round((2 * near + 1) / 2))
+    log_chance = _log_tail(hits.size, events.size, min(room, expected * covered), room)
+    trials = tried * 3 * (length / 2) * max(1.0, period / (2 * near))
+    chance = min(1.0, exp(min(0.0, log_chance)) * trials)
+    reach = max(near, min(_REACH, period / 6))
+    return _Comb(
+        period=period, first=first, expected=expected, events=hits, near=reach, chance=chance
+    )
+
+
+def _fit(number: FloatArray, events: FloatArray) -> tuple[float, float]:
+    """Slope and start of the least-squares line."""
+    middle, mean = number.mean(), events.mean()
+    aside = number - middle
+    slope = float(aside @ (events - mean) / (aside @ aside))
+    return slope, float(mean - slope * middle)
+
+
+def _count_places(first: float, period: float, length: int) -> int:
+    """How many places of a comb fall on a value."""
+    return int((length - 0.5 - first) // period) - ceil((-0.5 - first) / period) + 1
+
+
+def _log_tail(hits: int, drawn: int, marked: int, room: int) -> float:
+    """Logarithm of the probability of at least so many hits: hypergeometric."""
+
+    def log_choose(many: int, few: int) -> float:
+        return lgamma(many + 1) - lgamma(few + 1) - lgamma(many - few + 1)
+
+    drawn = min(drawn, room)
+    whole = log_choose(room, drawn)
+    terms = [
+        log_choose(marked, each) + log_choose(room - marked, drawn - each) - whole
+        for each in range(hits, min(drawn, marked) + 1)
+        if drawn - each <= room - marked
+    ]
+    if not terms:
+        return -700.0
+    top = max(terms)
+    return top + float(np.log(sum(exp(each - top) for each in terms)))
+
+
+def describe_chance(chance: float) -> str:
+    """``1 in 10^8``: at most so likely by chance."""
+    return f"1 in 10^{max(3, int(-log10(max(chance, 1e-300))))}"

@@ -1,0 +1,145 @@
+"""What was found over time, in sentences for every output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tkperf.analysis.layout import find_axes, name_within
+from tkperf.analysis.timeline.drops import Drop
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
+from tkperf.quantity import QUANTITIES
+from tkperf.units import format_count, format_duration
+
+MOST_SENTENCES = 8
+
+
+def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
+    """What there is to say of a section, most telling first; nothing where nothing was found.
+
+    A stream that is level throughout says so; of many workloads only those that are not are named.
+    """
+    axes = find_axes(each.workload for each in timelines)
+    said = []
+    for each in preferred(timelines):
+        of = f"{name_within(each.workload, axes)}: " if axes else ""
+        said += [of + words for words in _sentences(each)]
+    if len(said) <= MOST_SENTENCES:
+        return tuple(said)
+    left = len(said) - MOST_SENTENCES
+    return (*said[:MOST_SENTENCES], f"... and {left:,} more findings, which the JSON has")
+
+
+def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
+    """Each finding once: what every second tells exactly, slices need not repeat."""
+    finer = {
+        (each.workload, each.quantity) for each in timelines if each.recorded is Recorded.SECONDS
+    }
+    kept = []
+    for each in timelines:
+        coarse = each.recorded is not Recorded.SECONDS
+        if not (coarse and (each.workload, each.quantity) in finer):
+            kept.append(each)
+        elif each.levels:
+            kept.append(_without_drops(each))
+    return tuple(kept)
+
+
+def _without_drops(timeline: Timeline) -> Timeline:
+    return Timeline(
+        workload=timeline.workload,
+        quantity=timeline.quantity,
+        recorded=timeline.recorded,
+        values=timeline.values,
+        levels=timeline.levels,
+        settled=timeline.settled,
+    )
+
+
+def _sentences(timeline: Timeline) -> Iterator[str]:
+    if timeline.levels and (timeline.changes or timeline.recorded is not Recorded.ROUNDS):
+        yield _describe_levels(timeline)
+    if timeline.drops:
+        yield _describe_drops(timeline)
+    if timeline.spikes is not None:
+        yield _describe_spikes(timeline, timeline.spikes)
+
+
+def _describe_levels(timeline: Timeline) -> str:
+    """``Fresh out of box 88,800 IOPS for 9 min 00 s, steady 27,000 IOPS from 41 min 00 s on``."""
+    unit = QUANTITIES[timeline.quantity].unit
+    in_rounds = timeline.recorded is Recorded.ROUNDS
+    words = []
+    for level in timeline.levels:
+        value = f"{level.value:,.4g} {unit}" if level.value < 1000 else f"{level.value:,.0f} {unit}"
+        if level.kind is LevelKind.TRANSITION:
+            if timeline.settled is False:
+                words.append(f"still changing at the end, {_until(level, in_rounds)}")
+        elif len(timeline.levels) == 1:
+            words.append(f"{level.kind} {value} throughout")
+        elif level.kind is LevelKind.STEADY:
+            words.append(f"steady {value} {_from(level.start, in_rounds)} on")
+        else:
+            words.append(f"{level.kind} {value} {_for(level, in_rounds)}")
+    sentence = ", ".join(words)
+    return sentence[0].upper() + sentence[1:]
+
+
+def _for(level: Level, in_rounds: bool) -> str:
+    if in_rounds:
+        return f"until round {level.end:.0f}"
+    return f"for {format_duration(level.end - level.start)}"
+
+
+def _from(place: float, in_rounds: bool) -> str:
+    return f"from round {place:.0f}" if in_rounds else f"from {format_duration(place)}"
+
+
+def _until(level: Level, in_rounds: bool) -> str:
+    if in_rounds:
+        return f"in rounds {level.start:.0f} to {level.end:.0f}"
+    return f"from {format_duration(level.start)} to {format_duration(level.end)}"
+
+
+def _describe_drops(timeline: Timeline) -> str:
+    """``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
+    unit = QUANTITIES[timeline.quantity].unit
+    deepest: Drop = min(timeline.drops, key=lambda each: each.least / each.before)
+    in_rounds = timeline.recorded is Recorded.ROUNDS
+    at = f"in round {deepest.start:.0f}" if in_rounds else f"at {format_duration(deepest.start)}"
+    if not deepest.recovered:
+        lasts = ", without recovery"
+    elif in_rounds:
+        lasts = f", until round {deepest.end:.0f}"
+    else:
+        lasts = f" for {format_duration(deepest.end - deepest.start)}"
+    several = len(timeline.drops) > 1
+    return (
+        format_count(len(timeline.drops), "sudden drop")
+        + (", the deepest" if several else "")
+        + f" from {deepest.before:,.0f} to {deepest.least:,.0f} {unit} {at}{lasts}"
+    )
+
+
+def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
+    """``Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places ...``."""
+    if timeline.recorded is Recorded.ROUNDS:
+        period, first = f"{_number(spikes.period)} rounds", f"in round {spikes.first:.0f}"
+    else:
+        period = f"{_number(spikes.period)} s"
+        if spikes.period >= 120:
+            period += f" ({_number(spikes.period / 60)} min)"
+        first = f"at {format_duration(spikes.first)}"
+    label = QUANTITIES[timeline.quantity].label
+    return (
+        f"{label[0].upper()}{label[1:]} spikes every {period}, first {first}: at {spikes.seen:,} of "
+        f"{spikes.expected:,} places, typically {spikes.height:.3g} times what is around them; by "
+        f"chance at most {describe_chance(spikes.chance)}"
+    )
+
+
+def _number(value: float) -> str:
+    """At most a decimal place; none for what is a whole number as far as it was measured."""
+    whole = round(value)
+    return f"{whole:,}" if abs(value - whole) < 0.05 else f"{value:,.1f}"

@@ -1,0 +1,92 @@
+"""What a run would come to, in words: before the question, and as ``tkperf plan``."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from tkperf.cli.options import RunOptions
+from tkperf.pipeline.endurance import MUCH_OF_A_LIFE, Rating, parse_rating
+from tkperf.pipeline.outlook import Outlook, look_out
+from tkperf.pipeline.rates import ASSUMED, Rates, parse_rate, read_rates
+from tkperf.pipeline.run_plan import RunPlan
+from tkperf.units import format_capacity, format_duration
+
+_CLOCK = "%a %d %b %Y %H:%M"
+
+
+def rating_of(options: RunOptions) -> Rating | None:
+    """Raises UsageError if it is no rating."""
+    return None if options.rated is None else parse_rating(options.rated, options.warranty_years)
+
+
+def given_rates(options: RunOptions, plan: RunPlan) -> Rates | None:
+    """What the options say of the device's speed; None: nothing.
+
+    Raises:
+        UsageError: it is no rate, or the earlier run is of another model.
+    """
+    if options.rate is not None:
+        return parse_rate(options.rate)
+    return None if options.like is None else read_rates(options.like, plan.subject)
+
+
+def outlook_of(options: RunOptions, plan: RunPlan) -> Outlook:
+    """What a plan comes to, as far as the options tell; nothing is read from the device."""
+    return look_out(plan, given_rates(options, plan) or ASSUMED, rating_of(options))
+
+
+def describe_time(outlook: Outlook) -> str:
+    """``2 h 10 min to 3 h 05 min, without purging``."""
+    without = ", without purging" if outlook.purges else ""
+    if outlook.simulated:
+        without = " of simulated time"
+    return f"{format_duration(outlook.shortest_s)} to {format_duration(outlook.longest_s)}{without}"
+
+
+def describe_outlook(outlook: Outlook, now: datetime | None = None) -> list[tuple[str, str]]:
+    """When it ends, how much is written, what share of the drive's life that is: labels and texts."""
+    now = now or datetime.now()  # noqa: DTZ005  # the user's own clock is meant
+    ends = [
+        (now + timedelta(seconds=seconds)).strftime(_CLOCK)
+        for seconds in (outlook.shortest_s, outlook.longest_s)
+    ]
+    least, most = outlook.least_bytes, outlook.most_bytes
+    amounts, fills = (
+        _between(form(least), form(most), nothing=least == 0)
+        for form in (format_capacity, lambda amount: f"{amount / outlook.capacity_bytes:,.1f}")
+    )
+    lines = [
+        *([] if outlook.simulated else [("ends", f"{_when(*ends)}, if begun now")]),
+        ("writes", f"{amounts}, {fills} drive fills"),
+        ("rate", str(outlook.rates)),
+    ]
+    if outlook.shares is not None:
+        low, high = outlook.shares
+        share = _between(_percent(low), _percent(high), nothing=low == 0)
+        lines.append(("life", f"{share} of its rating ({outlook.rated_as})"))
+    return lines
+
+
+def _when(earliest: str, latest: str) -> str:
+    return earliest if earliest == latest else f"between {earliest} and {latest}"
+
+
+def _between(least: str, most: str, *, nothing: bool) -> str:
+    """``1.9 TB to 29.0 TB``; a bound alone where nothing is known to be the least."""
+    if nothing:
+        return f"at most {most}"
+    return most if least == most else f"{least} to {most}"
+
+
+def warn_of_cost(outlook: Outlook) -> str | None:
+    """That a run may take a twentieth of a drive's life; None: it does not, or nobody knows."""
+    if outlook.shares is None or not outlook.costs_much:
+        return None
+    return (
+        f"the run may write {_percent(outlook.shares[1])} of what the drive is rated for "
+        f"({outlook.rated_as}), more than {MUCH_OF_A_LIFE:.0%}"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:,.2g} %" if share < 1 else f"{100 * share:,.0f} %"

@@ -1,0 +1,153 @@
+"""tkperf plan: what a run would come to, without running anything."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import datetime, timedelta
+
+import click
+import msgspec
+import rich.table
+from rich.box import SIMPLE_HEAD
+
+from tkperf.cli.consent import tell_cost, tell_warnings
+from tkperf.cli.console import open_console, tell
+from tkperf.cli.hdd import hdd
+from tkperf.cli.options import RunOptions
+from tkperf.cli.outlook import describe_outlook, describe_time, given_rates, rating_of
+from tkperf.cli.output import plain
+from tkperf.cli.raid import raid
+from tkperf.cli.session import request_of
+from tkperf.cli.ssd import ssd
+from tkperf.cli.tables import describe_device
+from tkperf.pipeline.outlook import PURGE, Outlook, Stage, look_out
+from tkperf.pipeline.rates import ASSUMED, probe_rates
+from tkperf.pipeline.run_plan import RunPlan, make_plan
+from tkperf.units import NOT_MEASURED, format_capacity, format_duration
+
+HELP = """What '{run}' with the same options would come to; nothing runs, is written or asked.
+
+    Phases, shortest and longest time, amount written and, with --rated, the share of the drive's
+    life. How fast DEVICE is, --rate or --like says, else it is read for ten seconds.
+
+    \b
+    Examples:
+      tkperf plan {suite} D3-S4510 {device} --rated 1DWPD --warranty-years 3
+      tkperf plan {suite} D3-S4510 {device} --like earlier.tkperf
+      tkperf plan {suite} D3-S4510 {device} --rate 480MB/s --json
+    """
+
+
+@click.group(short_help="How long a run would take and how much it writes; nothing is run.")
+def plan() -> None:
+    """Tell phases, times, amount written and share of a drive's endurance before a run.
+
+    Takes the options of the command that would run. DEVICE is opened to read only.
+    """
+
+
+def _add(command: click.Command, device: str) -> None:
+    """The same command for a plan: its options, and those of plans."""
+    suite = str(command.name)
+
+    def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
+        run_options = RunOptions(suite=suite, **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
+        _look_ahead(run_options, probe=not no_probe, as_json=as_json)
+
+    own = [
+        click.Option(
+            ["--no-probe"], is_flag=True, help="Do not read DEVICE; its speed is assumed."
+        ),
+        click.Option(["--json", "as_json"], is_flag=True, help="One JSON document instead."),
+    ]
+    plan.add_command(
+        type(command)(
+            name=suite,
+            params=[*command.params, *own],
+            callback=look,
+            help=HELP.format(run=f"tkperf {suite}", suite=suite, device=device),
+            short_help=f"What 'tkperf {suite}' would come to.",
+        )
+    )
+
+
+for _command, _device in ((ssd, "/dev/sdb"), (hdd, "/dev/sdc"), (raid, "/dev/md0 -c raid.json")):
+    _add(_command, _device)
+
+
+def _look_ahead(options: RunOptions, *, probe: bool, as_json: bool) -> None:
+    rating = rating_of(options)
+    made = make_plan(request_of(options), look_only=True)
+    rates = given_rates(options, made)
+    if rates is None:
+        # What is impossible is found before ten seconds have passed.
+        look_out(made, ASSUMED, rating)
+        rates = probe_rates(made.subject) if probe else ASSUMED
+    outlook = look_out(made, rates, rating)
+    if as_json:
+        click.echo(render_json(made, outlook))
+        return
+    _print(made, outlook)
+
+
+def render_json(made: RunPlan, outlook: Outlook) -> str:
+    """Everything that is told, for programs; times in seconds, amounts in bytes."""
+    shares = outlook.shares
+    document = {
+        "schema": "tkperf-plan/1",
+        "device": made.subject.facts.values,
+        "profile": made.profile.name,
+        "alterations": made.alterations,
+        "shortest_s": outlook.shortest_s,
+        "longest_s": outlook.longest_s,
+        "least_written_bytes": outlook.least_bytes,
+        "most_written_bytes": outlook.most_bytes,
+        "capacity_bytes": outlook.capacity_bytes,
+        "rate_bytes_per_s": outlook.rates.bytes_per_s,
+        "rate_source": outlook.rates.source,
+        "rated_bytes": outlook.rated_bytes,
+        "least_share_of_rating": shares and shares[0],
+        "most_share_of_rating": shares and shares[1],
+        "stages": outlook.stages,
+        "warnings": made.warnings,
+    }
+    return json.dumps(msgspec.to_builtins(document), indent=2)
+
+
+def _print(made: RunPlan, outlook: Outlook) -> None:
+    console = open_console()
+    device = describe_device(made.subject.facts.values)
+    console.print(f"[bold]device[/bold]  {plain(device)}", highlight=False)
+    drawn = rich.table.Table(box=SIMPLE_HEAD, show_edge=False)
+    for name in ("test", "phase", "begins, earliest", "shortest", "longest", "writes at most"):
+        drawn.add_column(name, justify="left" if name in ("test", "phase") else "right")
+    at, before = datetime.now(), ""  # noqa: DTZ005  # the user's own clock is meant
+    for stage in outlook.stages:
+        drawn.add_row(*_row(stage, at, before))
+        at, before = at + timedelta(seconds=stage.shortest_s), stage.test
+    console.print(drawn)
+    lines = [
+        ("time", describe_time(outlook)),
+        *describe_outlook(outlook),
+        *made.subject.lines,
+        *(("altered", alteration) for alteration in made.alterations),
+    ]
+    for label, text in lines:
+        console.print(f"[bold]{label:<8}[/bold]{plain(text)}", highlight=False)
+    tell_warnings(made.warnings)
+    tell_cost(outlook)
+    tell("nothing was run, written or asked")
+
+
+def _row(stage: Stage, at: datetime, before: str) -> tuple[str, ...]:
+    purge = stage.what == PURGE
+    section = "" if stage.section == stage.test else f"{stage.section}: "
+    return (
+        "" if stage.test == before else stage.test,
+        section + stage.what,
+        at.strftime("%a %H:%M"),
+        "not known" if purge else format_duration(stage.shortest_s),
+        "not known" if purge else format_duration(stage.longest_s),
+        format_capacity(stage.most_bytes) if stage.most_bytes else NOT_MEASURED,
+    )

@@ -1,0 +1,213 @@
+"""What a run would come to: time, amount written, share of the drive's life. Found by walking it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tkperf.device.identity import TargetKind
+from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round
+from tkperf.pipeline.endurance import MUCH_OF_A_LIFE, Rating
+from tkperf.pipeline.fitting import TestPhases
+from tkperf.pipeline.rates import Rates, RateSource
+from tkperf.pipeline.run_plan import RunPlan
+from tkperf.plan import Case, phases_ahead
+from tkperf.units import format_capacity, format_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Phases of one kind in a section, one after the other.
+
+    Attributes:
+        what: in words, as ``fill 2 x 240.1 GB``.
+        shortest_s, longest_s: 0 for a purge, whose time nobody knows.
+        least_bytes, most_bytes: what it writes.
+    """
+
+    test: str
+    section: str
+    what: str
+    shortest_s: float
+    longest_s: float
+    least_bytes: float
+    most_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """``rated_bytes``: what the drive, or all drives of a set together, may be written; None: not given."""
+
+    stages: tuple[Stage, ...]
+    rates: Rates
+    capacity_bytes: int
+    rated_bytes: float | None = None
+    rated_as: str | None = None
+    simulated: bool = False
+    """Its time is the simulated drive's, and nobody waits for it."""
+
+    @property
+    def shortest_s(self) -> float:
+        return sum(each.shortest_s for each in self.stages)
+
+    @property
+    def longest_s(self) -> float:
+        return sum(each.longest_s for each in self.stages)
+
+    @property
+    def least_bytes(self) -> float:
+        """Where rates are not those of an earlier run: what fills write, to the byte."""
+        return sum(each.least_bytes for each in self.stages)
+
+    @property
+    def most_bytes(self) -> float:
+        return sum(each.most_bytes for each in self.stages)
+
+    @property
+    def purges(self) -> int:
+        return sum(each.what == PURGE for each in self.stages)
+
+    @property
+    def shares(self) -> tuple[float, float] | None:
+        """Least and most share of the rating; None without one."""
+        if self.rated_bytes is None:
+            return None
+        return self.least_bytes / self.rated_bytes, self.most_bytes / self.rated_bytes
+
+    @property
+    def costs_much(self) -> bool:
+        """Whether the run may take a twentieth of the drive's life."""
+        return self.shares is not None and self.shares[1] >= MUCH_OF_A_LIFE
+
+
+PURGE = "purge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passes:
+    """How much one pass of a fill writes: all members of a set, the range that it names, or the active one."""
+
+    members_bytes: int | None
+    range_bytes: int
+
+    def bytes_of(self, fill: Fill) -> int:
+        return self.members_bytes or fill.length_bytes or self.range_bytes
+
+
+def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlook:
+    """Walk every test of a plan at these rates.
+
+    Raises:
+        UsageError: no such device is rated so.
+    """
+    identity = plan.subject.identity
+    members = plan.subject.facts.values.get("members")
+    drives = len(members) if isinstance(members, list | tuple) and members else 1
+    drive_bytes = identity.capacity_bytes
+    if plan.subject.filled_bytes is not None and drives > 1:
+        drive_bytes = plan.subject.filled_bytes // drives
+    rated_bytes = None if rating is None else rating.bytes_of(drive_bytes) * drives
+    rated_as = None if rating is None else rating.describe(drive_bytes)
+    if rated_as is not None and drives > 1:
+        rated_as += f" of each of {drives} drives, parity and mirrors not counted"
+    return Outlook(
+        stages=tuple(stage for test in plan.tests for stage in _stages(plan, test, rates)),
+        rates=rates,
+        capacity_bytes=identity.capacity_bytes,
+        rated_bytes=rated_bytes,
+        rated_as=rated_as,
+        simulated=identity.kind is TargetKind.SIMULATED,
+    )
+
+
+def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
+    known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
+    best = _grouped(_walk(plan, test, rates, Case.BEST))
+    unsteady = _grouped(_walk(plan, test, rates, Case.UNSTEADY))
+    # Where rates are only bounds, an amount may never be reached.
+    longest = unsteady if known else _grouped(_walk(plan, test, rates, Case.WORST))
+    range_bytes = plan.active_range.length_bytes
+    passes = _Passes(members_bytes=plan.subject.filled_bytes, range_bytes=range_bytes)
+    for key, phases in longest.items():
+        most, least = unsteady.get(key, phases), best.get(key, [])
+        written = [_written(group, rates, passes) for group in (least, most)]
+        if not known and key[1] is not Fill:
+            written[0] = 0.0
+        yield Stage(
+            test=test.test.title,
+            section=key[0],
+            what=_describe(least, phases, passes),
+            shortest_s=sum(duration_s for _, duration_s in least),
+            longest_s=sum(duration_s for _, duration_s in phases),
+            least_bytes=written[0],
+            most_bytes=max(written),
+        )
+
+
+_Walked = list[tuple[Phase, float]]
+
+
+def _walk(
+    plan: RunPlan, test: TestPhases, rates: Rates, case: Case
+) -> Iterable[tuple[Phase, float]]:
+    length_bytes = plan.active_range.length_bytes
+    procedure = test.test.procedure(plan.profile, length_bytes)
+    return phases_ahead(procedure, case, active_range_bytes=length_bytes, pace=rates.of)
+
+
+def _grouped(walked: Iterable[tuple[Phase, float]]) -> dict[tuple[str, type[Phase], int], _Walked]:
+    """Phases of one kind in a row: by section, kind, and how many such rows came before."""
+    groups: dict[tuple[str, type[Phase], int], _Walked] = {}
+    before: tuple[str, type[Phase], int] | None = None
+    for phase, duration_s in walked:
+        if before is None or before[:2] != (phase.section, type(phase)):
+            count = sum(key[:2] == (phase.section, type(phase)) for key in groups)
+            before = phase.section, type(phase), count
+        groups.setdefault(before, []).append((phase, duration_s))
+    return groups
+
+
+def _written(walked: _Walked, rates: Rates, passes: _Passes) -> float:
+    whole = 0.0
+    for phase, duration_s in walked:
+        match phase:
+            case Fill():
+                whole += phase.passes * passes.bytes_of(phase)
+            case Continuous():
+                share = 1 - phase.workload.read_percent / 100
+                whole += share * rates.of(phase.workload) * duration_s
+            case Round():
+                whole += sum(
+                    (1 - step.workload.read_percent / 100)
+                    * rates.of(step.workload)
+                    * step.duration_s
+                    for step in phase.steps
+                )
+            case Purge() | Idle():
+                pass
+    return whole
+
+
+def _describe(least: _Walked, most: _Walked, passes: _Passes) -> str:
+    first = most[0][0]
+    match first:
+        case Purge():
+            return PURGE
+        case Idle():
+            return "idle"
+        case Fill():
+            times = sum(phase.passes for phase, _ in most if isinstance(phase, Fill))
+            return f"fill {times} x {format_capacity(passes.bytes_of(first))}"
+        case Round():
+            steps = format_count(len(first.steps), "step")
+            if first.areas is not None:
+                return f"{format_count(len(most), 'area')} of {steps}"
+            return f"{_range(len(least), len(most))} of {steps}"
+        case Continuous():
+            return f"stream of {first.workload}"
+
+
+def _range(least: int, most: int) -> str:
+    if least == most:
+        return format_count(most, "round")
+    return f"{least} to {format_count(most, 'round')}"

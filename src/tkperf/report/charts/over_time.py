@@ -1,0 +1,144 @@
+"""Marks of what was found over time, on the charts of a stream, of rounds and of seconds.
+
+Levels are lines at their value with a boundary at their start, drops and periodic spikes points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import LevelKind
+from tkperf.quantity import QUANTITIES, Quantity
+from tkperf.report.charts.vega import Row, Spec, tooltip
+
+# Seen on white and on dark pages, and by nobody taken for a curve's.
+LEVEL, DROP, SPIKE = "#882255", "#D55E00", "#E69F00"
+MOST_MARKS = 2000
+
+
+def mark_over_time(
+    spec: Spec,
+    timelines: Iterable[Timeline],
+    quantities: Sequence[Quantity],
+    *,
+    scale: float = 1.0,
+    x: str = "x",
+) -> Spec:
+    """The chart with marks of what was found in these quantities; the same if nothing was.
+
+    Args:
+        scale: what a place is multiplied with to get a value of the chart's axis.
+        x: the field of that axis.
+    """
+    keys = {each.key for each in quantities}
+    found = [each for each in timelines if each.quantity in keys]
+    layers = [
+        *_level_layers([row for each in found for row in _level_rows(each, scale, x)], spec, x),
+        *_point_layers(
+            [row for each in found for row in _drop_rows(each, scale, x)], DROP, spec, x
+        ),
+        *_point_layers(
+            [row for each in found for row in _spike_rows(each, scale, x)][:MOST_MARKS],
+            SPIKE,
+            spec,
+            x,
+        ),
+    ]
+    if not layers:
+        return spec
+    if "layer" in spec:
+        drawn = spec["layer"]
+        assert isinstance(drawn, list)
+        return spec | {"layer": [*drawn, *layers]}
+    own = ("data", "mark", "encoding", "params")
+    base: Spec = {key: spec[key] for key in own if key in spec}
+    return {key: each for key, each in spec.items() if key not in own} | {"layer": [base, *layers]}
+
+
+def _level_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
+    if not timeline.changes:
+        return
+    for level in timeline.levels:
+        if level.kind is not LevelKind.TRANSITION:
+            yield {
+                x: level.start * scale,
+                "end": level.end * scale,
+                "value": level.value,
+                "phase": str(level.kind),
+            }
+
+
+def _drop_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
+    for drop in timeline.drops:
+        yield {x: drop.start * scale, "value": drop.least, "phase": "sudden drop"}
+
+
+def _spike_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
+    spikes = timeline.spikes
+    if spikes is None:
+        return
+    unit = "rounds" if timeline.recorded is Recorded.ROUNDS else "s"
+    words = f"{QUANTITIES[timeline.quantity].label}: every {spikes.period:,.1f} {unit}"
+    for place in spikes.places:
+        yield {x: place * scale, "phase": words}
+
+
+def _axes(spec: Spec) -> tuple[Spec, Spec]:
+    """The x and y channels of the chart's curve, which a chart of layers has last."""
+    layers = spec.get("layer")
+    curve: Any = layers[-1] if isinstance(layers, list) else spec
+    return curve["encoding"]["x"], curve["encoding"]["y"]
+
+
+def _level_layers(rows: list[Row], spec: Spec, x: str) -> list[Spec]:
+    if not rows:
+        return []
+    x_axis, y_axis = _axes(spec)
+    y = {**y_axis, "field": "value"}
+    told = tooltip(
+        ("phase", "Phase"), (x, str(x_axis.get("title"))), ("value", str(y_axis["title"]))
+    )
+    lasting = [row for row in rows if row["end"] != row[x]]
+    drawn: list[Spec] = [
+        {
+            "data": {"values": rows[1:]},
+            "mark": {"type": "rule", "color": LEVEL, "strokeDash": [2, 3]},
+            "encoding": {"x": x_axis},
+        },
+        {
+            "data": {"values": lasting},
+            "mark": {"type": "rule", "color": LEVEL, "strokeWidth": 2, "strokeDash": [8, 4]},
+            "encoding": {"x": x_axis, "x2": {"field": "end"}, "y": y, "tooltip": told},
+        },
+        {
+            "data": {"values": rows},
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "dx": 4,
+                "dy": -7,
+                "fontSize": 11,
+                "color": LEVEL,
+            },
+            "encoding": {"x": x_axis, "y": y, "text": {"field": "phase", "type": "nominal"}},
+        },
+    ]
+    return [layer for layer in drawn if layer["data"]["values"]]  # type: ignore[index]
+
+
+def _point_layers(rows: list[Row], colour: str, spec: Spec, x: str) -> list[Spec]:
+    """Points at a value, or, of what has none here, triangles at the top of the chart."""
+    if not rows:
+        return []
+    x_axis, y_axis = _axes(spec)
+    at_value = "value" in rows[0]
+    encoding: Spec = {
+        "x": x_axis,
+        "y": {**y_axis, "field": "value"} if at_value else {"value": 6},
+        "tooltip": tooltip(("phase", "Over time"), (x, str(x_axis.get("title")))),
+    }
+    shape = "circle" if at_value else "triangle-down"
+    mark = {"type": "point", "shape": shape, "filled": True, "size": 55, "color": colour}
+    return [{"data": {"values": rows}, "mark": mark, "encoding": encoding}]

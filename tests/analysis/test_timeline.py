@@ -1,0 +1,313 @@
+"""What is found over time: known answers on signals that have something, silence on those without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tkperf
+from tests.builders import view_of, work
+from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.results import SectionResult
+from tkperf.analysis.timeline.drops import find_drops
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import Level, LevelKind, find_levels
+from tkperf.analysis.timeline.search import find_in_seconds
+from tkperf.analysis.timeline.series import Series, make_series
+from tkperf.analysis.timeline.spikes import find_periodic_spikes
+from tkperf.analysis.timeline.wording import describe_timelines
+from tkperf.seconds import FloatArray, Seconds
+
+Generator = np.random.Generator
+SIGNALS = 1000
+LENGTHS = (25, 60, 120, 240)
+
+
+def rounds(values: FloatArray) -> Series:
+    return make_series(np.arange(1.0, values.size + 1), values)
+
+
+def correlated(random: Generator, count: int, correlation: float) -> FloatArray:
+    """AR(1) noise of standard deviation 1."""
+    pushed = random.normal(size=count + 200) * (1 - correlation**2) ** 0.5
+    for index in range(1, pushed.size):
+        pushed[index] += correlation * pushed[index - 1]
+    return np.asarray(pushed[200:])
+
+
+NOISE: dict[str, Callable[[Generator, int], FloatArray]] = {
+    "white": lambda random, count: 1000 * (1 + 0.1 * random.normal(size=count)),
+    "wide": lambda random, count: np.abs(1000 * (1 + 0.3 * random.normal(size=count))),
+    "AR(1) 0.5": lambda random, count: 1000 * (1 + 0.1 * correlated(random, count, 0.5)),
+    "AR(1) 0.8": lambda random, count: 1000 * (1 + 0.1 * correlated(random, count, 0.8)),
+    "Student's t": lambda random, count: np.maximum(
+        0, 1000 * (1 + 0.05 * random.standard_t(3, size=count))
+    ),
+    "log-normal": lambda random, count: 1000 * np.exp(0.8 * random.normal(size=count)),
+    "Pareto": lambda random, count: 1000 * (1 + random.pareto(2, size=count)),
+}
+
+
+def noise_signals() -> list[Series]:
+    """As many signals without anything in them, of every kind and length in turn."""
+    kinds = list(NOISE.values())
+    return [
+        rounds(kinds[seed % len(kinds)](np.random.default_rng(seed), LENGTHS[seed // 7 % 4]))
+        for seed in range(SIGNALS)
+    ]
+
+
+def test_of_a_thousand_signals_without_any_less_than_one_in_a_hundred_alarms() -> None:
+    """White, correlated and heavy-tailed noise has one level, no drop, no period."""
+    alarms = []
+    for number, signal in enumerate(noise_signals()):
+        levels = find_levels(signal)
+        assert levels is not None
+        if len(levels.phases) != 1 or not levels.settled:
+            alarms.append((number, "levels"))
+        if find_periodic_spikes(signal) is not None:
+            alarms.append((number, "spikes"))
+        if find_drops(signal):
+            alarms.append((number, "drops"))
+    assert len({number for number, _ in alarms}) < SIGNALS / 100, alarms
+
+
+def test_the_reviewers_every_13th_round_is_found() -> None:
+    """120 rounds with a spike in the 7th and every 13th after it, under heavy-tailed maxima."""
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        values = 300 * (1 + 0.2 * random.pareto(3, size=120))
+        values[6::13] = 10_000
+        found = find_periodic_spikes(rounds(values))
+        assert found is not None
+        assert found.period == pytest.approx(13, abs=0.01)
+        assert (found.first, found.seen, found.expected) == (7, 9, 9)
+        assert found.places == tuple(range(7, 121, 13))
+        assert found.chance < 1e-5
+        assert found.height > 10
+
+
+def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() -> None:
+    """Two of 18 places empty, three spikes elsewhere."""
+    random = np.random.default_rng(3)
+    values = 155 * (1 + 0.01 * random.normal(size=240))
+    places = [index for index in range(4, 240, 13) if index not in (43, 108)]
+    values[places] *= 1.25
+    values[[60, 61, 150]] *= 1.3
+    found = find_periodic_spikes(rounds(values))
+    assert found is not None
+    assert found.period == pytest.approx(13, abs=0.05)
+    assert (found.seen, found.expected) == (17, 19)
+
+
+def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
+    """Every 780.4 s, each a second early or late, over slow drift."""
+    random = np.random.default_rng(5)
+    count = 43_200
+    values = (400 + 50 * np.sin(np.arange(count) / 9000)) * np.exp(0.15 * random.normal(size=count))
+    places = np.rint(200 + 780.4 * np.arange(55) + random.integers(-1, 2, size=55)).astype(int)
+    values[places] *= 8
+    found = find_periodic_spikes(make_series(np.arange(float(count)), values))
+    assert found is not None
+    assert found.period == pytest.approx(780.4, abs=0.2)
+    assert (found.seen, found.expected) == (55, 56)
+
+
+def test_spikes_at_random_distances_are_none_that_come_back() -> None:
+    """However high."""
+    for seed in range(50):
+        random = np.random.default_rng(seed)
+        values = 300 * np.exp(0.1 * random.normal(size=600))
+        values[random.choice(600, 30, replace=False)] *= 20
+        assert find_periodic_spikes(rounds(values)) is None
+
+
+def test_a_write_saturation_curve_has_its_three_phases() -> None:
+    """Nine minutes fresh, a slope until minute 41, then level; single spikes and stalls move nothing."""
+    random = np.random.default_rng(1)
+    minute = np.arange(1440)
+    level = np.interp(minute, [0, 9, 41, 1440], [88_800, 88_800, 27_000, 27_000])
+    level[:9] = 88_800
+    values = level * (1 + 0.02 * random.normal(size=1440))
+    values[[4, 700, 701, 1300]] *= (1.5, 0.1, 0.1, 2.0)
+    series = make_series(60.0 * minute.astype(float), values, np.full(1440, 60.0))
+    found = find_levels(series, as_new=True)
+    assert found is not None
+    assert found.settled
+    fresh, transition, steady = found.phases
+    assert [each.kind for each in found.phases] == [
+        LevelKind.FRESH,
+        LevelKind.TRANSITION,
+        LevelKind.STEADY,
+    ]
+    assert fresh.value == pytest.approx(88_800, rel=0.02)
+    assert steady.value == pytest.approx(27_000, rel=0.01)
+    assert fresh.end == pytest.approx(9 * 60, abs=4 * 60)
+    assert transition.end == steady.start == pytest.approx(40 * 60, abs=3 * 60)
+    assert steady.end == 1440 * 60
+
+
+def test_a_cliff_has_no_transition_and_a_first_level_is_fresh_only_after_a_purge() -> None:
+    """The boundary is exact."""
+    random = np.random.default_rng(2)
+    values = np.where(np.arange(60) < 20, 900.0, 300.0) * (1 + 0.01 * random.normal(size=60))
+    found = find_levels(rounds(values))
+    assert found is not None
+    assert [(each.kind, each.start, each.end) for each in found.phases] == [
+        (LevelKind.FIRST, 1, 20),
+        (LevelKind.STEADY, 21, 60),
+    ]
+
+
+@pytest.mark.parametrize("total_fall", [0.3, 0.6])
+def test_what_falls_to_the_end_is_not_called_steady(total_fall: float) -> None:
+    """A straight decline has no level."""
+    random = np.random.default_rng(4)
+    values = 1000 * (1 - total_fall * np.arange(300) / 300) * (1 + 0.01 * random.normal(size=300))
+    found = find_levels(rounds(values))
+    assert found is not None
+    assert not found.settled
+    assert LevelKind.STEADY not in [each.kind for each in found.phases]
+
+
+def test_levels_do_not_depend_on_the_unit() -> None:
+    """A thousand times the values are a thousand times the levels, with the same boundaries."""
+    random = np.random.default_rng(6)
+    values = np.interp(np.arange(200), [0, 30, 60, 200], [900, 900, 300, 300])
+    values *= 1 + 0.03 * random.normal(size=200)
+    one, other = find_levels(rounds(values)), find_levels(rounds(1000 * values))
+    assert one is not None
+    assert other is not None
+    assert [(each.start, each.end) for each in one.phases] == [
+        (each.start, each.end) for each in other.phases
+    ]
+    assert other.phases[0].value == pytest.approx(1000 * one.phases[0].value)
+
+
+def test_a_stall_and_a_cliff_are_drops_and_noise_is_none() -> None:
+    """One second of nothing, twelve seconds at a tenth, and a fall that stays."""
+    random = np.random.default_rng(7)
+    values = 90_000 * (1 + 0.02 * random.normal(size=900))
+    values[100] = 50
+    values[400:412] = 9_000
+    values[800:] *= 0.2
+    one, dip, cliff = find_drops(make_series(np.arange(900.0), values, np.ones(900)))
+    assert (one.start, one.end, one.least, one.recovered) == (100, 101, 50, True)
+    assert (dip.start, dip.end, dip.least, dip.recovered) == (400, 412, 9_000, True)
+    assert (cliff.start, cliff.end, cliff.recovered) == (800, 900, False)
+    assert one.before == pytest.approx(90_000, rel=0.03)
+
+
+def test_what_was_not_measured_is_left_out_and_few_values_say_nothing() -> None:
+    """None and NaN are no zeroes."""
+    series = make_series([1, 2, 3], [5.0, None, float("nan")])
+    assert series.values.tolist() == [5.0]
+    assert find_levels(series) is None
+    assert find_drops(series) == ()
+    assert find_periodic_spikes(series) is None
+    with pytest.raises(ValueError, match="one place"):
+        make_series([1, 2], [1.0])
+
+
+def test_seconds_of_a_long_step_tell_drops_apart_from_the_transition() -> None:
+    """A fall on the way to the steady level is part of that way."""
+    random = np.random.default_rng(8)
+    rate = np.where(np.arange(600) < 100, 90_000.0, 20_000.0) * (1 + 0.01 * random.normal(size=600))
+    rate[500:505] = 100
+    seconds = Seconds(
+        start_s=np.arange(600.0),
+        duration_s=np.ones(600),
+        iops=rate,
+        megabytes_per_s=rate * 4096e-6,
+        latency_mean_us=np.full(600, 100.0),
+        latency_max_us=np.full(600, 400.0),
+    )
+    found = {
+        each.quantity: each for each in find_in_seconds(work(), seconds, as_new=True, levels=True)
+    }
+    assert [each.kind for each in found["iops"].levels] == [LevelKind.FRESH, LevelKind.STEADY]
+    assert [each.start for each in found["iops"].drops] == [500]
+    assert found["latency_max_us"].spikes is None
+
+
+def test_sentences_name_places_units_and_how_sure() -> None:
+    """As a reviewer would write them."""
+    values = np.full(120, 300.0)
+    values[6::13] = 10_000
+    spikes = Timeline(
+        workload=work(),
+        quantity="latency_max_us",
+        recorded=Recorded.ROUNDS,
+        values=120,
+        spikes=find_periodic_spikes(rounds(values)),
+    )
+    levels = Timeline(
+        workload=work(),
+        quantity="iops",
+        recorded=Recorded.SLICES,
+        values=1440,
+        levels=(
+            Level(kind=LevelKind.FRESH, start=0, end=540, value=88_800),
+            Level(kind=LevelKind.TRANSITION, start=540, end=2460, value=50_000),
+            Level(kind=LevelKind.STEADY, start=2460, end=86_400, value=27_000),
+        ),
+        settled=True,
+    )
+    first, second = describe_timelines([levels, spikes])
+    assert first == (
+        "Fresh out of box 88,800 IOPS for 9 min 00 s, steady 27,000 IOPS from 41 min 00 s on"
+    )
+    assert second.startswith(
+        "Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places, typically "
+        "33.3 times what is around them; by chance at most 1 in 10^"
+    )
+
+
+def section_of(path: Path) -> SectionResult:
+    (test,) = tkperf.load(path).tests
+    (section,) = test.sections
+    return section
+
+
+def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
+    """A simulated drive that slows down after a purge: slices give phases, seconds what is finer."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"])
+    tkperf.run(plan, "run", folder=tmp_path)
+    section = section_of(tmp_path / "run.tkperf")
+    by_key = {(str(each.recorded), each.quantity): each for each in section.timelines}
+    assert set(by_key) == {
+        (recorded, quantity)
+        for recorded in ("slices", "seconds")
+        for quantity in ("iops", "latency_max_us", "latency_mean_us")
+    }
+    rate = by_key["slices", "iops"]
+    assert [each.kind for each in rate.levels][0::2] == [LevelKind.FRESH, LevelKind.STEADY]
+    assert rate.settled is True
+    # What slices have is not said twice.
+    assert by_key["seconds", "iops"].levels == ()
+    assert [each.spikes for each in section.timelines] == [None] * 6
+    (said,) = describe_timelines(section.timelines)
+    assert said.startswith("Fresh out of box 129,")
+    assert said in render_markdown(tkperf.load(tmp_path / "run.tkperf")).replace("\\", "")
+    view = view_of(tmp_path / "run.tkperf")
+    (shown,) = view.tests[0].sections
+    assert shown.over_time == (said,)
+    marked = [chart.key for chart in shown.charts if "found over time" in chart.text]
+    assert marked == ["writesat0time", "writesat0time2"]
+    layers: Any = shown.charts[0].spec["layer"]
+    phases = [row["phase"] for row in layers[-1]["data"]["values"]]
+    assert phases == ["fresh out of box", "steady"]
+
+
+def test_what_was_not_purged_or_was_filled_is_not_fresh(tmp_path: Path) -> None:
+    """The same curve without a purge has a first level."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["writesat"], no_purge=True)
+    tkperf.run(plan, "run", folder=tmp_path)
+    (levels,) = [
+        each.levels for each in section_of(tmp_path / "run.tkperf").timelines if each.levels
+    ]
+    assert levels[0].kind is LevelKind.FIRST

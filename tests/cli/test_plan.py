@@ -1,0 +1,69 @@
+"""tkperf plan: the options of a run, its outlook, and nothing done."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import assert_clear, tkperf
+
+
+@pytest.mark.parametrize("suite", ["ssd", "hdd"])
+def test_a_plan_tells_time_amount_and_life_and_leaves_nothing(suite: str, tmp_path: Path) -> None:
+    """On a file with data, and nobody there to ask."""
+    device = tmp_path / "scratch.img"
+    device.write_bytes(os.urandom(64 << 20))
+    before = device.read_bytes()
+    done = tkperf(
+        "plan", suite, "n", device, "--profile", "quick", "--rate", "400MB/s", "--rated", "1DWPD",
+        "--output", tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for words in ("ends ", "writes ", "drive fills", "400.0 MB/s, given by --rate", "1DWPD over 5"):
+        assert words in done.stdout
+    assert "nothing was run, written or asked" in done.stderr
+    assert device.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["scratch.img"]
+
+
+def test_a_plan_as_json_adds_up(tmp_path: Path) -> None:
+    """The whole is the sum of its stages."""
+    done = tkperf(
+        "plan", "ssd", "n", "sim:sata-ssd", "-ssdt", "iops", "tp", "--rated", "20TBW", "--json"
+    )
+    told = json.loads(done.stdout)
+    assert (told["schema"], told["rate_source"]) == ("tkperf-plan/1", "assumed")
+    assert told["most_written_bytes"] == sum(each["most_bytes"] for each in told["stages"])
+    assert told["longest_s"] == sum(each["longest_s"] for each in told["stages"])
+    assert told["most_share_of_rating"] == pytest.approx(told["most_written_bytes"] / 20e12)
+    assert {each["test"] for each in told["stages"]} == {"IOPS", "Throughput"}
+
+
+def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
+    """With a warning if it takes a twentieth of the drive's life."""
+    done = tkperf(
+        "ssd", "n", "sim:sata-ssd", "--profile", "quick", "-ssdt", "lat", "--output", tmp_path,
+        "--rated", "0.3TBW", "--progress", "plain",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for words in ("of simulated time", "writes ", "of its rating (0.3TBW", "more than 5%"):
+        assert words in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--rate", "0"], "--rate '0'"),
+        (["--rated", "0TBW"], "--rated '0TBW'"),
+        (["--rated", "0.1TBW"], "impossible for a drive of 240.1 GB"),
+        (["--warranty-years", "3"], "give both"),
+        (["--rate", "1MB/s", "--like", "x"], "--rate and --like exclude each other"),
+        (["--like", "nowhere.tkperf"], "--like nowhere.tkperf"),
+    ],
+)
+def test_what_cannot_be_is_one_line(argv: list[str], says: str) -> None:
+    """With exit code 2, for a plan as for a run."""
+    assert_clear(tkperf("plan", "ssd", "n", "sim:sata-ssd", *argv), 2, says)

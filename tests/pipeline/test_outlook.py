@@ -1,0 +1,125 @@
+"""What a run would come to: by walking it at given rates, never more sure than those."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tkperf
+from tkperf.engine.read_probe import read_bytes_per_s
+from tkperf.errors import EngineError, UsageError
+from tkperf.pipeline.endurance import parse_rating
+from tkperf.pipeline.outlook import PURGE, look_out
+from tkperf.pipeline.rates import ASSUMED, RateSource, parse_rate, probe_rates, read_rates
+from tkperf.pipeline.run_plan import RunPlan
+
+CAPACITY_BYTES = 240_057_409_536  # of sim:sata-ssd
+
+
+def plan_of(*tests: str, profile: str = "pts-e-1.1") -> RunPlan:
+    return tkperf.make_plan("ssd", "sim:sata-ssd", profile=profile, tests=tests)
+
+
+def test_fills_take_the_time_that_the_rate_says() -> None:
+    """Two passes over the drive; and that is all that is certain to be written."""
+    outlook = look_out(plan_of("iops"), parse_rate("1GB/s"))
+    purge, fill, rounds = outlook.stages
+    assert purge.what == PURGE
+    assert fill.shortest_s == fill.longest_s == pytest.approx(2 * CAPACITY_BYTES / 1e9)
+    assert fill.least_bytes == fill.most_bytes == outlook.least_bytes == 2 * CAPACITY_BYTES
+    assert (rounds.shortest_s, rounds.longest_s) == (5 * 56 * 60, 25 * 56 * 60)
+    assert rounds.what == "5 to 25 rounds of 56 steps"
+    # Seven mixes: 100, 95, 65, 50, 35, 5 and 0 % reads, of eight block sizes each.
+    writing_s = 25 * 60 * 8 * (0 + 0.05 + 0.35 + 0.5 + 0.65 + 0.95 + 1)
+    assert rounds.most_bytes == pytest.approx(1e9 * writing_s)
+    assert rounds.least_bytes == 0
+
+
+def test_a_stream_writes_no_more_than_the_amount_that_ends_it() -> None:
+    """Four drive fills and the slice in which they are reached; but it may take all of its 24 hours."""
+    _, stream = look_out(plan_of("writesat"), parse_rate("500MB/s")).stages
+    slice_bytes = 60 * 500e6
+    assert 4 * CAPACITY_BYTES <= stream.most_bytes < 4 * CAPACITY_BYTES + slice_bytes
+    assert stream.shortest_s == 33 * 60
+    assert stream.longest_s == 24 * 3600
+    # At 5 MB/s steady state comes first, after 121 minutes at the least.
+    _, slow = look_out(plan_of("writesat"), parse_rate("5MB/s")).stages
+    assert slow.shortest_s == 121 * 60
+    assert slow.most_bytes == pytest.approx(24 * 3600 * 5e6)
+
+
+def test_an_earlier_run_of_the_model_tells_each_workloads_rate(tmp_path: Path) -> None:
+    """Its own write saturation ended by the amount: so will this one, at the same time."""
+    plan = plan_of("writesat")
+    before = tkperf.run(plan, "before", folder=tmp_path)
+    (section,) = before.tests[0].sections
+    rates = read_rates(tmp_path / "before.tkperf", plan.subject)
+    assert rates.source is RateSource.RUN
+    outlook = look_out(plan, rates)
+    took_s = section.slices[-1].start_s + section.slices[-1].duration_s
+    assert outlook.shortest_s == outlook.longest_s == pytest.approx(took_s)
+    assert outlook.most_bytes == pytest.approx(before.tests[0].written_bytes or 0, rel=0.03)
+    assert outlook.least_bytes == outlook.most_bytes
+    # Of a test that the run does not have, its rate is only a bound.
+    assert look_out(plan_of("tp"), rates).stages[2].least_bytes == 0
+    other = tkperf.make_plan("ssd", "sim:nvme-4kn", tests=["writesat"])
+    with pytest.raises(UsageError, match="run of simulated sata-ssd, and this device is simulated"):
+        read_rates(tmp_path / "before.tkperf", other.subject)
+
+
+def test_the_share_of_a_drives_life() -> None:
+    """Of TBW as it is; of DWPD over the years of the warranty."""
+    plan = plan_of("tp")
+    outlook = look_out(plan, ASSUMED, parse_rating("100TBW"))
+    least, most = outlook.shares or (0, 0)
+    assert least == pytest.approx(4 * CAPACITY_BYTES / 100e12)
+    assert most == pytest.approx(outlook.most_bytes / 100e12)
+    assert not outlook.costs_much
+    years = look_out(plan, ASSUMED, parse_rating("0.5DWPD", 3.0))
+    assert years.rated_bytes == pytest.approx(0.5 * CAPACITY_BYTES * 365 * 3)
+    assert look_out(plan, ASSUMED, parse_rating("20TBW")).costs_much
+
+
+@pytest.mark.parametrize("text", ["0TBW", "TBW", "-1DWPD", "5", "1e3TBW", "2000DWPD", "1nDWPD"])
+def test_what_is_no_rating(text: str) -> None:
+    """Is named with the ways to write one."""
+    with pytest.raises(UsageError, match="--rated"):
+        parse_rating(text)
+
+
+@pytest.mark.parametrize("text", ["0.1TBW", "900000PBW"])
+def test_a_rating_that_no_drive_of_this_size_has(text: str) -> None:
+    """Less than written once, or a thousand times a day."""
+    with pytest.raises(UsageError, match=r"impossible for a drive of 240\.1 GB"):
+        look_out(plan_of("tp"), ASSUMED, parse_rating(text))
+
+
+@pytest.mark.parametrize("text", ["0", "0MB/s", "fast", "2TB/s", "-5MB/s", ""])
+def test_what_is_no_rate(text: str) -> None:
+    """Nothing, or faster than any drive."""
+    with pytest.raises(UsageError, match="--rate"):
+        parse_rate(text)
+
+
+def test_what_is_not_there_yet_is_not_read(tmp_path: Path) -> None:
+    """A scratch file that would be made has no rate; the assumption is named as one."""
+    plan = tkperf.make_plan("ssd", tmp_path / "scratch", size="64MiB", profile="quick")
+    rates = probe_rates(plan.subject)
+    assert rates.source is RateSource.ASSUMED
+    assert "nothing yet to read from" in rates.note
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fio
+def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
+    """Of a file that may not even be written to."""
+    path = tmp_path / "scratch.img"
+    path.write_bytes(bytes(range(256)) * 32_768)
+    path.chmod(0o444)
+    before = path.read_bytes(), path.stat().st_mtime_ns
+    assert read_bytes_per_s(str(path), path.stat().st_size, seconds=1) > 1e6
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    with pytest.raises(EngineError, match="fio cannot read"):
+        read_bytes_per_s(str(tmp_path / "none"), 1 << 20, seconds=1)
+    assert [each.name for each in tmp_path.iterdir()] == ["scratch.img"]
