@@ -14,8 +14,10 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -91,10 +93,8 @@ def thin(sample: Sample, share: float, chance: np.random.Generator) -> Sample:
 def write_day(path: Path, samples: list[Sample], output: bytes, *, full: bool = False) -> int:
     """Bytes of a run file with 1,440 slices of 60 consecutive seconds each."""
     chance = random.Random(1)
-    resolution = encoding.coarsen
-    if full:
-        encoding.coarsen = lambda histogram: histogram
-    try:
+    finest = mock.patch.object(encoding, "coarsen", lambda histogram: histogram)
+    with finest if full else nullcontext():
         writer = RunFileWriter(path)
         writer(RunStarted(info=_info(), tests=("writesat",)))
         writer(TestStarted(test="writesat", at_s=0.0))
@@ -104,8 +104,6 @@ def write_day(path: Path, samples: list[Sample], output: bytes, *, full: bool = 
             writer(StepEnded(test="writesat", record=_slice(number, seconds, output)))
         writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=""))
         writer.close()
-    finally:
-        encoding.coarsen = resolution
     return path.stat().st_size
 
 

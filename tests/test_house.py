@@ -47,6 +47,8 @@ OTHER_MEANINGS = {
     ("report/cells.py", "latency"),
     ("report/cells.py", "Response time histogram"),
     ("report/figures.py", "Response time histogram"),
+    ("report/charts/demand.py", "demand"),
+    ("importers/fio_json.py", "demand"),
 }
 
 

@@ -154,6 +154,35 @@ def test_at_a_depth_of_one_idle_time_between_ios_is_no_proof() -> None:
     assert why_implausible(measurement, plan, Witness(jobs=(job,))) is None
 
 
+def at_rate(offered_iops: float, ios: int) -> tuple[Measurement, Plan, Witness]:
+    """A second of 16 places at an offered rate, of which the device needs one."""
+    workload = replace(QUICK, jobs=2, io_depth=16, offered_iops=offered_iops)
+    job = JobSeen(ios=ios // 2, bytes=ios // 2 * 4096, elapsed_s=1.0, reached_depth=False)
+    measurement = Measurement(duration_s=1.0, read=NO_IO, write=writes(ios, 20_000))
+    return measurement, Plan(workload=workload, duration_s=1.0), Witness(jobs=(job, job))
+
+
+def test_at_an_offered_rate_the_queue_need_not_be_full() -> None:
+    """A device that keeps up has next to nothing outstanding; as fast as it can it must have."""
+    measurement, plan, witness = at_rate(1000.0, 1000)
+    assert why_implausible(measurement, plan, witness) is None
+    reached = tuple(replace(job, reached_depth=True) for job in witness.jobs or ())
+    assert why_implausible(measurement, plan, replace(witness, jobs=reached)) is None
+    unbounded = replace(plan, workload=replace(plan.workload, offered_iops=None))
+    assert "never had 16" in str(why_implausible(measurement, unbounded, witness))
+    said = why_implausible(measurement, unbounded, replace(witness, jobs=reached))
+    assert "outstanding on average, where 32 were asked" in str(said)
+
+
+def test_no_more_than_is_offered_can_be_done() -> None:
+    """Then another workload was measured; within what a random process spreads it may be more."""
+    measurement, plan, witness = at_rate(1000.0, 1200)
+    assert why_implausible(measurement, plan, witness) is None
+    measurement, plan, witness = at_rate(1000.0, 1400)
+    said = why_implausible(measurement, plan, witness)
+    assert said == "1,400 IOPS were done where 1,000 were offered"
+
+
 # Slices.
 
 

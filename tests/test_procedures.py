@@ -294,7 +294,7 @@ def text_of(test: str, profile: Profile, *, purge: str | None = "Purge") -> str:
 @pytest.mark.parametrize("test", SSD_TESTS)
 def test_the_text_says_purge_only_where_one_is_done(test: str) -> None:
     """With --no-purge there is none."""
-    profile = load_profile("pts-e-1.1")
+    profile = load_profile("quick")
     assert "Purge" in text_of(test, profile)
     assert "Purge" not in text_of(test, profile, purge=None)
 
@@ -323,6 +323,8 @@ def test_walking_a_test_finds_every_workload(profile: str) -> None:
         if test.is_in(loaded):
             found = find_workloads(test, loaded, GIB)
             assert len(set(found)) == len(found) > 0
+    if not SSD_TESTS["lat"].is_in(loaded):
+        return
     sizes = {each.block_size_bytes for each in find_workloads(SSD_TESTS["lat"], loaded, GIB)}
     assert sizes == {512, 4096, 8192, 128 * 1024}, "no 1 MiB block, which only other tests issue"
 

@@ -161,6 +161,8 @@ def test_the_largest_profile_that_is_taken_is_looked_ahead_of_at_once(suite: str
         ("window_rounds = 5", "window_rounds = 100"),
         ("max_slices = 30", "max_slices = 20000"),
         ("areas = 8", "areas = 4096"),
+        ("most_levels = 10", "most_levels = 1000"),
+        ("rounds = 10\n", "rounds = 10000\n"),
         ("bursts = 3", "bursts = 9995"),
         ("slices = 10 }", "slices = 19980 }"),
     ):
@@ -217,7 +219,9 @@ def test_an_impossible_active_range_is_refused(text: str) -> None:
 def test_a_device_whose_sector_no_block_size_fits_is_refused() -> None:
     """A sector of 64 KiB leaves no tracked cell."""
     with pytest.raises(UsageError, match="logical sector is 65536"):
-        fit_to_sector(load_profile("pts-e-1.1"), 65536, tuple(SSD_TESTS.values()))
+        fit_to_sector(
+            load_profile("pts-e-1.1"), 65536, choose_tests(load_profile("pts-e-1.1"), "ssd")
+        )
 
 
 def test_a_block_size_is_left_out_only_of_the_tests_to_run() -> None:

@@ -12,13 +12,15 @@ from enum import StrEnum
 class FigureKind(StrEnum):
     """The kinds of figures.
 
-    ``MATRIX`` is a table of a section, ``SECTIONS`` one of a whole test; the others are charts. ``AGAINST``
+    ``MATRIX`` is a table for each quantity, ``LISTING`` one with a row for each workload and a column for
+    each quantity, ``SECTIONS`` a table of a whole test; the others are charts. ``AGAINST``
     has one quantity over another, a point for each cell; ``OVER_DEMAND`` quantities over the total number
     of outstanding I/Os. ``SECTIONS`` and what follows it are of a whole test, its loads placed by recorded
     start times.
     """
 
     MATRIX = "matrix"
+    LISTING = "listing"
     OVER_ROUNDS = "over rounds"
     WINDOW = "window"
     OVER_AXIS = "over an axis"
@@ -51,6 +53,8 @@ class Figure:
         title: of the figure; empty: made of its quantities.
         read_percents: the mixes shown; None: all, over rounds a chart for each.
         log: a logarithmic axis for the quantity.
+        apart: reads and writes of a mix each on their own; drawn in listings, over time and in
+            distributions.
         axis: of a chart over an axis, the key of the field of workloads that it is drawn over; empty: the
             block size if that differs, else the first field that does. Not drawn where it does not differ.
         most_threads: over rounds, of the workloads with the most threads alone.
@@ -63,6 +67,7 @@ class Figure:
     title: str = ""
     read_percents: tuple[int, ...] | None = None
     log: bool = False
+    apart: bool = False
     axis: str = ""
     most_threads: bool = False
     groups: tuple[tuple[str, ...], ...] = ()
@@ -113,10 +118,15 @@ class TestPlan:
 
 
 def drawn(
-    kind: FigureKind, *quantities: str, title: str = "", log: bool = False, axis: str = ""
+    kind: FigureKind,
+    *quantities: str,
+    title: str = "",
+    log: bool = False,
+    axis: str = "",
+    apart: bool = False,
 ) -> Figure:
     """A figure of all mixes."""
-    return Figure(kind=kind, quantities=quantities, title=title, log=log, axis=axis)
+    return Figure(kind=kind, quantities=quantities, title=title, log=log, axis=axis, apart=apart)
 
 
 def over_rounds(

@@ -192,4 +192,40 @@ class Histogram:
         return f"Histogram({self.total} I/Os in {self.indices.size} buckets)"
 
 
+# A group of buckets in a coarse histogram, as seconds are kept with, is at most this fraction of its lower edge wide.
+COARSE_WIDTH = 1 / 16
+
+
+def _build_coarse_buckets() -> tuple[IntArray, IntArray, IntArray]:
+    """For each bucket the one that stands for its group, at its middle; the first and last of the group."""
+    middles = np.arange(BUCKETS, dtype=np.int64)
+    firsts, lasts = middles.copy(), middles.copy()
+    first = 0
+    while first < BUCKETS:
+        lower = int(BUCKET_LOWER_NS[first])
+        widest = lower + max(1, int(lower * COARSE_WIDTH))
+        end = int(np.searchsorted(BUCKET_UPPER_NS, widest, side="left"))
+        end = max(end, first + 1)
+        middle_ns = (lower + int(BUCKET_UPPER_NS[end - 1]) + 1) // 2
+        middles[first:end] = bucket_of_ns(middle_ns)
+        firsts[first:end], lasts[first:end] = first, end - 1
+        first = end
+    return middles, firsts, lasts
+
+
+_COARSE_BUCKETS, _GROUP_FIRSTS, _GROUP_LASTS = _build_coarse_buckets()
+
+
+def coarse_edges_ns(indices: IntArray) -> tuple[IntArray, IntArray]:
+    """Lowest and highest latency in ns of the groups that buckets of a coarse histogram stand for."""
+    return BUCKET_LOWER_NS[_GROUP_FIRSTS[indices]], BUCKET_UPPER_NS[_GROUP_LASTS[indices]]
+
+
+def coarsen(histogram: Histogram) -> Histogram:
+    """The same I/Os in buckets of at most 1/16 of their value, as seconds are kept."""
+    dense = np.zeros(BUCKETS, dtype=np.int64)
+    np.add.at(dense, _COARSE_BUCKETS[histogram.indices], histogram.counts)
+    return Histogram.from_dense(dense)
+
+
 EMPTY = Histogram()

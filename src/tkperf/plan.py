@@ -26,7 +26,7 @@ from tkperf.phases import (
     Round,
 )
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.workload import Workload
+from tkperf.workload import Step, Workload
 
 # Until a fill has been measured its rate is a guess; a SATA SSD writes about this fast.
 ASSUMED_FILL_BYTES_PER_S = 500e6
@@ -248,6 +248,8 @@ class _Imagination:
                         known.get(step.workload) or _imagined(step.workload, step.duration_s, 1.0),
                         factor,
                     )
+                    if step.workload.offered_iops is None
+                    else _at_offered_rate(step, kept_up=self._case is Case.WORST)
                     for step in phase.steps
                 }
 
@@ -296,6 +298,14 @@ def _imagined(workload: Workload, duration_s: float, factor: float) -> Measureme
     if workload.read_percent:
         return Measurement(duration_s=duration_s, read=stats, write=NO_IO)
     return Measurement(duration_s=duration_s, read=NO_IO, write=stats)
+
+
+def _at_offered_rate(step: Step, *, kept_up: bool) -> Measurement:
+    """All that was offered, so that a rising rate goes on rising, or next to nothing."""
+    assert step.workload.offered_iops is not None
+    due = step.workload.offered_iops * step.duration_s
+    imagined = _imagined(step.workload, step.duration_s, 1.0)
+    return _scaled(imagined, (due if kept_up else 1.0) / imagined.ios)
 
 
 def _at_pace(phase: Continuous, bytes_per_s: float) -> Measurement:

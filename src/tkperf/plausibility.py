@@ -44,6 +44,10 @@ MOST_OUTSTANDING = 1.25
 LEAST_OUTSTANDING = 0.25
 # Below this many rounds through its queue a job may be over before the queue was ever full.
 FULL_QUEUE_ROUNDS = 4
+# An offered rate is met by fio within a percent: it takes whole I/Os a second, and draws random
+# times in whole us. The number of I/Os in a step of random arrivals has a spread of its square root.
+OFFERED_SHARE = 0.05
+RANDOM_ARRIVALS_SPREAD = 6.0
 # Each I/O costs its thread two entries into the kernel, clock readings and bookkeeping, whatever the
 # device: fio's own records, with polling and registered buffers, are near 2 million a thread.
 MOST_IOPS_OF_A_JOB = 2.5e6
@@ -327,6 +331,8 @@ def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str 
     full = witness.jobs is not None and all(job.reached_depth for job in witness.jobs)
     if plan.running or plan.duration_s is None or workload.io_depth < 2 or not full:
         return None
+    if workload.offered_iops is not None:
+        return None  # as many as the offered rate needs, which may be none most of the time
     if busy_s < LEAST_OUTSTANDING * most * min(duration_s, plan.duration_s):
         return (
             f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} us "
@@ -335,7 +341,22 @@ def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str 
     return None
 
 
+def _offered(measurement: Measurement, plan: Plan, _witness: Witness) -> str | None:
+    """No more than the offered rate: a load generator that missed it measured another workload."""
+    offered_iops = plan.workload.offered_iops
+    if offered_iops is None:
+        return None
+    due = offered_iops * measurement.duration_s
+    # I/Os of a slice may have been due before it; a random process has spread.
+    late = plan.workload.total_outstanding_ios + RANDOM_ARRIVALS_SPREAD * math.sqrt(due)
+    if plan.running or measurement.ios <= due * (1 + OFFERED_SHARE) + late:
+        return None
+    return f"{measurement.iops:,.0f} IOPS were done where {offered_iops:,.6g} were offered"
+
+
 def _depth(_measurement: Measurement, plan: Plan, witness: Witness) -> str | None:
+    if plan.workload.offered_iops is not None:
+        return None  # a device that keeps up with an offered rate never fills its queue
     enough = FULL_QUEUE_ROUNDS * plan.workload.io_depth
     for number, job in enumerate(witness.jobs or (), start=1):
         if job.reached_depth is False and job.ios >= enough:
@@ -353,6 +374,7 @@ _CHECKS: tuple[Check, ...] = (
     _activity,
     _bytes,
     _depth,
+    _offered,
     _latencies,
     _outstanding,
 )

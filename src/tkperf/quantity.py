@@ -2,7 +2,9 @@
 
 Tables, charts, comparison, claims and exports ask here. Rules (docs/method.md, formulas): a reported
 rate is the mean over the rounds of a window; a mean latency the mean of the rounds' means; a minimum
-or maximum the extreme of the window; percentiles come from the merged histograms of the window.
+or maximum the extreme of the window; percentiles come from the merged histograms of the window. At an
+offered rate the backlog is what was due and not done when a round ended, and the time behind how long
+the offered rate takes to offer as much; both are the greatest of the window.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from functools import cached_property, reduce
 from operator import add
 
 from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
+from tkperf.workload import Workload
 
 
 class Direction(StrEnum):
@@ -77,6 +80,7 @@ class Window:
     """Rounds of a workload whose values are put together, in one direction or all."""
 
     rounds: Sequence[Measurement]
+    workload: Workload
     direction: Direction = Direction.ALL
 
     @cached_property
@@ -96,6 +100,15 @@ class Window:
             both = (side for seen in self.rounds for side in (seen.read, seen.write))
             return tuple(side for side in both if side.latency_ios)
         return tuple(side for side in self.stats if side.latency_ios)
+
+    @cached_property
+    def offered_iops(self) -> float | None:
+        """The rate that was offered, of this direction; None: as fast as the device answers."""
+        offered, reads = self.workload.offered_iops, self.workload.read_percent / 100
+        if offered is None:
+            return None
+        share = {Direction.ALL: 1.0, Direction.READ: reads, Direction.WRITE: 1 - reads}
+        return offered * share[self.direction]
 
     @cached_property
     def is_counted(self) -> bool:
@@ -153,6 +166,20 @@ def _ios(window: Window) -> float | None:
     return window.merged.ios if window.is_counted else None
 
 
+def _backlog_ios(window: Window) -> float | None:
+    if window.offered_iops is None or not window.is_counted:
+        return None
+    return max(
+        max(0.0, window.offered_iops * seen.duration_s - stats.ios)
+        for seen, stats in zip(window.rounds, window.stats, strict=True)
+    )
+
+
+def _behind_us(window: Window) -> float | None:
+    backlog = _backlog_ios(window)
+    return 1e6 * backlog / window.offered_iops if backlog and window.offered_iops else backlog
+
+
 def _us(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / 1000
 
@@ -184,6 +211,14 @@ PERCENTILES = tuple(
     )
     for percent in REPORTED_PERCENTILES
 )  # fmt: skip
+BACKLOG = Quantity(
+    key="backlog_ios", label="backlog", short="backlog", unit="I/Os", better=Better.LOWER, over="greatest",
+    digits=0, combine=_backlog_ios,
+)  # fmt: skip
+BEHIND = Quantity(
+    key="behind_us", label="time behind", short="behind", unit="us", better=Better.LOWER, over="greatest",
+    digits=0, combine=_behind_us,
+)  # fmt: skip
 IOS = Quantity(
     key="ios",
     label="I/Os",
@@ -204,6 +239,7 @@ QUANTITIES: dict[str, Quantity] = {
     each.key: each
     for each in (
         IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MIN, LATENCY_MAX, *PERCENTILES, IOS, CPU,
+        BACKLOG, BEHIND,
     )
 }  # fmt: skip
 
@@ -216,7 +252,9 @@ def percentile(percent: float) -> Quantity:
 Figures = dict[str, float | None]
 
 
-def combine(rounds: Sequence[Measurement], direction: Direction = Direction.ALL) -> Figures:
+def combine(
+    rounds: Sequence[Measurement], workload: Workload, direction: Direction = Direction.ALL
+) -> Figures:
     """Every quantity of the rounds of a window, by its key; None is not measured."""
-    window = Window(rounds=rounds, direction=direction)
+    window = Window(rounds=rounds, workload=workload, direction=direction)
     return {key: quantity.combine(window) for key, quantity in QUANTITIES.items()}

@@ -388,6 +388,49 @@ def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> No
         check_claims(claims, result, load=never, folder=Path())
 
 
+QUANTILES = """
+[[claim]]
+test = "iops"
+metric = "iops"
+read_percent = 0
+block_size = "4k"
+at_least = 1
+
+[[quantiles]]
+test = "lat"
+read_percent = 0
+block_size = "4k"
+within_us = { "99.9" = 1000, "50" = 100 }
+source = "data sheet"
+"""
+
+
+def test_quantiles_are_a_claim_for_each_percent() -> None:
+    """In ascending order after the claims, each at most what the maker promises."""
+    claims = parse_claims(QUANTILES, file="c.toml").claim
+    assert [(each.metric, each.at_most, each.source) for each in claims] == [
+        ("iops", None, None), ("p50_us", 100, "data sheet"), ("p99.9_us", 1000, "data sheet"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"50" = 100', '"51" = 100', "quantiles 1, key within_us: '51' is not one of 50, 90, 95, 99"),
+        ('"50" = 100', '"50" = -1', "quantiles, p50_us, key at_most: -1.0 is not a finite number"),
+        ("within_us", "at_most", "quantiles[0]"),
+        ('{ "99.9" = 1000, "50" = 100 }', "{}", "within_us"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_quantiles_is_named(old: str, new: str, reason: str) -> None:
+    """File, key and reason."""
+    assert old in QUANTILES
+    with pytest.raises(UsageError) as caught:
+        parse_claims(QUANTILES.replace(old, new), file="c.toml")
+    assert "c.toml" in str(caught.value)
+    assert reason in str(caught.value)
+
+
 BESIDE = {
     'access = "sequential"': replace(work(), access=Access.SEQUENTIAL),
     'zones = "50/10 50/90"': replace(work(), zones=(Zone(50, 10), Zone(50, 90))),

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job, split_regions
+from tkperf.engine.fio_job import (
+    FioTarget,
+    find_poisson_setting,
+    poisson_iops,
+    render_fill_job,
+    render_step_job,
+    split_regions,
+)
 from tkperf.errors import UsageError
-from tkperf.workload import Access, ActiveRange, BlockShare, Step, Workload, Zone
+from tkperf.workload import Access, ActiveRange, Arrival, BlockShare, Step, Workload, Zone
 
 RANGE = ActiveRange(offset_bytes=0, length_bytes=1 << 30)
 TARGET = FioTarget(path="/dev/sdx", ioengine="libaio", active_range=RANGE)
@@ -165,3 +172,38 @@ def test_a_mix_of_blocks_is_aligned_to_4_kib() -> None:
     for one_size in (workload(), small):
         job = parse(render_step_job(Step(workload=one_size, duration_s=1), TARGET))["global"]
         assert "blockalign" not in job
+
+
+def rate_lines(**changes: object) -> list[str]:
+    step = Step(workload=workload(**changes), duration_s=1.0)
+    lines = render_step_job(step, TARGET).splitlines()
+    return [line for line in lines if line.startswith("rate")]
+
+
+def test_evenly_offered_ios_are_asked_for_in_bytes() -> None:
+    """1,000 IOPS of 32 jobs are 31.25 each: whole I/Os a second would be 992."""
+    rates = {"read_percent": 100, "jobs": 32, "io_depth": 1, "offered_iops": 1000.0}
+    assert rate_lines(**rates) == [f"rate={int(31.25 * 4096)},", "rate_process=linear"]
+    mixed = rate_lines(**(rates | {"read_percent": 65}))
+    assert mixed == ["rate=83200,44800", "rate_process=linear"]
+    assert rate_lines(**(rates | {"read_percent": 0}))[0] == "rate=,128000"
+    assert rate_lines(**(rates | {"offered_iops": None})) == []
+    blocks = (BlockShare(4096, 60), BlockShare(512, 40))
+    # Bytes would not tell how many I/Os.
+    assert rate_lines(**(rates | {"block_mix": blocks}))[0] == "rate_iops=31,"
+    with pytest.raises(UsageError, match="less than one a second for each of 32 jobs"):
+        rate_lines(**(rates | {"offered_iops": 31.0}))
+
+
+@pytest.mark.parametrize(
+    ("asked", "setting"),
+    [(1.0, 1), (50.0, 50), (1000.0, 1000), (2343.75, 2341), (20_000.0, 19_607), (66_000.0, 62_500)],
+)
+def test_random_arrivals_come_at_the_rate_asked(asked: float, setting: int) -> None:
+    """fio 3.33 cuts off fractions of a us: 66,666 asked for gave 69,002 (null engine, 5 s)."""
+    rates = {"read_percent": 100, "jobs": 1, "offered_iops": asked, "arrival": Arrival.POISSON}
+    found = find_poisson_setting(asked)
+    assert poisson_iops(found) == pytest.approx(asked, rel=0.01 if asked < 60_000 else 0.03)
+    assert abs(poisson_iops(found) - asked) <= abs(poisson_iops(setting) - asked) + 1e-9
+    assert rate_lines(**rates) == [f"rate_iops={found},", "rate_process=poisson"]
+    assert poisson_iops(66_666) == pytest.approx(69_002, rel=0.002)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
 import subprocess
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ from playwright.sync_api import Browser, Dialog, Page, sync_playwright
 import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.compare import compare
+from tkperf.procedures import SSD_TESTS
 from tkperf.quantity import IOPS, IOS, LATENCY_MEAN, percentile
 from tkperf.report.comparison import build_comparison_view
 from tkperf.report.html import render_view
@@ -323,3 +326,41 @@ def test_paper_says_simulated_on_every_page_and_cuts_no_table(visit: Visit, tmp_
         assert page.split()[0] == "SIMULATED"
     heads = [line.split() for line in done.stdout.splitlines() if "p99.999" in line]
     assert any(words[-1] == "max" for words in heads)
+
+
+def test_the_histogram_of_one_round_is_a_choice_away(visit: Visit) -> None:
+    """A bar for each bucket that the round filled; that of all its rounds comes back."""
+    (cell,) = (each for each in view_of(visit.path.parent / "run.tkperf").cells if each.key == CELL)
+    counts = np.frombuffer(zlib.decompress(base64.b64decode(cell.part_buckets["counts"])))
+    filled = np.count_nonzero(counts.reshape(len(cell.part_numbers), -1), axis=1)
+    bars = "#cell .choice + .chart g.mark-rect.role-mark path"
+    visit.open(f"#{CELL}")
+    visit.page.wait_for_selector("dialog[data-part='all']")
+    of_all = visit.count(bars)
+    visit.page.select_option("#cell .choice select", label="round 2")
+    visit.page.wait_for_selector("dialog[data-part='1']")
+    assert visit.count(bars) == filled[1] < of_all
+    visit.page.select_option("#cell .choice select", label="all")
+    visit.page.wait_for_selector("dialog[data-part='all']")
+    assert visit.count(bars) == of_all
+    assert visit.said == []
+
+
+def test_a_point_over_offered_rates_opens_its_level(browser: Browser, tmp_path: Path) -> None:
+    """As a click on a figure of the table does."""
+    simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
+    path = tmp_path / "report.html"
+    path.write_text(render_view(view_of(tmp_path / "run.tkperf")), encoding="utf-8")
+    visit = Visit(page=browser.new_page(), path=path)
+    visit.open()
+    points = visit.page.locator("#demand12d g.mark-symbol.role-mark path")
+    points.nth(2).scroll_into_view_if_needed()
+    points.nth(2).click(force=True)
+    visit.page.wait_for_selector("dialog[data-shown]")
+    third = json.loads(visit.page.locator("#demand12d script").inner_text())["layer"][1]["data"][
+        "values"
+    ][2]
+    assert visit.page.locator("#cell").get_attribute("data-shown") == third["cell"]
+    assert f"{third['x']:,.0f} IOPS offered" in visit.page.locator("#cell h2").inner_text()
+    assert visit.said == []
+    visit.page.close()

@@ -31,6 +31,7 @@ from tkperf.events import (
     TestStarted,
     Warned,
 )
+from tkperf.histogram import coarsen
 from tkperf.measurement import NO_IO, CpuUse, Measurement, Sample
 from tkperf.phases import Outcome, SectionOutcome
 from tkperf.record import (
@@ -44,7 +45,6 @@ from tkperf.record import (
     VerdictRecord,
 )
 from tkperf.runfile import reader, schema
-from tkperf.runfile.encoding import coarsen
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.seconds import Seconds

@@ -38,6 +38,7 @@ from tkperf.analysis.layout import (
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.importers import FIO_TEST
+from tkperf.measurement import REPORTED_PERCENTILES
 from tkperf.procedures import TESTS
 from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction, Quantity
 from tkperf.strict import decode_strictly
@@ -49,6 +50,7 @@ METRICS = tuple(
     for key, each in QUANTITIES.items()
     if each.better is not Better.NEITHER and each != LATENCY_MIN
 )
+_PERCENTS = tuple(f"{percent:g}" for percent in REPORTED_PERCENTILES)
 # Each is looked for in all of a run.
 MOST_CLAIMS = 10_000
 
@@ -79,6 +81,35 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: str | None = None
 
 
+class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a maker promises of a workload's latency: ``within_us`` by percent, one claim for each.
+
+    ``{"99" = 500, "99.9" = 1000}``: 99 % of the I/Os take at most 500 us, 99.9 % at most 1,000 us.
+    """
+
+    test: Annotated[str, msgspec.Meta(min_length=1)]
+    read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
+    block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+    within_us: Annotated[dict[str, float], msgspec.Meta(min_length=1)]
+    section: str | None = None
+    jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    direction: Direction = Direction.ALL
+    source: str | None = None
+
+    def claims(self) -> Iterator[Claim]:
+        """In ascending order of the percentiles."""
+        same = {
+            key: getattr(self, key)
+            for key in Claim.__struct_fields__
+            if key in self.__struct_fields__
+        }
+        for percent in sorted(self.within_us, key=float):
+            key = f"p{float(percent):g}_us"
+            yield Claim(**same, metric=key, at_most=self.within_us[percent])
+
+
 # What tells apart workloads of the same mix and block size, by the keys of a claim.
 _CONDITIONS: dict[Axis, Callable[[Workload], object]] = {
     ACCESS: lambda work: work.access,
@@ -101,6 +132,7 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     claim: Annotated[tuple[Claim, ...], msgspec.Meta(max_length=MOST_CLAIMS)] = ()
+    quantiles: Annotated[tuple[Quantiles, ...], msgspec.Meta(max_length=MOST_CLAIMS)] = ()
     baseline: Baseline | None = None
 
 
@@ -138,7 +170,7 @@ class Checked:
 
 
 def parse_claims(text: str, *, file: str) -> ClaimsFile:
-    """Decode a claims file; ``file`` is named in errors.
+    """Decode a claims file; ``file`` is named in errors. Quantiles become claims after the others.
 
     Raises:
         UsageError: not TOML, a typo, or a claim that says nothing.
@@ -146,10 +178,22 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
     claims = decode_strictly(
         lambda: msgspec.toml.decode(text, type=ClaimsFile), what=f"claims {file}", language="TOML"
     )
+    for number, promised in enumerate(claims.quantiles, start=1):
+        for percent in promised.within_us:
+            if percent not in _PERCENTS:
+                raise UsageError(
+                    f"claims {file}, quantiles {number}, key within_us: '{percent}' is not one of "
+                    f"{', '.join(_PERCENTS)}"
+                )
+    of_quantiles = [claim for each in claims.quantiles for claim in each.claims()]
+    claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
     if not claims.claim and claims.baseline is None:
-        raise UsageError(f"claims {file}: holds no [[claim]] and no [baseline]")
+        raise UsageError(f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]")
+    written = len(claims.claim) - len(of_quantiles)
     for number, claim in enumerate(claims.claim, start=1):
-        where = f"claims {file}, claim {number}"
+        where = f"claims {file}, " + (
+            f"claim {number}" if number <= written else f"quantiles, {claim.metric}"
+        )
         if claim.metric not in METRICS:
             known = ", ".join(METRICS)
             raise UsageError(f"{where}, key metric: '{claim.metric}' is not one of {known}")
@@ -273,6 +317,7 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
         for axis in _CONDITIONS
         if (value := getattr(claim, axis.key)) is not None
     )
+    named += "" if claim.offered_iops is None else f" at {claim.offered_iops:,.6g} IOPS offered"
     sign, limit = ("<=", claim.at_most) if claim.at_least is None else (">=", claim.at_least)
     assert limit is not None
     place = (claim.test, claim.section, claim.read_percent, size_bytes)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import add
 
-from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.results import RunResult, SectionResult, starts_of_slices
 from tkperf.measurement import NO_IO, IoStats
+from tkperf.quantity import Direction
 from tkperf.record import RunRecord, StepKind, StepRecord, key_of
 from tkperf.seconds import Seconds, join
 from tkperf.workload import Workload
@@ -21,6 +23,8 @@ class Part:
     start_s: float
     end_s: float
     judged: bool
+    read: IoStats = NO_IO
+    write: IoStats = NO_IO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +32,9 @@ class CellDetail:
     """One cell of a section, or its stream.
 
     ``seconds`` are those of all its steps end to end: the time that other cells took between two
-    rounds is left out. ``whole`` are all I/Os of the window's rounds, or of a whole stream;
-    ``job_file`` is its first fio job as it can be run again (empty if none).
+    rounds is left out. A stream's are where they were recorded, without those of its warm-ups. ``read``
+    and ``write`` are all I/Os of the window's rounds, or of a whole stream; ``job_file`` is its first fio
+    job as it can be run again (empty if none).
     """
 
     test: str
@@ -37,8 +42,18 @@ class CellDetail:
     workload: Workload
     parts: tuple[Part, ...]
     seconds: Seconds
-    whole: IoStats
+    read: IoStats
+    write: IoStats
     job_file: str
+
+    @property
+    def whole(self) -> IoStats:
+        """Reads and writes together."""
+        return self.read + self.write
+
+    def of(self, direction: Direction) -> IoStats:
+        """The I/Os of one direction, or all."""
+        return {Direction.READ: self.read, Direction.WRITE: self.write}.get(direction, self.whole)
 
 
 def build_details(
@@ -77,9 +92,11 @@ def _details(
     for (name, workload), members in found.items():
         window, verdict = sections[test, name].window, sections[test, name].verdict
         # Of a stream all I/Os count: its slices outside the window are as much of it.
-        whole = members[0][0].kind is StepKind.CONTINUOUS or not window
+        stream = members[0][0].kind is StepKind.CONTINUOUS
+        whole = stream or not window
         counted = [step for step, _ in members if whole or step.number in window]
-        starts_s = _starts_s([step for step, _ in members])
+        steps_of_cell = [step for step, _ in members]
+        starts_s = (starts_of_slices if stream else _starts_s)(steps_of_cell)
         yield CellDetail(
             test=test,
             section=name,
@@ -90,11 +107,14 @@ def _details(
                     start_s=start_s,
                     end_s=start_s + step.measurement.duration_s,
                     judged=verdict is not None and verdict.judged and step.number in verdict.rounds,
+                    read=step.measurement.read,
+                    write=step.measurement.write,
                 )
                 for (step, _), start_s in zip(members, starts_s, strict=True)
             ),
             seconds=join([samples for _, samples in members], starts_s),
-            whole=reduce(lambda a, b: a + b, (step.measurement.both for step in counted), NO_IO),
+            read=reduce(add, (step.measurement.read for step in counted), NO_IO),
+            write=reduce(add, (step.measurement.write for step in counted), NO_IO),
             job_file=members[0][0].job_file,
         )
 

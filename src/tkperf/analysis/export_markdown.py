@@ -9,7 +9,13 @@ from tkperf.analysis.conditions import describe_demand, describe_preconditioning
 from tkperf.analysis.flags import describe_counts, describe_window
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_table import build_section_tables
-from tkperf.analysis.tables import Table, build_directions, build_matrices, build_stream
+from tkperf.analysis.tables import (
+    Table,
+    build_directions,
+    build_listings,
+    build_matrices,
+    build_stream,
+)
 from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
@@ -122,13 +128,14 @@ def _tracked(verdict: SteadyStateVerdict) -> str:
 
 
 def _tables(section: SectionResult) -> list[str]:
+    listings = build_listings(section)
     if section.slices:
-        return _table(build_stream(section))
+        return [line for table in (build_stream(section), *listings) for line in _table(table)]
     if not section.cells:
         return ["nothing was measured to the end", ""]
     quantities = [QUANTITIES[key] for key in matrix_keys(section.plan)]
     apart = (build_directions(section, each) for each in quantities[:1])
-    tables = [*build_matrices(section, quantities), *(each for each in apart if each)]
+    tables = [*build_matrices(section, quantities), *listings, *(each for each in apart if each)]
     return [line for table in tables for line in _table(table)]
 
 

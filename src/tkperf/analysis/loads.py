@@ -33,7 +33,9 @@ class TimedLoad:
 
     def value(self, quantity: Quantity) -> float | None:
         """Of the whole step; None: not measured."""
-        return quantity.combine(Window(rounds=(self.step.measurement,)))
+        return quantity.combine(
+            Window(rounds=(self.step.measurement,), workload=self.step.workload)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

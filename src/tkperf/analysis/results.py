@@ -27,7 +27,7 @@ from tkperf.disturbance import DisturbanceCode, find_codes
 from tkperf.errors import ProfileError
 from tkperf.figures import Figure, SectionPlan, TestPlan, generic_section
 from tkperf.measurement import Measurement
-from tkperf.phases import Round, SectionOutcome
+from tkperf.phases import Knee, Round, SectionOutcome
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.walk import first_rounds
 from tkperf.quantity import IOS, Direction, Figures, Quantity, combine
@@ -135,6 +135,8 @@ class SectionResult:
     """``verdict``, or with several tracking variables those of all in the same rounds, in their order."""
     timelines: tuple[Timeline, ...] = ()
     """What each series of enough values shows over time, whether anything was found in it or not."""
+    knee: Knee | None = None
+    """Where an offered rate was raised: how far the device kept up."""
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((each for each in self.cells if each.workload == workload), None)
@@ -329,8 +331,7 @@ def _test(
 ) -> TestResult:
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
-        if step.kind is not StepKind.WARM_UP:  # kept, and part of no result
-            sections.setdefault(step.section, []).append(step)
+        sections.setdefault(step.section, []).append(step)
     # After a purge, or the making of a set, nothing is promised.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
@@ -370,11 +371,13 @@ def _test(
 def _section(
     test: TestRecord,
     plan: SectionPlan,
-    steps: Sequence[StepRecord],
+    all_steps: Sequence[StepRecord],
     planned: Round | None,
     lost_steps: Sequence[LeftOut],
 ) -> SectionResult:
     name = plan.name
+    # Warm-ups are kept, and part of no result but of what was written.
+    steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
     given = [each for each in test.verdicts if each.section == name]
     ended = None
     if test.outcome is not None:
@@ -392,7 +395,7 @@ def _section(
     if lost:
         judged = without_holes(steps, judged, lost)
     rounds = _rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
-    slices = _slices(stream, bool(lost))
+    slices = _slices(stream, all_steps, bool(lost))
     fill = next((step for step in steps if step.kind is StepKind.FILL), None)
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     purge = next((each for each in test.purges if each.section == name), None)
@@ -420,6 +423,7 @@ def _section(
         fill_workload=fill.workload if fill else None,
         window_verdicts=_window_verdicts(ended, given),
         timelines=find_timelines(_tracks(rounds, slices, areas=bool(in_areas)), as_new=as_new),
+        knee=ended.knee if ended is not None else None,
     )
 
 
@@ -503,12 +507,21 @@ def _rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult,
     )
 
 
-def _slices(steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
-    """Slices one after the other; where some are ``lost``, what was written cannot be added up."""
+def _slices(
+    steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool
+) -> tuple[SliceResult, ...]:
+    """Slices one after the other; where some are ``lost``, what was written cannot be added up.
+
+    What warm-ups wrote counts from the next slice on.
+    """
     slices: list[SliceResult] = []
     written_bytes = 0
-    for step, start_s in zip(steps, _starts_s(steps), strict=True):
-        written_bytes += step.measurement.write.bytes
+    in_order = iter(step for step in all_steps if step.kind is not StepKind.FILL)
+    for step, start_s in zip(steps, starts_of_slices(steps), strict=True):
+        for each in in_order:
+            written_bytes += each.measurement.write.bytes
+            if each is step:
+                break
         slices.append(
             SliceResult(
                 number=step.number,
@@ -521,7 +534,7 @@ def _slices(steps: Sequence[StepRecord], lost: bool) -> tuple[SliceResult, ...]:
     return tuple(slices)
 
 
-def _starts_s(slices: Sequence[StepRecord]) -> list[float]:
+def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
     """When each slice began, from the start of the stream, as it was recorded.
 
     An imported run has no times: then they are set end to end.
@@ -542,7 +555,8 @@ def _window_cells(
 ) -> tuple[CellResult, ...]:
     """Means over the window; a stream without one is taken as a single measurement.
 
-    With steps ``lost``, a cell that lacks one in the window has no mean, and a stream no whole.
+    With steps ``lost``, a cell that lacks one in the window has no mean, and a stream no whole. A
+    level of an offered rate is a round of its own.
     """
     measured = [step for step in steps if step.kind is not StepKind.FILL]
     if measured and measured[0].kind is StepKind.CONTINUOUS and not window:
@@ -559,7 +573,7 @@ def _window_cells(
     return tuple(
         _of_steps(workload, rounds)
         for workload, rounds in in_window.items()
-        if not lost or len(rounds) == len(window)
+        if not lost or len(rounds) == len(window) or workload.offered_iops is not None
     )
 
 
@@ -600,15 +614,15 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
 
 def summarise(workload: Workload, rounds: Sequence[Measurement]) -> CellResult:
     """One cell from the rounds of its window."""
-    whole = combine(rounds)
+    whole = combine(rounds, workload)
     mixed = 0 < workload.read_percent < 100
     return CellResult(
         workload=workload,
         all=whole,
-        read=combine(rounds, Direction.READ)
+        read=combine(rounds, workload, Direction.READ)
         if mixed
         else (whole if workload.read_percent else None),
-        write=combine(rounds, Direction.WRITE)
+        write=combine(rounds, workload, Direction.WRITE)
         if mixed
         else (None if workload.read_percent else whole),
         rounds=len(rounds),

@@ -10,14 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tkperf.analysis.flags import explain_marks, mark
-from tkperf.analysis.layout import arrange, find_axes, name_within
+from tkperf.analysis.layout import arrange, find_axes, name_within, place_of
 from tkperf.analysis.results import CellResult, SectionResult, describe_stream
+from tkperf.figures import Figure as AskedFigure
+from tkperf.figures import FigureKind
 from tkperf.measurement import explain_rare
 from tkperf.quantity import (
     IOPS,
     LATENCY_MAX,
     LATENCY_MEAN,
     PERCENTILES,
+    QUANTITIES,
     THROUGHPUT,
     Direction,
     Quantity,
@@ -149,6 +152,63 @@ def build_directions(section: SectionResult, quantity: Quantity) -> Table | None
     )
 
 
+def build_listings(section: SectionResult) -> tuple[Table, ...]:
+    """The listings that the section's plan asks for."""
+    return tuple(
+        build_listing(section, asked)
+        for asked in section.plan.figures
+        if asked.kind is FigureKind.LISTING and section.cells
+    )
+
+
+def build_listing(section: SectionResult, asked: AskedFigure) -> Table:
+    """A row for each workload, for reads and writes of a mix each if they are ``apart``."""
+    quantities = [QUANTITIES[key] for key in asked.quantities if key in QUANTITIES]
+    axes = find_axes(cell.workload for cell in section.cells)
+    cells = sorted(section.cells, key=lambda cell: place_of(cell.workload, axes))
+    rows = [
+        (
+            *(axis.text(cell.workload) for axis in axes),
+            *((words,) if asked.apart or not axes else ()),
+            *(figure(cell, quantity, direction) for quantity in quantities),
+        )
+        for cell in cells
+        for direction, words in directions_of(cell.workload, apart=asked.apart)
+    ]
+    labels = (*(axis.title for axis in axes), *(("",) if asked.apart or not axes else ()))
+    return Table(
+        title=asked.title or list_titles(quantities),
+        over="" if len(axes) else describe_over(section, quantities[0]),
+        head=(*labels, *(name_column(quantity) for quantity in quantities)),
+        labels=len(labels),
+        rows=tuple(rows),
+        notes=_notes(cells, quantities),
+    )
+
+
+def directions_of(workload: Workload, *, apart: bool) -> tuple[tuple[Direction, str], ...]:
+    """What is told of a workload, with its name: all its I/Os, or of a mix reads and writes, too."""
+    if not 0 < workload.read_percent < 100:
+        return ((Direction.ALL, "reads" if workload.read_percent else "writes"),)
+    if not apart:
+        return ((Direction.ALL, "reads and writes"),)
+    return (
+        (Direction.READ, "reads"),
+        (Direction.WRITE, "writes"),
+        (Direction.ALL, "reads and writes"),
+    )
+
+
+def list_titles(quantities: Sequence[Quantity]) -> str:
+    return ", ".join(quantity.label for quantity in quantities)
+
+
+def name_column(quantity: Quantity) -> str:
+    """``p99.9 (us)``."""
+    unit = quantity.unit
+    return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
+
+
 def build_areas(section: SectionResult, quantity: Quantity) -> Table:
     """A quantity over the areas of a disk: its ends, its mean, the slowest and the fastest."""
     axes = find_axes(cell.workload for cell in section.cells)
@@ -183,7 +243,8 @@ def build_stream(section: SectionResult) -> Table:
         lines.append((f"slice {last.number} (last)", last.values))
     if section.cells:
         over_window = bool(section.window) and len(section.slices) > 1
-        lines.append(("steady-state window" if over_window else "whole", section.cells[0]))
+        of_window = "steady-state window" if section.verdict else "all slices"
+        lines.append((of_window if over_window else "whole", section.cells[0]))
     return Table(
         title=f"{section.workload}: {describe_stream(section)}; latencies in us",
         head=("", *(quantity.short for quantity in STREAM_QUANTITIES)),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
+from tkperf.analysis.chosen import Selection, find_chosen
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.details import build_details
@@ -44,15 +45,24 @@ def require_packages(*, pdf: bool) -> None:
 
 
 def build_run_view(
-    opened: RunFile, record: RunRecord, result: RunResult, checked: Checked | None = None
+    opened: RunFile,
+    record: RunRecord,
+    result: RunResult,
+    checked: Checked | None = None,
+    selections: Sequence[Selection] = (),
 ) -> ReportView:
-    """The report of a run, with what lies behind its figures."""
+    """The report of a run, with what lies behind its figures, and histograms asked for.
+
+    Raises:
+        UsageError: one that was asked for is not in the run.
+    """
     with _packages():
         from tkperf.report.view import build_view  # noqa: PLC0415
     seconds = {test.name: opened.seconds(test) for test in record.tests}
     result = with_left_out(result, opened.left_out)
     details = build_details(result, record, seconds)
-    return build_view(result, checked, details, loads_by_test(record, seconds))
+    chosen = find_chosen(selections, result, record, details, opened.samples_left)
+    return build_view(result, checked, details, loads_by_test(record, seconds), chosen)
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from tkperf.analysis.chosen import parse_selection
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tables import build_tables, render_csv
@@ -52,6 +53,15 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     help="Claims to check, as tkperf check does; a section of the HTML and PDF.",
 )
 @click.option(
+    "--histogram",
+    "histograms",
+    multiple=True,
+    metavar="NAME:PART",
+    help="Histogram of a chosen part, in the HTML and PDF; may be repeated. NAME is a test, a section, a "
+    "workload, or several of these with commas; PART a round (28), rounds (3-7), seconds (12-40s) "
+    "or a level (70000iops).",
+)
+@click.option(
     "--csv",
     "csv_folder",
     type=click.Path(path_type=Path, file_okay=False),
@@ -77,6 +87,7 @@ def report(
     html: Path | None,
     pdf_file: Path | None,
     claims_file: Path | None,
+    histograms: tuple[str, ...],
     csv_folder: Path | None,
     parquet_folder: Path | None,
     json_file: Path | None,
@@ -92,9 +103,12 @@ def report(
       tkperf report D3-S4510.tkperf --csv tables --xml D3-S4510.xml
       tkperf report D3-S4510.tkperf -o /srv/www/d3.html --json d3.json
       tkperf report D3-S4510.tkperf --markdown - | wl-copy   - is stdout
+      tkperf report D3-S4510.tkperf --histogram "lat, 0/100 4k: 3"
+      tkperf report D3-S4510.tkperf --histogram "Demand 100/0: 70000iops"
     """
+    selections = [parse_selection(text) for text in histograms]
     others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file)
-    if html is None and not any(others):
+    if html is None and (not any(others) or (selections and pdf_file is None)):
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
         # All that may fail comes first: then nothing is written.
@@ -115,6 +129,8 @@ def report(
             inputs=(run_file, claims_file),
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
+        paged = html is not None or pdf_file is not None
+        view = build_run_view(opened, record, result, checked, selections) if paged else None
         xml = None if xml_file is None else _render_xml(result)
 
         for path, table in zip(csv_files, tables(), strict=False):
@@ -131,8 +147,7 @@ def report(
                 complain(f"left out of {xml_file}: {missing}")
         if markdown_file is not None:
             outputs.write(markdown_file, (render_markdown(result),))
-        if html is not None or pdf_file is not None:
-            view = build_run_view(opened, record, result, checked)
+        if view is not None:
             printed = None if drawer is None else print_run(view, result, drawer)
             if html is not None:
                 outputs.write(html, render_html(view))

@@ -16,6 +16,7 @@ from tkperf.analysis.tables import (
     Table,
     build_areas,
     build_directions,
+    build_listings,
     build_matrices,
     build_stream,
     transpose,
@@ -112,6 +113,7 @@ def _print_cells(section: SectionResult, console: Console) -> None:
     shown = [QUANTITIES[key] for key in matrix_keys(section.plan)]
     for table in build_matrices(section, shown):
         print_table(table, console)
+    _print_listings(section, console)
     for quantity in shown[:1]:
         mixed = build_directions(section, quantity)
         if mixed is not None:
@@ -172,3 +174,10 @@ def _text(each: str | Figure, narrow: bool) -> str:
 def _print_stream(section: SectionResult, console: Console) -> None:
     """A stream's ends and its whole, narrow."""
     print_table(transpose(build_stream(section)), console)
+    _print_listings(section, console)
+
+
+def _print_listings(section: SectionResult, console: Console) -> None:
+    for table in build_listings(section):
+        narrow = table.labels == 1 and len(table.rows) < len(table.head)
+        print_table(transpose(table) if narrow else table, console)

@@ -17,13 +17,14 @@ Choices that hold for every job, with their reasons:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from tkperf.errors import UsageError
 from tkperf.units import KIB, format_block_size, format_capacity, format_count
-from tkperf.workload import Access, ActiveRange, Step, Workload
+from tkperf.workload import Access, ActiveRange, Arrival, Step, Workload
 
 # Where I/Os of a mix begin, those smaller than this too.
 MIX_ALIGNMENT_BYTES = 4 * KIB
@@ -208,7 +209,11 @@ def _zone_lines(workload: Workload) -> list[str]:
 
 
 def _rate_lines(workload: Workload) -> list[str]:
-    """The offered rate as fio takes it: whole I/Os a second, of each job and direction.
+    """The offered rate as fio takes it, of each job and direction.
+
+    Evenly spaced I/Os are asked for in bytes a second: fio's ``rate_iops`` takes whole I/Os only, and
+    of many jobs each would be off by up to a half. A mix of block sizes, and random arrivals, whose
+    times fio works out from whole I/Os a second, have no other way.
 
     Raises:
         UsageError: less than one I/O a second for a job and direction.
@@ -217,14 +222,41 @@ def _rate_lines(workload: Workload) -> list[str]:
         return []
     of_job = workload.offered_iops / workload.jobs
     shares = (workload.read_percent / 100, 1 - workload.read_percent / 100)
-    rates = [round(of_job * share) for share in shares]
-    if any(share and not rate for share, rate in zip(shares, rates, strict=True)):
+    rates = [of_job * share for share in shares]
+    if any(share and rate < 1 for share, rate in zip(shares, rates, strict=True)):
         raise UsageError(
             f"{workload.offered_iops:g} IOPS offered are less than one a second for each of "
             f"{format_count(workload.jobs, 'job')} and direction: offer more, or take fewer jobs"
         )
-    spelled = ",".join(str(rate) if rate else "" for rate in rates)
-    return [f"rate_iops={spelled}", f"rate_process={workload.arrival.value}"]
+    if workload.arrival is Arrival.POISSON:
+        option, whole = "rate_iops", [rate and find_poisson_setting(rate) for rate in rates]
+    elif workload.block_mix:
+        option, whole = "rate_iops", [round(rate) for rate in rates]
+    else:
+        option, whole = "rate", [round(rate * workload.block_size_bytes) for rate in rates]
+    spelled = ",".join(str(rate) if rate else "" for rate in whole)
+    return [f"{option}={spelled}", f"rate_process={workload.arrival.value}"]
+
+
+def find_poisson_setting(iops: float) -> int:
+    """What ``rate_iops`` has to be so that a job's random arrivals come at this rate, as nearly as can be."""
+    near = round(iops)
+    # Where the times between I/Os are short, cutting off their fractions adds up to many settings.
+    gap_us = round(1e6 / iops + 0.5)
+    choices = {near, near + 1, *(1_000_000 // us for us in (gap_us - 1, gap_us, gap_us + 1) if us)}
+    return min(
+        (choice for choice in choices if 1 <= choice <= 1_000_000),
+        key=lambda choice: abs(poisson_iops(choice) - iops),
+    )
+
+
+def poisson_iops(setting: int) -> float:
+    """The mean rate of the random arrivals that fio makes of ``rate_iops``.
+
+    It divides a second into whole us an I/O, draws an exponentially distributed time of that mean
+    and cuts off its fraction of a us (``usec_for_io`` of fio's ``backend.c``).
+    """
+    return 1e6 * math.expm1(1 / (1_000_000 // setting))
 
 
 def _filename(target: FioTarget) -> str:

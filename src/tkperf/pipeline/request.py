@@ -72,7 +72,7 @@ class RunRequest:
         tests: names of the suite's tests, or ``all`` for every one that the profile defines; empty
             for those run by default.
         profile: name of a shipped one, path of a TOML file, or a profile.
-        jobs, io_depth: thread count and queue depth of every test but latency.
+        jobs, io_depth: thread count and queue depth of every test that brings none of its own.
         auto_demand: find both first, by a search on the preconditioned device.
         step_s: length of each step, and of each slice of write saturation.
         active_range: ``75%`` or ``16GiB``, from the start of the device.

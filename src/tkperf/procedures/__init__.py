@@ -21,6 +21,8 @@ from tkperf.procedures import (
     host_idle_recovery,
     iops,
     latency,
+    latency_over_demand,
+    quality_of_service,
     sweep,
     throughput,
     write_saturation,
@@ -46,6 +48,8 @@ TESTS: tuple[Test, ...] = (
     host_idle_recovery.TEST,
     cross_stimulus_recovery.TEST,
     sweep.TEST,
+    latency_over_demand.TEST,
+    quality_of_service.TEST,
     hard_disk_iops.TEST,
     hard_disk_throughput.TEST,
 )

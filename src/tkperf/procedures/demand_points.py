@@ -65,7 +65,7 @@ def window_means(rounds: Sequence[RoundResult]) -> tuple[CellMeans, ...]:
             latency_mean_us=LATENCY_MEAN.combine(window),
         )
         for workload in rounds[0]
-        for window in (Window(rounds=_of(workload, rounds)),)
+        for window in (Window(rounds=_of(workload, rounds), workload=workload),)
     )
 
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tkperf.analysis.details import CellDetail
+from tkperf.analysis.details import CellDetail, Part
 from tkperf.analysis.flags import describe_disturbances, explain_marks
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
 from tkperf.analysis.tables import figure
+from tkperf.histogram import coarse_edges_ns, coarsen
 from tkperf.measurement import NO_IO, Measurement
 from tkperf.quantity import (
     IOPS,
@@ -27,6 +28,7 @@ from tkperf.quantity import (
     percentile,
 )
 from tkperf.report.charts.latency import (
+    MARKS,
     exceedance,
     histogram_rows,
     mark_rows,
@@ -91,7 +93,38 @@ def build_cell(subject: Subject, detail: CellDetail) -> CellView:
         rounds=None if stream else _rounds(detail, section.rounds, areas=section.areas),
         words=_words(subject, detail),
         job=detail.job_file,
+        part_name="slice" if stream else "area" if section.areas else "round",
+        part_numbers=tuple(part.number for part in detail.parts),
+        part_buckets=_part_buckets(detail.parts),
+        part_marks=tuple(name for name, _ in MARKS),
     )
+
+
+def _part_buckets(parts: Sequence[Part]) -> dict[str, str]:
+    """The histogram of each part, in coarse buckets, and its marks (``MARKS``); none of one part alone.
+
+    Counts stand row by row: all buckets of the first part, then those of the second ...
+    """
+    stats = [part.read + part.write for part in parts]
+    histograms = [coarsen(each.histogram) for each in stats]
+    if len(parts) < 2 or not any(each.total for each in histograms):
+        return {}
+    filled = np.unique(np.concatenate([each.indices for each in histograms]))
+    counts = np.zeros((len(parts), filled.size))
+    for row, histogram in enumerate(histograms):
+        counts[row, np.searchsorted(filled, histogram.indices)] = histogram.counts
+    lower_ns, upper_ns = coarse_edges_ns(filled)
+    marks = [[_us_or_nan(mark(each)) for _, mark in MARKS] for each in stats]
+    return {
+        "lower": pack(lower_ns / 1000),
+        "upper": pack((upper_ns + 1) / 1000),
+        "counts": pack(counts.ravel()),
+        "marks": pack(np.array(marks).ravel()),
+    }
+
+
+def _us_or_nan(value_ns: float | None) -> float:
+    return float("nan") if value_ns is None else value_ns / 1000
 
 
 def _words(subject: Subject, detail: CellDetail) -> str:
@@ -109,8 +142,22 @@ def _words(subject: Subject, detail: CellDetail) -> str:
     return (
         f"{where}; where a point stands for several seconds the shade reaches from the lowest to the "
         f"highest, and zooming in (wheel or pinch) shows each.{shaded} The histogram and percentiles "
-        f"are of the I/Os of {what}."
+        f"are of the I/Os of {what}{_other_histograms(subject, detail)}"
     )
+
+
+def _other_histograms(subject: Subject, detail: CellDetail) -> str:
+    """How to get at those of a part, and of some seconds."""
+    choice = "; those of one alone can be chosen (buckets of up to 1/16)" * (len(detail.parts) > 1)
+    # A section has one stream; of several workloads the name is needed, too.
+    several = len(subject.details) > 1
+    name = (
+        f"{subject.section.name}, {detail.workload.mix_and_size}"
+        if several
+        else subject.section.name
+    )
+    seconds = f"Those of any seconds: tkperf report RUN --histogram '{name}: 12-40s'."
+    return f"{choice}." + f" {seconds}" * bool(len(detail.seconds))
 
 
 def pack(values: NDArray[np.float32] | NDArray[np.float64]) -> str:
@@ -132,22 +179,31 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
     section = subject.section
     if section.slices:
         whole = _whole_stream(section.slices, detail)
-        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole))
+        apart = () if len(section.cells) != 1 else _apart(section.cells[0])
+        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole), *apart)
     cell = section.cell(detail.workload)
     if cell is None:
         return ()
     what = "areas" if section.areas else "rounds"
-    apart = [
-        (name, _listed(figures))
-        for name, figures in (("Reads", cell.read), ("Writes", cell.write))
-        if figures is not None and 0 < detail.workload.read_percent < 100
-    ]
+    apart = _apart(cell)
+    window = section.window
+    if detail.workload.offered_iops is not None:  # a level of an offered rate is a round of its own
+        window = tuple(part.number for part in detail.parts)
     return (
-        (f"Mean of {what}", _list(section.window)),
+        (f"Mean of {what}", _list(window)),
         *_values(cell.all),
         *apart,
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
         ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
+    )
+
+
+def _apart(cell: CellResult) -> Facts:
+    """Of a mix the reads and the writes, where they were told apart."""
+    return tuple(
+        (name, _listed(figures))
+        for name, figures in (("Reads", cell.read), ("Writes", cell.write))
+        if figures is not None and 0 < cell.workload.read_percent < 100
     )
 
 
@@ -161,7 +217,8 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
                 write=NO_IO,
                 rates_known=all(each.values.value(IOPS) is not None for each in slices),
             )
-        ]
+        ],
+        detail.workload,
     )
     counted = all(each.values.value(IOS) is not None for each in slices)
     return figures if counted else figures | {IOS.key: None}

@@ -53,6 +53,15 @@ def explain(result: RunResult) -> tuple[str, ...]:
     if any(describe_timelines(section.timelines) for section in sections):
         words.append(OVER_TIME)
     if any(
+        cell.workload.offered_iops is not None for section in sections for cell in section.cells
+    ):
+        words.append(
+            "At an offered rate latency counts from submission. An I/O that is due while all TC x QD places "
+            "are taken waits, and that wait is in no latency: once the device falls behind, latency levels "
+            "off and the backlog grows, which is what was due and not done at the end of the level. The time "
+            "behind, backlog / offered rate, is about how late the last I/O was."
+        )
+    if any(
         cell.value(percentile) is not None
         for section in sections
         for cell in _cells(section)

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from tkperf.analysis.layout import Axis, arrange
+from tkperf.analysis.layout import OFFERED, Axis, arrange
 from tkperf.analysis.results import SectionResult
-from tkperf.analysis.tables import build_areas, build_matrices
+from tkperf.analysis.tables import build_areas, build_listing, build_matrices, directions_of
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.wording import preferred
 from tkperf.figures import Figure, FigureKind
 from tkperf.measurement import TOO_FEW_IOS
-from tkperf.quantity import LATENCY_MEAN, PERCENTILES, Quantity
+from tkperf.quantity import IOPS, LATENCY_MEAN, PERCENTILES, Direction, Quantity
 from tkperf.report.charts import rounds
 from tkperf.report.charts.bars_3d import bars_3d
 from tkperf.report.charts.demand import against, heat_map, over_demand, split_demand
@@ -24,6 +24,7 @@ from tkperf.report.charts.latency import (
     mark_rows,
     response_time_histogram,
 )
+from tkperf.report.charts.offered import over_offered
 from tkperf.report.charts.over_time import mark_over_time
 from tkperf.report.charts.seconds import (
     find_recorded,
@@ -34,6 +35,7 @@ from tkperf.report.charts.seconds import (
 )
 from tkperf.report.charts.vega import Spec, has_values
 from tkperf.report.naming import (
+    Naming,
     capitalise,
     describe_axes,
     describe_direction,
@@ -81,6 +83,11 @@ def _axes(section: SectionResult, axis: str = "") -> tuple[Axis, ...]:
 def _matrix(subject: Subject, figure: Figure) -> Parts:
     for table in build_matrices(subject.section, find_quantities(figure.quantities)):
         yield show_table(table, subject.links)
+
+
+def _listing(subject: Subject, figure: Figure) -> Parts:
+    if subject.section.cells:
+        yield show_table(build_listing(subject.section, figure), subject.links)
 
 
 def _over_rounds(subject: Subject, figure: Figure) -> Parts:
@@ -146,6 +153,9 @@ def _over_axis(subject: Subject, figure: Figure) -> Parts:
     if len(section.cells) < 2:
         return
     x, *others = _axes(section, figure.axis)
+    if x is OFFERED:
+        yield from _over_offered(subject, figure)
+        return
     if figure.axis not in ("", x.key):
         return
     curves = f", one curve for each {describe_axes(axis.title for axis in others)}"
@@ -155,6 +165,32 @@ def _over_axis(subject: Subject, figure: Figure) -> Parts:
             key="2d",
             text=f"{title}: means over the window{curves if others else ''}.",
             spec=rounds.over_axis(section.cells, quantity, title, log=figure.log, axis=figure.axis),
+        )
+
+
+def _over_offered(subject: Subject, figure: Figure) -> Parts:
+    section = subject.section
+    naming = Naming(axes=_axes(section)[1:])
+    curves = f", one curve for each {naming.text}" if naming.axes else ""
+    knee = section.knee and section.knee.missed_iops and section.knee.kept_iops
+    marked = f" Marked: the last level that was kept up with, {knee:,.0f} IOPS." if knee else ""
+    for quantity in find_quantities(figure.quantities):
+        if all(cell.value(quantity) is None for cell in section.cells):
+            continue
+        title = figure.title or f"{capitalise(quantity.label)} v offered IOPS"
+        ideal = " Dashed: all that was offered." if quantity is IOPS else ""
+        yield ChartView(
+            key="2d",
+            text=f"{title}: {quantity.title} of every level{curves}.{ideal}{marked}",
+            spec=over_offered(
+                section.cells,
+                quantity,
+                title,
+                naming=naming,
+                knee=section.knee,
+                links=subject.links,
+                log=figure.log,
+            ),
         )
 
 
@@ -282,11 +318,24 @@ def _stream(
     log = ", logarithmic" if figure.log else ""
     title = figure.title or f"{capitalise(_listed(quantities))} {of}{log}"
     said = f"{capitalise(_listed(quantities))} of each slice {text}"
+    workload = subject.section.slices[0].values.workload
+    told = directions_of(workload, apart=figure.apart)
+    if len(told) > 1:
+        told = tuple(each for each in told if each[0] is not Direction.ALL)
+        said += ", reads and writes apart"
     if log:
         said += ", the axis logarithmic"
     if set(quantities) & set(PERCENTILES):
         said += f"; none where a slice had {TOO_FEW_IOS}"
-    spec = rounds.stream(subject.section, quantities, title, over=over, log=figure.log)
+    spec = rounds.stream(
+        subject.section,
+        quantities,
+        title,
+        over=over,
+        log=figure.log,
+        directions=told,
+        link=subject.links.get(workload, ""),
+    )
     if over is rounds.TIME:
         found = preferred(subject.section.timelines)
         spec = mark_over_time(
@@ -345,26 +394,32 @@ def _histogram(subject: Subject, figure: Figure) -> Parts:
         "straight within."
     )
     title = figure.title or "Response time histogram"
-    yield from _distribution(subject, "rth", title, text, response_time_histogram)
+    yield from _distribution(subject, figure, "rth", title, text, response_time_histogram)
 
 
 def _exceedance(subject: Subject, figure: Figure) -> Parts:
     text = "The share of all I/Os that took longer than a response time."
-    yield from _distribution(subject, "exceedance", figure.title or "Exceedance", text, exceedance)
+    title = figure.title or "Exceedance"
+    yield from _distribution(subject, figure, "exceedance", title, text, exceedance)
 
 
 def _distribution(
-    subject: Subject, key: str, title: str, text: str, draw: Callable[..., Spec]
+    subject: Subject, figure: Figure, key: str, title: str, text: str, draw: Callable[..., Spec]
 ) -> Parts:
     for detail in subject.details.values():
-        buckets = histogram_rows(detail.whole)
-        if buckets:
-            spec = draw(buckets, mark_rows(detail.whole), f"{title}: {detail.workload}")
-            yield ChartView(key=key, text=text, spec=spec)
+        for direction, words in directions_of(detail.workload, apart=figure.apart):
+            if figure.apart and words == "reads and writes":
+                continue
+            stats = detail.of(direction)
+            of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)
+            if buckets := histogram_rows(stats):
+                spec = draw(buckets, mark_rows(stats), f"{title}: {of}")
+                yield ChartView(key=key, text=text, spec=spec)
 
 
 _BUILD: dict[FigureKind, Build] = {
     FigureKind.MATRIX: _matrix,
+    FigureKind.LISTING: _listing,
     FigureKind.OVER_ROUNDS: _over_rounds,
     FigureKind.WINDOW: _window,
     FigureKind.OVER_AXIS: _over_axis,

@@ -69,7 +69,8 @@ def _stream(subject: Subject) -> Facts:
     last = section.slices[-1]
     steady = bool(section.window) and bool(section.cells)
     values = section.cells[0] if steady else last.values
-    where = "" if len(section.slices) == 1 else (", window" if steady else ", last slice")
+    window = ", window" if section.verdict else ""
+    where = "" if len(section.slices) == 1 else (window if steady else ", last slice")
     whole = section.cells and not steady and len(section.slices) > 1
     return (
         *(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tkperf.report.charts.vega import Spec
 
@@ -45,7 +45,9 @@ class CellView:
     """What a click on a cell opens: its numbers, every second, its histogram, its fio job.
 
     ``seconds`` and ``buckets`` are columns of numbers by name, each packed by ``pack``. ``words``
-    say what the plots show.
+    say what the plots show. ``part_buckets`` has the histogram of each round, area or slice
+    (``part_name``) of ``part_numbers``: edges, and for each part its counts and what is
+    marked, by the names of ``part_marks``.
     """
 
     key: str
@@ -60,6 +62,10 @@ class CellView:
     rounds: TableView | None
     words: str
     job: str
+    part_name: str = ""
+    part_numbers: tuple[int, ...] = ()
+    part_buckets: dict[str, str] = field(default_factory=dict)
+    part_marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from tkperf.analysis.chosen import Chosen
 from tkperf.analysis.claims import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import describe_counts, describe_gaps
 from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.report.cells import build_cell, build_cell_charts
+from tkperf.report.chosen import build_chosen
 from tkperf.report.disclosure import build_disclosure, build_test_header
 from tkperf.report.explanation import explain
 from tkperf.report.marking import mark_charts
@@ -32,6 +34,7 @@ def build_view(
     checked: Checked | None = None,
     details: Sequence[CellDetail] = (),
     loads_of_tests: Mapping[str, LoadsOfTest] = EMPTY,
+    chosen: Sequence[Chosen] = (),
 ) -> ReportView:
     """Everything the report of a run says.
 
@@ -39,6 +42,7 @@ def build_view(
         checked: what became of claims; without, there is no such section.
         details: what lies behind the cells; without, none can be opened.
         loads_of_tests: what was done in each test, by its name; without, no whole test is drawn.
+        chosen: parts of the run whose histograms were asked for.
     """
     banners = list(result.info.notices)
     if result.status.value != "complete":
@@ -57,7 +61,7 @@ def build_view(
         disclosure=build_disclosure(result),
         cards=tuple(build_card(subject) for each in subjects.values() for subject in each),
         tests=tuple(
-            _test(result, test, subjects[test.name], loads_of_tests.get(test.name))
+            _test(result, test, subjects[test.name], loads_of_tests.get(test.name), chosen)
             for test in result.tests
         ),
         words=explain(result),
@@ -118,6 +122,7 @@ def _test(
     test: TestResult,
     subjects: tuple[Subject, ...],
     loads: LoadsOfTest | None,
+    chosen: Sequence[Chosen],
 ) -> TestView:
     tables, charts = build_test_figures(test, loads)
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
@@ -141,7 +146,10 @@ def _test(
         title=test.title,
         facts=tuple(facts),
         procedure=describe_procedure(result.info, test.name),
-        sections=tuple(build_section(subject) for subject in subjects),
+        sections=(
+            *(build_section(subject) for subject in subjects),
+            *build_chosen(test.name, chosen),
+        ),
         tables=tables,
         charts=(*build_test_charts(test), *charts),
         header=build_test_header(result, test),

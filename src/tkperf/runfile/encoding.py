@@ -9,12 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.histogram import (
-    BUCKET_LOWER_NS,
-    BUCKET_UPPER_NS,
-    BUCKETS,
     Histogram,
     IntArray,
-    bucket_of_ns,
+    coarsen,
 )
 from tkperf.measurement import NO_IO, IoStats, Sample
 from tkperf.runfile.packed import (
@@ -32,35 +29,6 @@ from tkperf.runfile.packed import (
     zigzag,
 )
 from tkperf.seconds import FloatArray, Seconds
-
-# A group of buckets in a sample's histogram is at most this fraction of its lower edge wide.
-COARSE_WIDTH = 1 / 16
-
-
-def _build_coarse_buckets() -> IntArray:
-    """For each bucket the one that stands for its group: the bucket at the group's middle."""
-    middles = np.arange(BUCKETS, dtype=np.int64)
-    first = 0
-    while first < BUCKETS:
-        lower = int(BUCKET_LOWER_NS[first])
-        widest = lower + max(1, int(lower * COARSE_WIDTH))
-        end = int(np.searchsorted(BUCKET_UPPER_NS, widest, side="left"))
-        end = max(end, first + 1)
-        middle_ns = (lower + int(BUCKET_UPPER_NS[end - 1]) + 1) // 2
-        middles[first:end] = bucket_of_ns(middle_ns)
-        first = end
-    return middles
-
-
-_COARSE_BUCKETS = _build_coarse_buckets()
-
-
-def coarsen(histogram: Histogram) -> Histogram:
-    """The same I/Os in buckets of at most 1/16 of their value, as samples are kept."""
-    dense = np.zeros(BUCKETS, dtype=np.int64)
-    np.add.at(dense, _COARSE_BUCKETS[histogram.indices], histogram.counts)
-    return Histogram.from_dense(dense)
-
 
 _NO_DETAILS = "samples lack their details"
 # fio's last document, of a thousand threads with every bucket filled: about a third of it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tkperf.measurement import IoStats
 from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, log_axis, tooltip
@@ -77,16 +77,24 @@ def histogram_rows(whole: IoStats) -> list[Row]:
     ]
 
 
+def _percentile(percent: float) -> Callable[[IoStats], float | None]:
+    return lambda whole: whole.percentile_ns(percent)
+
+
+# The mean, percentiles and the maximum: what each is called, and its value in ns.
+MARKS: tuple[tuple[str, Callable[[IoStats], float | None]], ...] = (
+    ("ART", lambda whole: whole.latency_mean_ns),
+    *((f"{percent:g} %", _percentile(percent)) for percent in MARKED_PERCENTILES),
+    ("MRT", lambda whole: whole.latency_max_ns),
+)
+
+
 def mark_rows(whole: IoStats) -> list[Row]:
     """The mean (ART), percentiles and the maximum (MRT), in us; none that is not known.
 
     Marks too close to be told apart share one label, at the last of them.
     """
-    found: Iterable[tuple[str, float | None]] = (
-        ("ART", whole.latency_mean_ns),
-        *((f"{percent:g} %", whole.percentile_ns(percent)) for percent in MARKED_PERCENTILES),
-        ("MRT", whole.latency_max_ns),
-    )
+    found = ((name, mark(whole)) for name, mark in MARKS)
     known = sorted((value / 1000, name) for name, value in found if value is not None)
     rows: list[Row] = []
     waiting: list[str] = []

@@ -8,7 +8,7 @@ from math import isfinite
 
 from tkperf.analysis.layout import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
-from tkperf.quantity import Quantity
+from tkperf.quantity import Direction, Quantity
 from tkperf.report.charts.vega import (
     PALETTE,
     Row,
@@ -223,25 +223,42 @@ def stream(
     *,
     over: Over = TIME,
     log: bool = False,
+    directions: Sequence[tuple[Direction, str]] = ((Direction.ALL, ""),),
+    link: str = "",
 ) -> Spec:
-    """Values of a stream's slices over time, or over what was written."""
+    """Values of a stream's slices over time, or over what was written.
+
+    Args:
+        directions: a curve for each, with what it is called.
+        link: what a click on a slice opens.
+    """
+    apart = len(directions) > 1
     unit_s, x_title = 1.0, over.title
     if over is TIME:
         unit, unit_s = stream_unit(section)
         x_title = f"{over.title} ({unit})"
     rows: list[Row] = [
-        {"x": over.at(each) / unit_s, "value": value, "series": quantity.short}
+        {
+            "x": over.at(each) / unit_s,
+            "value": value,
+            "series": f"{quantity.short} of {words}" if apart else quantity.short,
+            "slice": each.number,
+            "cell": link,
+        }
         for each in section.slices
+        for direction, words in directions
         for quantity in quantities
-        if (value := each.values.value(quantity)) is not None
+        if (value := each.values.value(quantity, direction)) is not None
     ]
     y_title = describe_together(quantities)
     encoding: dict[str, object] = {
         "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
         "y": quantity_axis(rows, y_title, log=log),
-        "tooltip": tooltip(("series", "Series"), ("x", x_title), ("value", y_title)),
+        "tooltip": tooltip(
+            ("series", "Series"), ("slice", "Slice"), ("x", x_title), ("value", y_title)
+        ),
     }
-    if len(quantities) > 1:
+    if len(quantities) > 1 or apart:
         encoding["color"] = colour(None)
     return build_chart(
         title,

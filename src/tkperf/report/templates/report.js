@@ -48,7 +48,11 @@ function open(key) {
     for (const [name, text] of Object.entries(cell.buckets)) {
       buckets[name] = await unpack(text, Float64Array);
     }
-    return { ...cell, columns, buckets };
+    const parts = {};
+    for (const [name, text] of Object.entries(cell.part_buckets)) {
+      parts[name] = await unpack(text, Float64Array);
+    }
+    return { ...cell, columns, buckets, part: parts };
   })();
   return opened[key];
 }
@@ -112,6 +116,11 @@ async function drawFigure(figure) {
   const spec = JSON.parse(figure.querySelector("script").textContent);
   const chart = figure.querySelector(".chart");
   const { view } = await draw(chart, spec);
+  // A point of a chart opens the level or slice that it is.
+  view.addEventListener("click", (_, item) => {
+    const { cell, slice = null } = item?.datum ?? {};
+    if (cells[cell]) showCell(cell, slice);
+  });
   const key = figure.dataset.cell;
   if (key) {
     await refine(view, await open(key), spec.usermeta.series, widthOf(chart));
@@ -170,7 +179,7 @@ const format = (value) =>
 const dialog = document.getElementById("cell");
 let pushed = false;
 
-async function showCell(key) {
+async function showCell(key, number = null) {
   const cell = await open(key);
   dialog.querySelector("h2").textContent = cell.title;
   dialog.querySelector("dl").replaceChildren(...cell.facts.flatMap(([name, value]) => {
@@ -206,16 +215,58 @@ async function showCell(key) {
   } else {
     add(plots).textContent = "No seconds were kept of this cell.";
   }
-  const { lower = [], upper = [], count = [] } = cell.buckets;
-  const buckets = Array.from(lower, (from, i) => ({ lower: from, upper: upper[i], count: count[i] }));
-  if (buckets.length) {
-    for (const [name, holder] of [["histogram", add(plots)], ["exceedance", add(plots)]]) {
-      await draw(holder, { ...cellCharts[name], datasets: { buckets, marks: cell.marks } });
+  if (cell.buckets.count?.length) {
+    const choice = cell.part.counts?.length ? addChoice(plots, cell) : null;
+    const holders = { histogram: add(plots), exceedance: add(plots) };
+    const drawPart = async (part) => {
+      const datasets = part === null ? wholeHistogram(cell) : partHistogram(cell, part);
+      for (const [name, holder] of Object.entries(holders)) {
+        await draw(holder, { ...cellCharts[name], datasets });
+      }
+      dialog.dataset.part = part ?? "all";
+    };
+    const place = number === null ? -1 : cell.part_numbers.indexOf(number);
+    if (choice) {
+      choice.value = place < 0 ? "" : String(place);
+      choice.addEventListener("change", () => drawPart(choice.value === "" ? null : Number(choice.value)));
     }
+    await drawPart(choice && place >= 0 ? place : null);
+    if (choice && place >= 0) choice.scrollIntoView();
   } else {
     add(plots).textContent = "No latency histogram was kept of this cell.";
   }
   dialog.dataset.shown = key;
+}
+
+// ---- histograms of all I/Os of a cell, or of one of its parts
+
+function wholeHistogram({ buckets: { lower, upper, count }, marks }) {
+  const rows = Array.from(lower, (from, i) => ({ lower: from, upper: upper[i], count: count[i] }));
+  return { buckets: rows, marks };
+}
+
+function partHistogram({ part: { lower, upper, counts, marks }, part_marks: names }, place) {
+  const buckets = Array.from(lower, (from, i) =>
+    ({ lower: from, upper: upper[i], count: counts[place * lower.length + i] })).filter(({ count }) => count);
+  const found = names.map((mark, i) => ({ mark, us: marks[place * names.length + i], label: mark }))
+    .filter(({ us }) => us > 0).sort((one, other) => one.us - other.us);
+  // Marks too close to be told apart share one label, at the last of them, as mark_rows in latency.py.
+  for (let i = 0; i + 1 < found.length; i++) {
+    if (found[i + 1].us > found[i].us * 1.05) continue;
+    found[i + 1].label = `${found[i].label.split(" ... ")[0]} ... ${found[i + 1].mark}`;
+    found[i].label = "";
+  }
+  return { buckets, marks: found };
+}
+
+function addChoice(plots, cell) {
+  const label = document.createElement("label"), select = document.createElement("select");
+  label.className = "choice";
+  label.append("Histogram of ", select);
+  select.add(new Option("all", ""));
+  cell.part_numbers.forEach((number, i) => select.add(new Option(`${cell.part_name} ${number}`, String(i))));
+  plots.append(label);
+  return select;
 }
 
 function add(plots) {

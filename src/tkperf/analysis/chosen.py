@@ -1,0 +1,235 @@
+"""A part of a run that a user asks the histogram of: a round, a level of an offered rate, some seconds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.details import CellDetail, Part
+from tkperf.analysis.layout import AXES
+from tkperf.analysis.results import RunResult
+from tkperf.errors import UsageError
+from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
+from tkperf.record import RunRecord, StepKind, StepRecord, key_of
+from tkperf.units import format_window
+from tkperf.workload import Workload
+
+FORM = (
+    "NAME[,NAME ...][:PART], where a NAME is that of a test, a section or a workload such as '0/100 4k', "
+    "and PART a round (28), rounds (3-7), seconds (12-40s) or a level (70000iops)"
+)
+_PART = re.compile(
+    r"(?P<from_s>\d+(\.\d+)?)-(?P<to_s>\d+(\.\d+)?)s|(?P<level>\d+(\.\d+)?)iops"
+    r"|(?P<first>\d+)(-(?P<last>\d+))?",
+    re.IGNORECASE,
+)
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What is asked for; without ``rounds``, ``seconds`` and ``level`` all of it.
+
+    Attributes:
+        text: as the user wrote it.
+        names: each of the test, the section, or the workload.
+        rounds: the first and the last, or slice or area.
+        seconds: from when to when, of the time that charts of every second have.
+        level: IOPS offered.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    rounds: tuple[int, int] | None = None
+    seconds: tuple[float, float] | None = None
+    level: float | None = None
+
+    @property
+    def words(self) -> str:
+        """``round 28``, ``seconds 12-40``, ``70,000 IOPS offered``."""
+        if self.rounds is not None:
+            return format_window(range(self.rounds[0], self.rounds[1] + 1))
+        if self.seconds is not None:
+            return f"seconds {self.seconds[0]:g}-{self.seconds[1]:g}"
+        return "all of it" if self.level is None else f"{self.level:,.6g} IOPS offered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What was found. ``coarse``: of seconds, whose histograms are kept in buckets of up to 1/16."""
+
+    test: str
+    section: str
+    workload: Workload
+    words: str
+    measurement: Measurement
+    coarse: bool
+
+
+Samples = Callable[[str, StepRecord], Sequence[Sample]]
+
+
+def parse_selection(text: str) -> Selection:
+    """What ``--histogram`` asks for.
+
+    Raises:
+        UsageError: it has not that form.
+    """
+    before, colon, after = text.rpartition(":")
+    named = before if colon else after
+    names = tuple(word.strip() for word in named.split(",") if word.strip())
+    part = _PART.fullmatch(after.strip().replace(" ", "")) if colon else None
+    if not names or (colon and part is None):
+        raise UsageError(f"--histogram '{text}': give {FORM}")
+    if part is None:
+        return Selection(text=text, names=names)
+    found = part.groupdict()
+    if found["level"]:
+        return Selection(text=text, names=names, level=float(found["level"]))
+    low, high = (
+        (found["from_s"], found["to_s"]) if found["to_s"] else (found["first"], found["last"])
+    )
+    if high is not None and float(high) < float(low) + bool(found["to_s"]) * 1e-9:
+        raise UsageError(f"--histogram '{text}': {after.strip()} ends before it begins")
+    if found["to_s"]:
+        return Selection(text=text, names=names, seconds=(float(low), float(high)))
+    return Selection(text=text, names=names, rounds=(int(low), int(high or low)))
+
+
+def find_chosen(
+    selections: Sequence[Selection],
+    result: RunResult,
+    record: RunRecord,
+    details: Sequence[CellDetail],
+    samples: Samples,
+) -> tuple[Chosen, ...]:
+    """What each selection asks for.
+
+    Args:
+        samples: the seconds of a step of a test, by its name.
+
+    Raises:
+        UsageError: a selection finds nothing, or more than one.
+    """
+    return tuple(_find(each, result, record, details, samples) for each in selections)
+
+
+def _find(
+    asked: Selection,
+    result: RunResult,
+    record: RunRecord,
+    details: Sequence[CellDetail],
+    samples: Samples,
+) -> Chosen:
+    titles = {test.name: test.title for test in result.tests}
+    wanted = {name.casefold() for name in asked.names}
+    named = [each for each in details if wanted <= _names_of(each, titles[each.test])]
+    if not named:
+        sections = dict.fromkeys(f"{each.test}, {each.section}" for each in details)
+        raise UsageError(
+            f"--histogram '{asked.text}': nothing of the run has that name; it has "
+            f"{_list(sections) or 'no results'}"
+        )
+    having = [each for each in named if _has_part(each, asked)]
+    if not having:
+        reach = max((part.number for each in named for part in each.parts), default=0)
+        end_s = max((each.seconds.end_s for each in named), default=0.0)
+        raise UsageError(
+            f"--histogram '{asked.text}': there is no such part; rounds go to {reach}, seconds to "
+            f"{end_s:.0f}"
+        )
+    if len(having) > 1:
+        several = [f"'{each.section}, {each.workload.mix_and_size}'" for each in having]
+        if len(set(several)) < len(several):
+            several = [f"'{each.section}, {_last_words(each)}'" for each in having]
+        raise UsageError(
+            f"--histogram '{asked.text}': that is of several workloads; name one, such as "
+            f"{_list(several)}"
+        )
+    (detail,) = having
+    return Chosen(
+        test=detail.test,
+        section=detail.section,
+        workload=detail.workload,
+        words=asked.words,
+        measurement=_measured(asked, detail, record, samples),
+        coarse=asked.seconds is not None,
+    )
+
+
+def _names_of(detail: CellDetail, title: str) -> set[str]:
+    work = detail.workload
+    # A comma divides names; thousands are not told apart by one.
+    names = (
+        detail.test, title, detail.section, work.mix_and_size, _last_words(detail),
+        *(axis.words(work).replace(",", "") for axis in AXES),
+    )  # fmt: skip
+    return {name.casefold() for name in names}
+
+
+def _last_words(detail: CellDetail) -> str:
+    return str(detail.workload).replace(",", "")
+
+
+def _list(words: Iterator[str] | Sequence[str] | dict[str, None]) -> str:
+    several = list(words)
+    more = len(several) - _MOST_NAMED
+    return "; ".join(several[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _has_part(detail: CellDetail, asked: Selection) -> bool:
+    if asked.level is not None:
+        return detail.workload.offered_iops == asked.level
+    if asked.seconds is not None:
+        return any(_overlaps(part, asked.seconds) for part in detail.parts)
+    return asked.rounds is None or bool(_rounds(detail, asked.rounds))
+
+
+def _rounds(detail: CellDetail, rounds: tuple[int, int]) -> list[Part]:
+    first, last = rounds
+    found = [part for part in detail.parts if first <= part.number <= last]
+    return found if {first, last} <= {part.number for part in found} else []
+
+
+def _overlaps(part: Part, seconds: tuple[float, float]) -> bool:
+    return part.start_s < seconds[1] and part.end_s > seconds[0]
+
+
+def _measured(
+    asked: Selection, detail: CellDetail, record: RunRecord, samples: Samples
+) -> Measurement:
+    if asked.seconds is None:
+        parts = detail.parts if asked.rounds is None else _rounds(detail, asked.rounds)
+        return _join((part.end_s - part.start_s, part.read, part.write) for part in parts)
+    steps = _steps_of(detail, record)
+    from_s, to_s = asked.seconds
+    within = [
+        sample
+        for part, step in zip(detail.parts, steps, strict=True)
+        if _overlaps(part, asked.seconds)
+        for sample in samples(detail.test, step)
+        if from_s <= part.start_s + sample.start_s < to_s
+    ]
+    if not within:
+        raise UsageError(f"--histogram '{asked.text}': no second of these was kept")
+    return _join((each.duration_s, each.read, each.write) for each in within)
+
+
+def _steps_of(detail: CellDetail, record: RunRecord) -> list[StepRecord]:
+    """The steps that the parts of a cell are, in their order."""
+    (test,) = (each for each in record.tests if each.name == detail.test)
+    return [
+        step
+        for step in test.steps
+        if step.section == detail.section
+        and step.kind not in (StepKind.FILL, StepKind.WARM_UP)
+        and key_of(step.kind, step.workload) == detail.workload
+    ]
+
+
+def _join(pieces: Iterator[tuple[float, IoStats, IoStats]]) -> Measurement:
+    duration_s, read, write = 0.0, NO_IO, NO_IO
+    for piece_s, piece_read, piece_write in pieces:
+        duration_s, read, write = duration_s + piece_s, read + piece_read, write + piece_write
+    return Measurement(duration_s=duration_s, read=read, write=write)

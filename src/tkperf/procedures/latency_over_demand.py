@@ -1,0 +1,249 @@
+"""Myce/OakGate's latency tests: the IOPS offered are raised until the drive no longer keeps up."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from math import sqrt
+from typing import Annotated, ClassVar, Self
+
+import msgspec
+
+from tkperf.figures import FigureKind, SectionPlan, drawn
+from tkperf.measurement import Measurement
+from tkperf.phases import Knee, Outcome, Procedure, Reply, Round, SectionOutcome
+from tkperf.procedures import random_write_state, wording
+from tkperf.procedures.building_blocks import Yielded, expect_round
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    BlockSizeKib,
+    Depth,
+    Jobs,
+    Percents,
+    PreconditioningTable,
+    Seconds,
+    means,
+)
+from tkperf.quantity import BACKLOG, Window
+from tkperf.units import format_count, format_mix
+from tkperf.workload import Access, Arrival, Step, Workload
+
+STATE_SECTION = "Random writes before demand"
+_RAISED_FOR_HEADROOM = 1.2  # levels reach so far beyond what the drive did as fast as it could
+_ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
+
+
+class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
+    """A section for each of ``read_percents``, its levels ``increment_iops`` apart or a multiple of it."""
+
+    key: ClassVar[str] = "latency_over_demand"
+
+    read_percents: Annotated[
+        Percents, means("R/W mixes, each a section, in % of reads, in this order")
+    ]
+    block_size_kib: Annotated[BlockSizeKib, means("block size of all its levels, in KiB")]
+    jobs: Annotated[Jobs, means("thread count (TC) of the levels")]
+    io_depth: Annotated[
+        Depth,
+        means("queue depth of each thread (QD): jobs x io_depth I/Os at most are outstanding"),
+    ]
+    arrival: Annotated[
+        Arrival, means("when I/Os are offered: linear (evenly spaced) or poisson (at random times)")
+    ]
+    increment_iops: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=1_000_000),
+        means(
+            "IOPS offered from level to level; 2, 5, 10 ... times that for a drive that would need more levels"
+        ),
+    ]
+    most_levels: Annotated[int, msgspec.Meta(ge=2, le=1000), means("levels of a mix, at most")]
+    saturate_s: Annotated[
+        Seconds,
+        means("length of the load without an offered rate that the increment is chosen by, in s"),
+    ]
+    warm_up_s: Annotated[Seconds, means("length of the warm-up at each level, in s")]
+    level_s: Annotated[Seconds, means("length of what is measured of each level, in s")]
+    kept_up_percent: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=100),
+        means("a level with less of its offered IOPS done, in %, is missed"),
+    ]
+    missed_levels: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=100),
+        means("levels missed in a row that end the series of a mix"),
+    ]
+
+    def fault(self, profile: Profile) -> str | None:
+        shares = (share / 100 for mix in self.read_percents for share in (mix, 100 - mix) if share)
+        least = min(shares) * self.increment_iops / self.jobs
+        if least < 1:
+            return (
+                "increment_iops: the first level would be less than one I/O a second for each of "
+                f"{format_count(self.jobs, 'job')} and direction"
+            )
+        return super().fault(profile)
+
+    def scaled(self, step_s: float) -> Self:
+        """Levels of another length; the warm-ups before them stay."""
+        return msgspec.structs.replace(self, level_s=step_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """What a drive did at an offered rate."""
+
+    workload: Workload
+    measured: Measurement
+
+    @property
+    def offered_iops(self) -> float:
+        assert self.workload.offered_iops is not None
+        return self.workload.offered_iops
+
+    def is_kept_up(self, kept_up_percent: float) -> bool:
+        """Whether so much of what was offered was done; random arrivals may by chance be fewer."""
+        due = self.offered_iops * self.measured.duration_s
+        fewer = _ARRIVALS_SPREAD * sqrt(due) if self.workload.arrival is Arrival.POISSON else 0.0
+        return self.measured.ios >= due * kept_up_percent / 100 - fewer
+
+
+def section_name(read_percent: int) -> str:
+    return f"Demand {format_mix(read_percent)}"
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the random writes before, and each mix's levels, are shown."""
+    if name == STATE_SECTION:
+        return random_write_state.section_plan(name)
+    latencies = ("latency_mean_us", "p99.9_us", "latency_max_us")
+    return SectionPlan(
+        name=name,
+        quantities=("iops", *latencies),
+        figures=(
+            drawn(
+                FigureKind.LISTING, "iops", "backlog_ios", "behind_us", "latency_mean_us", "p50_us",
+                "p99_us", "p99.9_us", "p99.99_us", "latency_max_us", title="Every level",
+            ),
+            drawn(FigureKind.OVER_AXIS, "iops", title="Achieved v offered IOPS"),
+            *(drawn(FigureKind.OVER_AXIS, each, log=True) for each in latencies),
+            drawn(FigureKind.OVER_AXIS, "backlog_ios"),
+            drawn(FigureKind.OVER_AXIS, "behind_us"),
+        ),
+    )  # fmt: skip
+
+
+def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure:
+    """Purge, precondition with random writes, then for each mix raise the offered rate level by level."""
+    table = profile.table(LatencyOverDemandTable)
+    outcomes = [(yield from write_randomly(STATE_SECTION, profile, table))]
+    for read_percent in table.read_percents:
+        unbounded = replace(
+            profile.workload(Access.RANDOM, read_percent, table.block_size_kib),
+            jobs=table.jobs,
+            io_depth=table.io_depth,
+        )
+        outcomes.append((yield from raise_demand(section_name(read_percent), unbounded, table)))
+    return Outcome(sections=tuple(outcomes))
+
+
+def raise_demand(
+    section: str, unbounded: Workload, table: LatencyOverDemandTable
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Levels until the last few in a row were not kept up with, each after a warm-up at its rate."""
+    saturating = Step(workload=unbounded, duration_s=table.saturate_s)
+    answer = yield Round(section=section, number=1, steps=(saturating,), warm_up=True)
+    increment_iops = choose_increment(expect_round(answer)[unbounded].iops, table)
+
+    levels: list[Level] = []
+    missed: list[Level] = []
+    while len(levels) < table.most_levels and len(missed) < table.missed_levels:
+        number = len(levels) + 1
+        offered = replace(
+            unbounded, offered_iops=float(number * increment_iops), arrival=table.arrival
+        )
+        warm_up = Step(workload=offered, duration_s=table.warm_up_s)
+        yield Round(section=section, number=number + 1, steps=(warm_up,), warm_up=True)
+        step = Step(workload=offered, duration_s=table.level_s)
+        answer = yield Round(section=section, number=number, steps=(step,))
+        levels.append(Level(workload=offered, measured=expect_round(answer)[offered]))
+        kept_up = levels[-1].is_kept_up(table.kept_up_percent)
+        missed = [] if kept_up else [*missed, levels[-1]]
+    kept = levels[: len(levels) - len(missed)]
+    return SectionOutcome(
+        section=section,
+        window=tuple(range(1, len(levels) + 1)),
+        verdict=None,
+        ended_because=_why_ended(kept, missed),
+        knee=Knee(
+            kept_iops=kept[-1].offered_iops if kept else None,
+            missed_iops=missed[0].offered_iops if missed else None,
+        ),
+    )
+
+
+def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> int:
+    """The first of 1, 2, 5, 10 ... increments whose levels reach well beyond what the drive can do."""
+    reach_iops = saturated_iops * _RAISED_FOR_HEADROOM
+    steps: Iterator[int] = (step * 10**power for power in count() for step in (1, 2, 5))
+    return next(
+        increment
+        for step in steps
+        if (increment := table.increment_iops * step) * table.most_levels >= reach_iops
+    )
+
+
+def _why_ended(kept: list[Level], missed: list[Level]) -> str:
+    upto = f"kept up with {kept[-1].offered_iops:,.0f} IOPS offered" if kept else ""
+    if not missed:
+        return f"{upto}, the last level: no knee found"
+    first = missed[0]
+    window = Window(rounds=(first.measured,), workload=first.workload)
+    share = 100 * first.measured.iops / first.offered_iops
+    return (
+        f"{upto or 'did not keep up with the first level'}; of {first.offered_iops:,.0f} it did "
+        f"{first.measured.iops:,.0f} ({share:.1f} %) and was {BACKLOG.combine(window):,.0f} I/Os "
+        f"behind after {first.measured.duration_s:.0f} s"
+    )
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(LatencyOverDemandTable)
+    arrivals = {
+        Arrival.LINEAR: "evenly spaced",
+        Arrival.POISSON: "at random times (Poisson process)",
+    }[table.arrival]
+    outstanding = f"TC {table.jobs} / QD {table.io_depth}"
+    return (
+        *random_write_state.describe(profile, table, circumstances),
+        f"For R/W mix {wording.mixes(table.read_percents)}:",
+        f"    RND {table.block_size_kib:g} KiB, {outstanding}, as fast as the drive answers for "
+        f"{table.saturate_s:g} s: levels are {table.increment_iops:,} IOPS apart, or 2, 5, 10 ... times "
+        f"that, so that at most {table.most_levels} levels reach {_RAISED_FOR_HEADROOM:g} x what it did",
+        f"    For each level until {format_count(table.missed_levels, 'level')} in a row were missed:",
+        f"        RND {table.block_size_kib:g} KiB offered {arrivals}, at most "
+        f"{table.jobs * table.io_depth} outstanding: {table.warm_up_s:g} s warm-up, then "
+        f"{table.level_s:g} s measured",
+        f"A level is missed if less than {table.kept_up_percent:g} % of the IOPS offered were done; the "
+        "knee is the last level before the first of those missed in a row",
+        "Latency counts from submission: an I/O that is due while all places are taken waits, and "
+        "how long is in the backlog, not in the latency",
+    )
+
+
+TEST = Test(
+    name="demand",
+    title="Latency v demand",
+    source="Myce/OakGate, 4K latency tests",
+    suites=("ssd", "raid"),
+    by_default=False,
+    table=LatencyOverDemandTable,
+    procedure=latency_over_demand,
+    describe=describe,
+    section_plan=section_plan,
+    shared=(PreconditioningTable,),
+)

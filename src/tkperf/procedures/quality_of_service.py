@@ -1,0 +1,180 @@
+"""Myce/OakGate's quality of service: how long single I/Os take, minute after minute for two hours."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Self
+
+import msgspec
+
+from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
+from tkperf.phases import Continuous, Course, Outcome, Procedure, Purge, Reply, SectionOutcome
+from tkperf.procedures import random_write_state, wording
+from tkperf.procedures.building_blocks import Yielded, workload_independent_preconditioning
+from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    MOST_SLICES,
+    BlockSizeKib,
+    Depth,
+    Jobs,
+    PreconditioningTable,
+    Seconds,
+    means,
+)
+from tkperf.quantity import PERCENTILES
+from tkperf.units import format_count, format_mix
+from tkperf.workload import Access
+
+_NAME = "QoS"
+_STATE = "Random writes before"
+
+
+class QualityOfServiceTable(RandomWriteStateTable, frozen=True, kw_only=True):
+    """Every workload runs ``rounds`` of a warm-up and a measured part, one unbroken stream."""
+
+    key: ClassVar[str] = "quality_of_service"
+
+    block_size_kib: Annotated[BlockSizeKib, means("block size of all its streams, in KiB")]
+    jobs: Annotated[Jobs, means("thread count (TC) of its streams")]
+    io_depth: Annotated[Depth, means("queue depth of each thread (QD)")]
+    rounds: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=MOST_SLICES // 2),
+        means("rounds of each stream: a warm-up and a measured part"),
+    ]
+    warm_up_s: Annotated[Seconds, means("length of the warm-up of each round, in s")]
+    measured_s: Annotated[Seconds, means("length of what is measured of each round, in s")]
+
+    def scaled(self, step_s: float) -> Self:
+        """Rounds of another length; the warm-ups before them stay."""
+        return msgspec.structs.replace(self, measured_s=step_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stream:
+    """A workload; ``written_first``: in the state of hours of random writes, made before it."""
+
+    access: Access
+    read_percent: int
+    written_first: bool
+
+    @property
+    def section(self) -> str:
+        return f"{_NAME} {self.access.value} {format_mix(self.read_percent)}"
+
+    @property
+    def state_section(self) -> str:
+        return f"{_STATE} {self.section}"
+
+
+# The review's order. Pure writes and pure reads are measured one after the other in one state.
+_SEQUENTIAL = _Stream(access=Access.SEQUENTIAL, read_percent=100, written_first=False)
+_STREAMS = (
+    _Stream(access=Access.RANDOM, read_percent=50, written_first=True),
+    _Stream(access=Access.RANDOM, read_percent=0, written_first=True),
+    _Stream(access=Access.RANDOM, read_percent=100, written_first=False),
+)
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How each stream, and the random writes before it, are shown."""
+    if name.startswith(_STATE):
+        return random_write_state.section_plan(name)
+    return SectionPlan(
+        name=name,
+        quantities=("latency_mean_us", "p99.9_us", "latency_max_us"),
+        figures=(
+            drawn(
+                FigureKind.LISTING, *(each.key for each in PERCENTILES), "latency_max_us",
+                title="Latency quantiles", apart=True,
+            ),
+            drawn(FigureKind.OVER_TIME, "latency_mean_us", apart=True),
+            drawn(FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True),
+            drawn(FigureKind.OVER_TIME, "p99_us", "p99.9_us", log=True, apart=True),
+            *(replace(each, apart=True) for each in DISTRIBUTION),
+        ),
+    )  # fmt: skip
+
+
+def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
+    """Sequential reads of a filled drive; then in its random-write state a mix, and again writes and reads."""
+    table = profile.table(QualityOfServiceTable)
+    yield Purge(section=_SEQUENTIAL.section)
+    yield workload_independent_preconditioning(profile, _SEQUENTIAL.section)
+    outcomes = [(yield from rounds_in_one_stream(_SEQUENTIAL, profile, table))]
+    for stream in _STREAMS:
+        if stream.written_first:
+            outcomes.append((yield from write_randomly(stream.state_section, profile, table)))
+        outcomes.append((yield from rounds_in_one_stream(stream, profile, table)))
+    return Outcome(sections=tuple(outcomes))
+
+
+def rounds_in_one_stream(
+    stream: _Stream, profile: Profile, table: QualityOfServiceTable
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Rounds of a warm-up and a measured slice, without a pause between any of them."""
+    workload = replace(
+        profile.workload(stream.access, stream.read_percent, table.block_size_kib),
+        jobs=table.jobs,
+        io_depth=table.io_depth,
+    )
+    longest_s = table.rounds * (table.warm_up_s + table.measured_s)
+    yield Course(
+        phases=tuple(
+            Continuous(
+                section=stream.section,
+                number=number,
+                workload=workload,
+                duration_s=duration_s,
+                longest_s=longest_s,
+                warm_up=warm_up,
+            )
+            for number in range(1, table.rounds + 1)
+            for duration_s, warm_up in ((table.warm_up_s, True), (table.measured_s, False))
+        )
+    )
+    return SectionOutcome(
+        section=stream.section,
+        window=tuple(range(1, table.rounds + 1)),
+        verdict=None,
+        ended_because=f"all {format_count(table.rounds, 'round')} were run",
+    )
+
+
+def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
+    table = profile.table(QualityOfServiceTable)
+    state = random_write_state.describe(profile, table, circumstances)
+    lines = [
+        *wording.purge(circumstances),
+        wording.preconditioning(profile, circumstances),
+        _describe_stream(_SEQUENTIAL, table),
+    ]
+    for stream in _STREAMS:
+        lines += [*(state if stream.written_first else ()), _describe_stream(stream, table)]
+    return (*lines, "Each of these is one unbroken stream; warm-ups are measured and kept apart")
+
+
+def _describe_stream(stream: _Stream, table: QualityOfServiceTable) -> str:
+    order = "RND" if stream.access is Access.RANDOM else "SEQ"
+    return (
+        f"{order} {table.block_size_kib:g} KiB R/W {format_mix(stream.read_percent)}, TC {table.jobs} / "
+        f"QD {table.io_depth}: {format_count(table.rounds, 'round')} of {table.warm_up_s:g} s warm-up "
+        f"and {table.measured_s:g} s measured"
+    )
+
+
+TEST = Test(
+    name="qos",
+    title="Quality of service",
+    source="Myce/OakGate, 4K latency tests",
+    suites=("ssd", "raid"),
+    by_default=False,
+    table=QualityOfServiceTable,
+    procedure=quality_of_service,
+    describe=describe,
+    section_plan=section_plan,
+    shared=(PreconditioningTable,),
+)

@@ -1,0 +1,85 @@
+"""The state that the Myce/OakGate tests measure in: hours of random writes after a purge, themselves shown."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from math import ceil
+from typing import Annotated
+
+from tkperf.figures import FigureKind, SectionPlan, drawn
+from tkperf.phases import Course, Purge, Reply, SectionOutcome
+from tkperf.procedures import wording
+from tkperf.procedures.building_blocks import (
+    Yielded,
+    slices_of,
+    workload_independent_preconditioning,
+)
+from tkperf.procedures.descriptor import Circumstances
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import MOST_SLICES, BlockSizeKib, Seconds, TestTable, means
+from tkperf.units import format_duration
+from tkperf.workload import Access
+
+
+class RandomWriteStateTable(TestTable, frozen=True, kw_only=True):
+    """What is written before a test measures, at the profile's demand; shown in slices."""
+
+    precondition_block_size_kib: Annotated[
+        BlockSizeKib, means("block size of the random writes before, in KiB")
+    ]
+    precondition_s: Annotated[Seconds, means("length of these random writes, in s")]
+    precondition_slice_s: Annotated[
+        Seconds, means("length of the slices that they are shown in, in s")
+    ]
+
+    def fault(self, profile: Profile) -> str | None:
+        if self.precondition_slice_s > self.precondition_s:
+            return "precondition_slice_s: longer than precondition_s"
+        if self.precondition_slices > MOST_SLICES:
+            return f"precondition_slice_s: more than {MOST_SLICES:,} slices, which is the most"
+        return None
+
+    @property
+    def precondition_slices(self) -> int:
+        return ceil(self.precondition_s / self.precondition_slice_s)
+
+
+def write_randomly(
+    section: str, profile: Profile, table: RandomWriteStateTable
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Purge, write every address once or more often in sequence, then at random for hours."""
+    yield Purge(section=section)
+    # So that no read meets an address that was never written, which a drive answers from memory.
+    yield workload_independent_preconditioning(profile, section)
+    workload = profile.workload(Access.RANDOM, 0, table.precondition_block_size_kib)
+    count, slice_s = table.precondition_slices, table.precondition_slice_s
+    yield Course(phases=tuple(slices_of(section, workload, slice_s, count)))
+    lasted = format_duration(count * slice_s)
+    return SectionOutcome(
+        section=section, window=(), verdict=None, ended_because=f"ran its full time of {lasted}"
+    )
+
+
+def section_plan(name: str) -> SectionPlan:
+    """How the random writes are shown."""
+    latencies = ("latency_mean_us", "p99.9_us", "latency_max_us")
+    return SectionPlan(
+        name=name,
+        quantities=("iops", "latency_mean_us"),
+        figures=(
+            drawn(FigureKind.OVER_TIME, "iops"),
+            drawn(FigureKind.OVER_TIME, *latencies, title="Latency over time", log=True),
+        ),
+    )
+
+
+def describe(
+    profile: Profile, table: RandomWriteStateTable, circumstances: Circumstances
+) -> tuple[str, ...]:
+    """The course in words."""
+    return (
+        *wording.purge(circumstances),
+        wording.preconditioning(profile, circumstances),
+        f"RND {table.precondition_block_size_kib:g} KiB writes, {wording.demand(profile)}, for "
+        f"{format_duration(table.precondition_s)}",
+    )

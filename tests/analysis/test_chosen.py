@@ -1,0 +1,200 @@
+"""The part of a run whose histogram is asked for: found exactly, or refused in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.builders import run_info, simulate
+from tkperf.analysis.chosen import Chosen, find_chosen, parse_selection
+from tkperf.analysis.details import CellDetail, build_details
+from tkperf.analysis.results import RunResult, analyse
+from tkperf.errors import UsageError
+from tkperf.histogram import EMPTY, Histogram
+from tkperf.procedures import SSD_TESTS
+from tkperf.record import RunRecord, StepKind, StepRecord
+from tkperf.report.chosen import build_chosen
+from tkperf.report.view import build_view
+from tkperf.runfile.reader import RunFile
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunFile]:
+    """The latency test, the levels and the streams of Myce's, all short."""
+    folder = tmp_path_factory.mktemp("chosen")
+    simulate(folder, run_info(), suite={name: SSD_TESTS[name] for name in ("lat", "demand", "qos")})
+    with RunFile(folder / "run.tkperf") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def known(run_file: RunFile) -> tuple[RunResult, RunRecord, tuple[CellDetail, ...]]:
+    record = run_file.record()
+    result = analyse(record)
+    seconds = {test.name: run_file.seconds(test) for test in record.tests}
+    return result, record, build_details(result, record, seconds)
+
+
+Known = tuple[RunResult, RunRecord, tuple[CellDetail, ...]]
+
+
+def choose(run_file: RunFile, known: Known, text: str) -> Chosen:
+    (chosen,) = find_chosen([parse_selection(text)], *known, run_file.samples)
+    return chosen
+
+
+def steps(known: Known, section: str, kind: StepKind) -> list[StepRecord]:
+    found = [step for test in known[1].tests for step in test.steps if step.section == section]
+    return [step for step in found if step.kind is kind]
+
+
+def whole(pieces: Iterator[Histogram]) -> Histogram:
+    return reduce(add, pieces, EMPTY)
+
+
+def test_a_round_is_the_measurement_of_its_step(run_file: RunFile, known: Known) -> None:
+    """At fio's own resolution, to the I/O; several rounds are added."""
+    slices = steps(known, "QoS random 50/50", StepKind.CONTINUOUS)
+    third = choose(run_file, known, "QoS random 50/50: 3")
+    assert (third.words, third.coarse) == ("round 3", False)
+    assert third.measurement.read == slices[2].measurement.read
+    assert third.measurement.write == slices[2].measurement.write
+    several = choose(run_file, known, "qos random 50/50:3-5").measurement.both
+    assert several.histogram == whole(each.measurement.both.histogram for each in slices[2:5])
+    everything = choose(run_file, known, "QoS random 50/50").measurement.both
+    assert everything.histogram == whole(each.measurement.both.histogram for each in slices)
+
+
+def test_a_level_is_found_by_what_it_offered(run_file: RunFile, known: Known) -> None:
+    """By its number as a round, too."""
+    levels = steps(known, "Demand 100/0", StepKind.ROUND)
+    offered = levels[3].workload.offered_iops
+    by_rate = choose(run_file, known, f"Demand 100/0:{offered:.0f}iops")
+    assert by_rate.workload == levels[3].workload
+    assert by_rate.measurement.read == levels[3].measurement.read
+    assert replace(choose(run_file, known, "Demand 100/0:4"), words=by_rate.words) == by_rate
+
+
+def test_seconds_are_those_of_the_charts(run_file: RunFile, known: Known) -> None:
+    """Where they were recorded: in this stream a second of every 1.5, its warm-ups being cut out."""
+    slices = steps(known, "QoS sequential 100/0", StepKind.CONTINUOUS)
+    # Those that begin at 3.0, 4.5 and 6.0 s.
+    chosen = choose(run_file, known, "QoS sequential 100/0:3-7s")
+    samples = [run_file.samples("qos", step) for step in slices[2:5]]
+    assert [len(each) for each in samples] == [1, 1, 1]
+    assert chosen.measurement.both.histogram == whole(each[0].both.histogram for each in samples)
+    assert (chosen.coarse, chosen.words) == (True, "seconds 3-7")
+    assert chosen.measurement.duration_s == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "give NAME"),
+        (":3", "give NAME"),
+        ("lat:", "give NAME"),
+        ("lat:x", "give NAME"),
+        ("lat:5-3", "ends before it begins"),
+        ("lat:5-5s", "ends before it begins"),
+    ],
+)
+def test_what_has_not_the_form_is_refused(text: str, reason: str) -> None:
+    """Before the run file is opened."""
+    with pytest.raises(UsageError, match=reason) as caught:
+        parse_selection(text)
+    assert str(caught.value).startswith(f"--histogram '{text}'")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("iops:3", "nothing of the run has that name; it has lat, Latency; "),
+        ("Latency:3", "of several workloads; name one, such as 'Latency, 100/0 8k'"),
+        ("demand:2", "of several workloads"),
+        ("Latency, 0/100 4k:99", "no such part; rounds go to 5"),
+        ("Latency, 0/100 4k:900-901s", "no such part; rounds go to"),
+        ("Demand 100/0:7iops", "no such part"),
+        ("QoS sequential 100/0:1.2-1.4s", "no such part"),
+        ("QoS sequential 100/0:0.2-0.4s", "no second of these was kept"),
+    ],
+)
+def test_what_is_not_there_or_not_the_only_one_is_refused(
+    run_file: RunFile, known: Known, text: str, reason: str
+) -> None:
+    """With what there is, so that the next try finds it."""
+    with pytest.raises(UsageError) as caught:
+        choose(run_file, known, text)
+    assert reason in str(caught.value)
+
+
+def test_a_cell_of_many_is_named_with_its_section(run_file: RunFile, known: Known) -> None:
+    """As the refusal above names it."""
+    chosen = choose(run_file, known, "Latency, 0/100 4k: 2")
+    (step,) = [
+        step
+        for step in steps(known, "Latency", StepKind.ROUND)
+        if step.number == 2 and step.workload.mix_and_size == "0/100 4k"
+    ]
+    assert chosen.measurement.write == step.measurement.write
+
+
+def test_a_report_shows_what_was_chosen_with_its_quantiles(run_file: RunFile, known: Known) -> None:
+    """As a section of its test; reads and writes of a mix each have a histogram."""
+    chosen = (
+        choose(run_file, known, "QoS random 50/50:3"),
+        choose(run_file, known, "QoS sequential 100/0:3-7s"),
+    )
+    assert build_chosen("lat", chosen) == ()
+    view = build_view(known[0], details=known[2], chosen=chosen)
+    mix, seconds = view.tests[2].sections[-2:]
+    assert mix.title == "QoS random 50/50, round 3"
+    assert [row[0] for row in mix.tables[0].rows] == ["reads", "writes", "reads and writes"]
+    ios = chosen[0].measurement
+    assert [row[-1] for row in mix.tables[0].rows] == [
+        f"{count:,}" for count in (ios.read.ios, ios.write.ios, ios.ios)
+    ]
+    assert len(mix.charts) == 4
+    assert seconds.charts[0].text.endswith("up to 1/16 of the response time.")
+
+
+def test_the_page_has_the_histogram_of_every_round(known: Known) -> None:
+    """Of a cell with several, in buckets of 1/16; none is lost."""
+    from tests.report.test_view import unpack
+
+    view = build_view(known[0], details=known[2])
+    (cell,) = (each for each in view.cells if each.title.startswith("QoS random 50/50: "))
+    assert (cell.part_name, cell.part_numbers) == ("slice", tuple(range(1, 11)))
+    lower, upper = (
+        unpack(cell.part_buckets["lower"], np.float64),
+        unpack(cell.part_buckets["upper"], np.float64),
+    )
+    counts = unpack(cell.part_buckets["counts"], np.float64).reshape(10, lower.size)
+    slices = steps(known, "QoS random 50/50", StepKind.CONTINUOUS)
+    assert counts.sum(axis=1).tolist() == [each.measurement.ios for each in slices]
+    assert (upper > lower).all()
+    assert (upper - lower <= lower / 16 + 1e-3 + 1e-9).all()
+    marks = unpack(cell.part_buckets["marks"], np.float64).reshape(10, len(cell.part_marks))
+    greatest = [(each.measurement.both.latency_max_ns or 0) / 1000 for each in slices]
+    assert marks[:, -1].tolist() == pytest.approx(greatest)
+
+
+def test_the_command_refuses_before_it_writes(tmp_path: Path) -> None:
+    """A typo leaves no report behind."""
+    from click.testing import CliRunner
+
+    from tkperf.cli.main import cli
+
+    simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
+    run = str(tmp_path / "run.tkperf")
+    refused = CliRunner().invoke(cli, ["report", run, "--histogram", "Demand 100/0:99"])
+    assert refused.exit_code != 0
+    assert not (tmp_path / "run.html").exists()
+    done = CliRunner().invoke(cli, ["report", run, "--histogram", "Demand 100/0:1"])
+    assert done.exit_code == 0, done.output
+    assert "Demand 100/0, round 1" in (tmp_path / "run.html").read_text()
