@@ -99,7 +99,7 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("[1024, 128]", str([n / 2 for n in range(1, 66)]), "throughput.block_sizes_kib",
          "length <= 64"),
         ("[1024, 128]", str([1] * 80_000), "throughput.block_sizes_kib", "length <= 64"),
-        ("max_rounds = 25", "max_rounds = 10000", "iops", "more than 200,000 steps in all"),
+        ("max_rounds = 25", "max_rounds = 10000", "demand_search", "more than 200,000 steps in all"),
         ("passes = 2", "passes = 2000000000", "preconditioning.passes", "<= 1000"),
         ("io_depth = 32", "io_depth = 2000000000", "demand.io_depth", "<= 65536"),
         ('length = "100%"', 'length = "100%"\nsegments = 8', "active_range.segments", "need an amount"),

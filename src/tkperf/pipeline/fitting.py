@@ -90,7 +90,7 @@ def choose_profile(request: RunRequest) -> Profile:
     if isinstance(wanted, Path):
         wanted = str(wanted.absolute())  # a path, whatever it looks like
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
-    choose_tests(profile, request.suite, request.tests, find_demand=request.auto_demand)
+    choose_tests(profile, request.suite, request.tests, find_demand=_searches(request, profile))
     impossible = find_impossible(profile)
     if impossible is not None and request.active_range is None:
         raise UsageError(impossible)
@@ -121,13 +121,15 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         plain,
         jobs=request.jobs,
         io_depth=request.io_depth,
-        searched=request.searches_demand,
+        searched=request.searches_demand or plain.demand.searched,
         step_s=request.step_s,
         write_cache=request.write_cache,
         active_range=request.active_range,
     )
     sector_bytes = identity.logical_block_bytes
-    chosen = choose_tests(profile, request.suite, request.tests, find_demand=request.auto_demand)
+    chosen = choose_tests(
+        profile, request.suite, request.tests, find_demand=_searches(request, profile)
+    )
     try:
         active_range = resolve_active_range(profile, identity.capacity_bytes, sector_bytes)
         profile = with_range_to_fill(profile, identity.capacity_bytes, sector_bytes)
@@ -148,6 +150,11 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         tests=tuple(tests),
         warnings=tuple(RunWarning(code="preparation", text=text) for text in left_out.values()),
     )
+
+
+def _searches(request: RunRequest, profile: Profile) -> bool:
+    """Whether the demand is to be found first, by the option or by the profile."""
+    return request.auto_demand or profile.demand.searched
 
 
 def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPhases:
