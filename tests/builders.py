@@ -13,7 +13,8 @@ from tkperf import procedures
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult, analyse
-from tkperf.engine.simulated import PRESETS, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.presets import PRESETS
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
 from tkperf.procedures import SSD_TESTS, load_profile

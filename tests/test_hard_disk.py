@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tests.builders import FreeTarget, run_info
 from tkperf.analysis.results import RunResult, analyse
 from tkperf.engine.fio_job import FioTarget, render_step_job
-from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.models import FlashModel
 from tkperf.errors import EngineError
 from tkperf.phases import Round
 from tkperf.plan import Case, forecast, phases_of
@@ -128,7 +129,7 @@ def run(folder: Path, engine: SimulatedEngine, **facts: object) -> RunResult:
 
 def test_areas_are_reported_as_such(tmp_path: Path) -> None:
     """Each area a row of its own, means over all of them, no steady state."""
-    result = run(tmp_path, SimulatedEngine(DriveModel(capacity_bytes=1 << 30), 1 << 30))
+    result = run(tmp_path, SimulatedEngine(FlashModel(capacity_bytes=1 << 30), 1 << 30))
     (section,) = result.tests[0].sections
     assert section.areas == 8
     assert section.steady is None
@@ -142,7 +143,7 @@ def test_areas_are_reported_as_such(tmp_path: Path) -> None:
 
 def test_a_run_cut_short_reports_its_whole_areas(tmp_path: Path) -> None:
     """Stopped in the second area: the first counts, the second is shown as not complete."""
-    result = run(tmp_path, Stopping(DriveModel(capacity_bytes=1 << 30), 1 << 30))
+    result = run(tmp_path, Stopping(FlashModel(capacity_bytes=1 << 30), 1 << 30))
     (section,) = result.tests[0].sections
     assert section.areas == 8
     assert section.window == (1,)
@@ -151,7 +152,7 @@ def test_a_run_cut_short_reports_its_whole_areas(tmp_path: Path) -> None:
 
 def test_the_runs_own_profile_says_what_a_whole_area_is(tmp_path: Path) -> None:
     """Stopped within the first: no area is whole, and there would have been eight."""
-    engine = Stopping(DriveModel(capacity_bytes=1 << 30), 1 << 30)
+    engine = Stopping(FlashModel(capacity_bytes=1 << 30), 1 << 30)
     engine.fails_at = 5
     stored = load_profile("quick").as_plain_data()
     (section,) = run(tmp_path, engine, profile=stored).tests[0].sections

@@ -11,7 +11,8 @@ from tests.builders import FreeTarget, run_info
 from tests.engine.conftest import workload
 from tkperf.analysis.details import build_details
 from tkperf.analysis.results import RunResult, analyse
-from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.models import FlashModel
 from tkperf.figures import generic_section
 from tkperf.phases import Continuous, Fill, Idle, Outcome, Procedure, Purge, Round, SectionOutcome
 from tkperf.procedures import Test as Procedures
@@ -36,8 +37,8 @@ def run(
     folder: Path, *procedures: Callable[[], Procedure], engine: SimulatedEngine | None = None
 ) -> tuple[RunRecord, RunResult]:
     """Each procedure as a test of its own, on a drive that is slow to start cold."""
-    model = DriveModel(capacity_bytes=RANGE_BYTES, cold_start_s=COLD_START_S)
-    engine = engine or SimulatedEngine(model, RANGE_BYTES)
+    model = FlashModel(capacity_bytes=RANGE_BYTES)
+    engine = engine or SimulatedEngine(model, RANGE_BYTES, cold_start_s=COLD_START_S)
     writer = RunFileWriter(folder / "run.tkperf")
 
     def bind(procedure: Callable[[], Procedure]) -> Callable[..., Procedure]:
@@ -119,7 +120,7 @@ def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: 
         yield one_round(2)
         return END
 
-    engine = Oversleeping(DriveModel(capacity_bytes=RANGE_BYTES), RANGE_BYTES)
+    engine = Oversleeping(FlashModel(capacity_bytes=RANGE_BYTES), RANGE_BYTES)
     record, _ = run(tmp_path, procedure, engine=engine)
     (found,) = record.tests[0].steps[1].disturbances or ()
     assert found.code == "idle-before"
@@ -205,8 +206,10 @@ def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str
             yield one_round(1, OTHER, section="T")
         return END
 
-    model = DriveModel(capacity_bytes=RANGE_BYTES, cold_start_s=COLD_START_S)
-    record, result = run(tmp_path, procedure, engine=Careless(model, RANGE_BYTES))
+    model = FlashModel(capacity_bytes=RANGE_BYTES)
+    record, result = run(
+        tmp_path, procedure, engine=Careless(model, RANGE_BYTES, cold_start_s=COLD_START_S)
+    )
     assert record.tests[0].steps[0].gap_s is None
     assert result.tests[0].longest_gap_s == pytest.approx(COLD_START_S)
 
@@ -229,7 +232,7 @@ def test_slices_lie_where_they_were_recorded(tmp_path: Path) -> None:
             yield a_stream("S", number, slices=3)
         return END
 
-    engine = Drifting(DriveModel(capacity_bytes=RANGE_BYTES), RANGE_BYTES)
+    engine = Drifting(FlashModel(capacity_bytes=RANGE_BYTES), RANGE_BYTES)
     _, result = run(tmp_path, procedure, engine=engine)
     (section,) = result.tests[0].sections
     assert [each.start_s for each in section.slices] == pytest.approx([0.0, 10.25, 20.5])

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import io_stats
-from tkperf.engine.simulated import PRESETS, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.presets import PRESETS
 from tkperf.histogram import Histogram
 from tkperf.measurement import NO_IO, CpuUse, IoStats, Measurement
 from tkperf.phases import Continuous, Fill

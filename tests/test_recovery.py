@@ -16,7 +16,9 @@ from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import analyse
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import Figure
-from tkperf.engine.simulated import PRESETS, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.presets import PRESETS
+from tkperf.engine.simulation.service import Latency, Second
 from tkperf.errors import ProfileError
 from tkperf.events import Event, PhaseStarted, StepEnded
 from tkperf.phases import Continuous, Course, Idle, Outcome, Phase, Procedure, Purge, SectionOutcome
@@ -181,14 +183,18 @@ def test_cross_stimulus_recovery_is_one_series_without_a_gap() -> None:
 class SlowAfterRandom(SimulatedEngine):
     """Sequential writes at a third of their rate for four seconds after random ones."""
 
-    slow_slices = 0
+    slow_seconds = 0
+    sound_iops = 300.0
 
-    def _iops(self, workload: Workload) -> float:
+    def _serve(self, workload: Workload, duration_s: float) -> Second:
         if workload.access is Access.RANDOM:
-            self.slow_slices = 2 * 4  # the rate is asked for twice a slice
-            return 5000.0
-        self.slow_slices -= 1
-        return 100.0 if self.slow_slices >= 0 else 300.0
+            self.slow_seconds, self.sound_iops = 4, 303.0
+            rate = 5000.0
+        else:
+            self.slow_seconds -= 1
+            rate = 100.0 if self.slow_seconds >= 0 else self.sound_iops
+        latency = Latency(workload.total_outstanding_ios / rate * 1e9)
+        return Second(rate=rate, read=latency, write=latency)
 
 
 @pytest.fixture(scope="module")
@@ -280,9 +286,10 @@ def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> Non
     assert [name for name, _ in groupby(names)] == [
         "preconditioning", "Throughput 1024k", "preconditioning", "Throughput 128k",
     ]  # fmt: skip
+    # Twice 1 GiB at a little less than 530 MB/s: five seconds, the last of them short.
     assert [row["series"] for row in rows_of(charts["tppreconditioning"].spec)] == [
         "preconditioning"
-    ]
+    ] * 5
 
 
 def test_steps_that_all_began_at_once_have_no_timeline(idle: Path) -> None:

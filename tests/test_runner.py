@@ -11,7 +11,9 @@ import pytest
 from tests.builders import FreeTarget, run_info
 from tkperf.disturbance import DisturbanceCode
 from tkperf.engine import Execution, Load, Next, OnSample
-from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.models import FlashModel
+from tkperf.engine.simulation.service import Second
 from tkperf.errors import EngineError, Interrupted, StepFailedError, TkperfError
 from tkperf.events import (
     Event,
@@ -31,17 +33,22 @@ from tkperf.runner import Run, execute
 from tkperf.workload import Step, Workload
 
 RANGE_BYTES = 1 << 30
-STEADY = DriveModel(capacity_bytes=RANGE_BYTES, noise=0.01)
-UNSTEADY = DriveModel(capacity_bytes=RANGE_BYTES, noise=0.01, swing=0.5)
+# So large that nothing ever has to be collected.
+STEADY = FlashModel(capacity_bytes=1 << 40, noise=0.01)
 
 
 class SpyEngine(SimulatedEngine):
     """Notes what it was told would follow, and fails or is interrupted where asked."""
 
     def __init__(
-        self, model: DriveModel, *, fail_at: int = -1, error: BaseException | None = None
+        self,
+        model: FlashModel = STEADY,
+        *,
+        fail_at: int = -1,
+        error: BaseException | None = None,
+        cold_start_s: float = 0.0,
     ) -> None:
-        super().__init__(model, RANGE_BYTES)
+        super().__init__(model, RANGE_BYTES, cold_start_s=cold_start_s)
         self.asked: list[tuple[Step, Next | None]] = []
         self.let_go: list[Load] = []
         self.closed = 0
@@ -49,10 +56,16 @@ class SpyEngine(SimulatedEngine):
         self.fail_at, self.error = fail_at, error
         self.slower_after: int | None = None
 
-    def _iops(self, workload: Workload) -> float:
+    def _serve(self, workload: Workload, duration_s: float) -> Second:
         """After so many steps the drive is half as fast: what looked steady is not."""
+        second = super()._serve(workload, duration_s)
         slower = self.slower_after is not None and len(self.asked) > self.slower_after
-        return super()._iops(workload) / (2 if slower else 1)
+        if not slower:
+            return second
+        read, write = (
+            each._replace(mean_ns=each.mean_ns * 2) for each in (second.read, second.write)
+        )
+        return second._replace(rate=second.rate / 2, read=read, write=write)
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.asked.append((step, then))
@@ -95,7 +108,7 @@ def run(
 
 def test_every_step_but_the_last_is_told_what_follows() -> None:
     """Within a round the next step is certain; so is the next round until one could be steady."""
-    engine = SpyEngine(STEADY)
+    engine = SpyEngine()
     run(engine, ["iops"])
     steps = [step for step, _ in engine.asked]
     for (_, then), following in zip(engine.asked, steps[1:], strict=False):
@@ -104,9 +117,6 @@ def test_every_step_but_the_last_is_told_what_follows() -> None:
     assert engine.asked[-1][1] is None or not engine.asked[-1][1].certain
     ends = [then for position, (_, then) in enumerate(engine.asked) if position % 12 == 11]
     assert [then.certain for then in ends[:4] if then] == [True] * 4
-
-
-COLD = replace(STEADY, cold_start_s=0.3)
 
 
 class SlowToTell(SpyEngine):
@@ -125,7 +135,7 @@ def test_nothing_that_follows_without_a_purge_starts_cold(
     engine_type: type[SpyEngine], slower_after: int | None
 ) -> None:
     """Fill to round, round to round with and without a verdict between, round to histogram run."""
-    engine = engine_type(COLD)
+    engine = engine_type(cold_start_s=0.3)
     engine.slower_after = slower_after
     events = run(engine, ["lat"])
     records = [event.record for event in events if isinstance(event, StepEnded)]
@@ -143,7 +153,7 @@ def longest_gap_s(records: Sequence[StepRecord]) -> float:
 
 def test_after_the_decision_the_next_round_starts_before_anything_is_written() -> None:
     """An uncertain hand-over is let go as soon as the verdict is known, once each round end."""
-    engine = SlowToTell(COLD)
+    engine = SlowToTell(cold_start_s=0.3)
     engine.slower_after = 4 * 12
     order: list[str] = []
     start = engine.start_next
@@ -178,7 +188,7 @@ def test_after_the_decision_the_next_round_starts_before_anything_is_written() -
 
 def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
     """Whatever was said beside it: the numbers of a result and those that made it are the same."""
-    events = run(SpyEngine(STEADY), ["iops"])
+    events = run(SpyEngine(), ["iops"])
     assert run_info().profile == {"title": "t"}
     (started,) = [event for event in events if isinstance(event, RunStarted)]
     assert started.info.profile == load_profile("quick").as_plain_data()
@@ -187,7 +197,7 @@ def test_a_run_says_that_it_followed_the_profile_that_it_followed() -> None:
 
 def test_events_follow_the_procedure() -> None:
     """Purge, fill, rounds each followed by its verdict, end of test, end of run."""
-    events = run(SpyEngine(STEADY), ["iops"])
+    events = run(SpyEngine(), ["iops"])
     kinds = [
         type(event).__name__
         for event in events
@@ -201,13 +211,13 @@ def test_events_follow_the_procedure() -> None:
 def test_the_device_is_checked_again_before_each_phase() -> None:
     """No purge and no writes without a fresh look at the device."""
     target = FreeTarget()
-    run(SpyEngine(STEADY), ["iops"], target)
+    run(SpyEngine(), ["iops"], target)
     assert target.acts == ["recheck", "purge", "recheck", *["recheck"] * 5]
 
 
 def test_no_io_goes_on_into_a_purge() -> None:
     """A stream, or a step made ready, is stopped before the device is purged."""
-    engine = SpyEngine(STEADY)
+    engine = SpyEngine()
     target = FreeTarget(acts=engine.acts)
     run(engine, ["lat", "tp"], target)
     for position, act in enumerate(engine.acts):
@@ -218,7 +228,7 @@ def test_no_io_goes_on_into_a_purge() -> None:
 
 def test_an_engine_error_ends_the_run_and_is_recorded() -> None:
     """What was measured before is with the observers; the end says what happened."""
-    engine = SpyEngine(STEADY, fail_at=20, error=EngineError("fio failed on X"))
+    engine = SpyEngine(fail_at=20, error=EngineError("fio failed on X"))
     events: list[Event] = []
     with pytest.raises(EngineError, match="fio failed on X"):
         execute(
@@ -265,7 +275,7 @@ class SlowTarget(FreeTarget):
 
 def test_a_repeated_step_is_marked_and_its_gap_is_true() -> None:
     """The device was idle since the end of what was refused, also while it was looked at again."""
-    engine, target = RefusedOnce(STEADY), SlowTarget()
+    engine, target = RefusedOnce(), SlowTarget()
     target.engine = engine
     events = run(engine, ["iops"], target)
     records = [event.record for event in events if isinstance(event, StepEnded)]
@@ -289,7 +299,7 @@ def test_a_step_that_the_device_refutes_is_measured_again_once(
     monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     """Its counters say that it did not do what fio says: never kept, however often."""
-    engine, left = SpyEngine(STEADY), [times]
+    engine, left = SpyEngine(), [times]
     look = RunWatch.step_ended
 
     def refuted(watch: RunWatch, kind: StepKind, *args: Any, **kwargs: Any) -> Watched:
@@ -321,7 +331,7 @@ def test_a_step_that_the_device_refutes_is_measured_again_once(
 
 def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
     """The engine is stopped, the run says interrupted."""
-    engine = SpyEngine(STEADY, fail_at=3, error=KeyboardInterrupt())
+    engine = SpyEngine(fail_at=3, error=KeyboardInterrupt())
     with pytest.raises(Interrupted, match="kept"):
         run(engine, ["iops"])
     assert engine.closed
@@ -329,7 +339,7 @@ def test_ctrl_c_is_an_interruption_not_a_failure() -> None:
 
 def test_gaps_are_known_between_any_two_steps() -> None:
     """The time between steps is recorded, after a purge from its end; nothing comes before the first."""
-    events = run(SpyEngine(STEADY), ["tp", "writesat"])
+    events = run(SpyEngine(), ["tp", "writesat"])
     records = [event.record for event in events if isinstance(event, StepEnded)]
     purges = sum(isinstance(event, PurgeEnded) for event in events)
     assert [record.gap_s for record in records] == [pytest.approx(0)] * len(records)
@@ -339,7 +349,7 @@ def test_gaps_are_known_between_any_two_steps() -> None:
 
 def test_answers_to_the_procedure_hold_no_samples() -> None:
     """A day's samples go to the run file, not into memory; steps are announced before they run."""
-    events = run(SpyEngine(STEADY), ["writesat"])
+    events = run(SpyEngine(), ["writesat"])
     started = [event for event in events if isinstance(event, StepStarted)]
     ended = [event for event in events if isinstance(event, StepEnded)]
     assert len(started) == len(ended)
@@ -363,7 +373,7 @@ def test_an_observer_that_fails_at_the_end_of_a_test_hides_neither_it_nor_the_re
         if isinstance(event, TestEnded) or (isinstance(event, Warned) and "2 steps" in str(event)):
             raise BadOutputError("no more output")
 
-    engine = Idle(STEADY, fail_at=4, error=EngineError("fio failed on X"))
+    engine = Idle(fail_at=4, error=EngineError("fio failed on X"))
     events: list[Event] = []
     with pytest.raises(EngineError, match="fio failed on X"):
         execute(

@@ -69,6 +69,11 @@ class IoStats:
 
     def __add__(self, other: IoStats) -> IoStats:
         """Both together; the mean is weighted by I/O count, extremes are true extremes."""
+        # Most loads only read or only write, and histograms take long to add.
+        for empty, whole in ((self, other), (other, self)):
+            counts = empty.ios or empty.bytes or empty.latency_ios
+            if not counts and empty.latency_min_ns is None and empty.latency_max_ns is None:
+                return whole
         return IoStats(
             ios=self.ios + other.ios,
             bytes=self.bytes + other.bytes,

@@ -50,7 +50,11 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *says: str) 
         (["ssd", "n", "/dev/null"], 4, "is a character device"),
         (["ssd", "n", "/proc/cpuinfo"], 4, "empty file"),
         (["ssd", "n", "/dev/new", "--size", "1MiB"], 4, "/dev is no place for a scratch file"),
-        (["ssd", "n", "sim:none"], 2, "known are nvme-4kn, sata-ssd, unsteady"),
+        (
+            ["ssd", "n", "sim:none"],
+            2,
+            "known are client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn",
+        ),
         (["ssd", "a/b", "sim:sata-ssd"], 2, "becomes a file name"),
         (["ssd", LONG, "sim:sata-ssd"], 2, "NAME has 300 characters; it becomes a file name"),
         (["ssd", LONG[:245], "sim:sata-ssd"], 2, "use 200 at most"),

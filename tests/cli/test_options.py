@@ -72,7 +72,7 @@ def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
 
 @pytest.mark.parametrize(
     ("begun", "offered"),
-    [("w", ["writesat"]), ("lat,w", ["lat,writesat"]), ("al", ["all"]), ("x", [])],
+    [("w", ["writesat"]), ("lat,w", ["lat,writesat"]), ("al", ["all"]), ("no-such", [])],
 )
 def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> None:
     """After a comma, too."""

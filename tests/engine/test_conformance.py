@@ -16,7 +16,8 @@ import pytest
 from tests.engine.conftest import Scenario, workload
 from tkperf.engine import Engine, Execution, Load, Next
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.models import FlashModel
 from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Continuous, Fill
 from tkperf.workload import Access, Step
@@ -45,8 +46,8 @@ class Rig:
 @pytest.fixture(params=["simulated", "scripted fio", pytest.param("fio", marks=pytest.mark.fio)])
 def rig(request: pytest.FixtureRequest) -> Rig:
     if request.param == "simulated":
-        model = DriveModel(capacity_bytes=RANGE_BYTES, cold_start_s=COLD_START_S)
-        engine = SimulatedEngine(model, RANGE_BYTES)
+        model = FlashModel(capacity_bytes=RANGE_BYTES)
+        engine = SimulatedEngine(model, RANGE_BYTES, cold_start_s=COLD_START_S)
 
         def wait(seconds: float) -> None:
             engine._clock_s += seconds

@@ -123,3 +123,15 @@ def test_the_probe_reads_and_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="fio cannot read"):
         read_bytes_per_s(str(tmp_path / "none"), 1 << 20, seconds=1)
     assert [each.name for each in tmp_path.iterdir()] == ["scratch.img"]
+
+
+def test_bursts_and_pauses_are_one_row() -> None:
+    """Host idle recovery has thousands of them; the row counts them, and its time has both."""
+    stages = look_out(plan_of("hir", profile="quick"), parse_rate("500MB/s")).stages
+    assert [stage.section for stage in stages] == [
+        "Steady-state preconditioning", "Steady-state preconditioning", "Wait state 1 s",
+        "Baseline after 1 s", "Wait state 2 s", "Baseline after 2 s",
+    ]  # fmt: skip
+    second = stages[4]
+    assert second.what == "3 times a stream of RND 4k R/W 0/100 TC2/QD16, with 3 pauses"
+    assert (second.shortest_s, second.longest_s) == (9.0, 9.0)

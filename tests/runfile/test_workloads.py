@@ -11,7 +11,8 @@ import pytest
 from tests.builders import FreeTarget, run_info, work
 from tkperf.analysis.results import SectionResult, analyse
 from tkperf.analysis.tables import Figure, build_matrix
-from tkperf.engine.simulated import DriveModel, SimulatedEngine
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.models import FlashModel
 from tkperf.figures import generic_section
 from tkperf.phases import Outcome, Procedure, Round, SectionOutcome
 from tkperf.procedures import Test, load_profile
@@ -47,7 +48,7 @@ def measure(path: Path, workloads: tuple[Workload, ...]) -> SectionResult:
             sections=(SectionOutcome(section="S", window=(1,), verdict=None, ended_because="."),)
         )
 
-    engine = SimulatedEngine(DriveModel(capacity_bytes=1 << 30), 1 << 30)
+    engine = SimulatedEngine(FlashModel(capacity_bytes=1 << 30), 1 << 30)
     writer = RunFileWriter(path)
     execute(
         Run(

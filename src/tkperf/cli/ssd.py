@@ -39,7 +39,7 @@ def ssd(**options: object) -> None:
     """Run the SSD tests on DEVICE and keep everything in NAME.tkperf. DEVICE is erased.
 
     DEVICE is a block device, a regular file (created with --size) or sim:PRESET, a simulated
-    drive (sim:sata-ssd, sim:nvme-4kn, sim:unsteady) to rehearse with.
+    drive (sim:sata-ssd, sim:nvme-4kn, sim:client-tlc, sim:unsteady ...) to rehearse with.
 
     \b
     Examples:

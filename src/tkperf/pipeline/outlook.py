@@ -156,13 +156,18 @@ def _walk(
 
 
 def _grouped(walked: Iterable[tuple[Phase, float]]) -> dict[tuple[str, type[Phase], int], _Walked]:
-    """Phases of one kind in a row: by section, kind, and how many such rows came before."""
+    """Phases of one kind in a row: by section, kind, and how many such rows came before.
+
+    A pause belongs to what it comes after, so that thousands of bursts and pauses are one row.
+    """
     groups: dict[tuple[str, type[Phase], int], _Walked] = {}
     before: tuple[str, type[Phase], int] | None = None
     for phase, duration_s in walked:
-        if before is None or before[:2] != (phase.section, type(phase)):
+        pauses = isinstance(phase, Idle) and before is not None and before[0] == phase.section
+        if not pauses and (before is None or before[:2] != (phase.section, type(phase))):
             count = sum(key[:2] == (phase.section, type(phase)) for key in groups)
             before = phase.section, type(phase), count
+        assert before is not None, "a row has begun"
         groups.setdefault(before, []).append((phase, duration_s))
     return groups
 
@@ -189,6 +194,15 @@ def _written(walked: _Walked, rates: Rates, passes: _Passes) -> float:
 
 
 def _describe(least: _Walked, most: _Walked, passes: _Passes) -> str:
+    """What a row is; with pauses how many, and what comes between them."""
+    pauses = sum(isinstance(phase, Idle) for phase, _ in most)
+    if 0 < pauses < len(most):
+        least = [each for each in least if not isinstance(each[0], Idle)]
+        most = [each for each in most if not isinstance(each[0], Idle)]
+        between = _describe(least, most, passes)
+        if isinstance(most[0][0], Continuous):
+            between = f"{len(most):,} times a {between}"
+        return f"{between}, with {format_count(pauses, 'pause')}"
     first = most[0][0]
     match first:
         case Purge():

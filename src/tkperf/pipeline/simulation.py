@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.target import NOT_PURGED
-from tkperf.engine.simulated import SimulatedEngine, find_preset
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.engine.simulation.models import DiskModel
+from tkperf.engine.simulation.presets import find_preset
 from tkperf.errors import UsageError
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.equipment import Equipment
@@ -39,6 +41,7 @@ class SimulatedSubject:
             capacity_bytes=self._model.capacity_bytes,
             logical_block_bytes=self._model.logical_block_bytes,
             model=f"simulated {preset}",
+            rotational=isinstance(self._model, DiskModel),
         )
         self.facts: DeviceFacts = inspect_device(self.identity)
         self.lines: tuple[tuple[str, str], ...] = (

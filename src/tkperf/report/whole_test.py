@@ -125,7 +125,8 @@ def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
 
 
 _SHADE = (
-    "Where a point stands for several values, the shade reaches from the lowest to the highest."
+    "A load that is longer than a point is drawn by its seconds, others each by one value; where a point "
+    "stands for several, the shade reaches from the lowest to the highest."
 )
 
 

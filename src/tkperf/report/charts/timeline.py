@@ -18,6 +18,8 @@ from tkperf.seconds import Column, FloatArray, reduce_to_columns
 FILL = "preconditioning"
 # So many points can be told apart.
 MOST_DOTTED = 120
+# A wider legend would make a printed chart smaller.
+LEGEND_CHARACTERS = 100
 _DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
 
 
@@ -75,6 +77,7 @@ def over_test(
                 for at_s, low, value, high in points
             ]  # fmt: skip
     names = list(dict.fromkeys(curve.name for curve in curves))
+    columns = max(1, LEGEND_CHARACTERS // (max(map(len, names), default=0) + 4))
     places = list(dict.fromkeys((*order, *names)))
     colours = [PALETTE[places.index(name) % len(PALETTE)] for name in names]
     x_title, y_title = f"Time ({unit})", describe_together(quantities)
@@ -101,7 +104,7 @@ def over_test(
             "title": None,
             "sort": None,
             "scale": {"domain": names, "range": colours},
-            "legend": {"orient": "top", "columns": 5, "symbolOpacity": 1, "labelLimit": 260},
+            "legend": {"orient": "top", "columns": columns, "symbolOpacity": 1, "labelLimit": 260},
         },
     }
     line: Row = {"y": y}

@@ -1,0 +1,295 @@
+"""A solid state drive second by second: its flash, its caches, its heat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from tkperf.engine.simulation.models import FlashModel
+from tkperf.engine.simulation.moods import Moods
+from tkperf.engine.simulation.service import (
+    Answer,
+    Latency,
+    Second,
+    balance,
+    mean_units,
+)
+from tkperf.engine.simulation.translation import SLICES, FlashTranslation, Spread
+from tkperf.workload import Access, ActiveRange, Workload, Zone
+
+# A full buffer takes writes in bursts: this share of them waits so many times as long as the others,
+# but for so much more at the most.
+_BURST_SHARE, _BURST_TIMES, _BURST_MOST_US = 0.02, 6.0, 20_000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Demand:
+    """What an I/O of a workload asks of the flash; us are of one die."""
+
+    reads: float
+    block_bytes: float
+    read_die_us: float
+    read_wait_us: float
+    write_flash_bytes: float
+    write_read_us: float
+    spread: Spread | None
+    region: ActiveRange
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What the answer to a workload depends on."""
+
+    amplification: float
+    in_cache: bool
+    folds: bool
+    dies: float
+
+
+class FlashDrive:
+    """A ``FlashModel`` under way."""
+
+    def __init__(
+        self, model: FlashModel, active_range_bytes: int, random: np.random.Generator
+    ) -> None:
+        self._model = model
+        self._range = ActiveRange(offset_bytes=0, length_bytes=active_range_bytes)
+        self._random = random
+        self._moods = Moods(model.misbehaviour)
+        self.translation = FlashTranslation(
+            max(model.capacity_bytes, active_range_bytes),
+            model.spare_percent / 100,
+            active_range_bytes,
+        )
+        self.read_spread, self.write_spread = model.read_spread, model.write_spread
+        self._at_s = 0.0
+        self._cached_bytes = 0.0
+        self._warmth = 0.0
+        self._throttled = False
+        self._positions: dict[ActiveRange, float] = {}
+        self._demands: dict[Workload, _Demand] = {}
+        self._answers: dict[tuple[Workload, _State], Answer] = {}
+        self._tlc_us = model.program_us / model.program_bytes
+        self._slc_us = model.slc_program_us / model.program_bytes
+        self._read_us = model.read_us / model.page_bytes
+
+    @property
+    def cached_bytes(self) -> float:
+        """Host data in cells of one bit that wait to be folded."""
+        return self._cached_bytes
+
+    def purge(self) -> None:
+        self.translation.forget_all()
+        self._cached_bytes = 0.0
+
+    def trim(self, region: ActiveRange) -> None:
+        self.translation.trim(region)
+
+    def serve(self, workload: Workload, duration_s: float) -> Second:
+        fills = self.translation.host_bytes / self._model.capacity_bytes
+        self._moods.require_alive(fills)
+        demand = self._demands.get(workload) or self._build_demand(workload)
+        state = self._state()
+        answer = self._answer(workload, demand, state)
+        share = self._moods.share(workload, self._at_s, fills)
+        share *= min(1.5, max(0.5, self._random.normal(1, self._model.noise)))
+        if self._throttled:
+            share *= self._model.throttle_share
+        most = self._most(demand, state)
+        keeps_up = answer.rate == workload.offered_iops and answer.rate < most * share
+        limit = self._interface_most(demand) / answer.rate
+        if keeps_up:
+            share = 1.0
+        elif share > limit:
+            share = 2 * limit - share  # beyond an interface's limit there is no noise
+        stall_s = self._moods.stall_s(self._at_s, duration_s)
+        rate = answer.rate * share * (1 - stall_s / duration_s)
+        self._advance(workload, demand, state, rate, duration_s)
+        busy = self._programming(demand, state, answer.rate)
+        read_us, write_us = answer.read_us / share, answer.write_us / share
+        burst_times = 1 + min(_BURST_TIMES - 1, _BURST_MOST_US / write_us)
+        return Second(
+            rate=rate,
+            read=Latency(read_us * 1e3, busy, 1 + self._model.suspend_us / read_us),
+            write=Latency(write_us * 1e3, _BURST_SHARE, burst_times),
+            stalled_ios=workload.total_outstanding_ios if stall_s else 0,
+            stall_s=stall_s,
+        )
+
+    def idle(self, duration_s: float) -> None:
+        """The cache is folded, then garbage collected until the reserve is free; it cools down."""
+        self._at_s += duration_s
+        self._warm(0.0, duration_s)
+        left_us = duration_s * 1e6 * self._model.dies
+        folded = min(self._cached_bytes, left_us / self._fold_us(self.translation.amplification))
+        left_us -= folded * self._fold_us(self.translation.amplification)
+        self._cached_bytes -= folded
+        reserve = self._model.idle_reserve_percent / 100 * self._model.capacity_bytes
+        self.translation.collect(left_us / (self._read_us + self._tlc_us), reserve)
+
+    def _state(self) -> _State:
+        model = self._model
+        cache_bytes = model.slc_bytes
+        if model.slc_free_share:
+            unused = model.capacity_bytes - self.translation.mapped_bytes
+            cache_bytes += model.slc_free_share * max(0.0, unused)
+        dies = float(model.dies)
+        if (every_s := model.housekeeping_every_s) and self._at_s % every_s < model.housekeeping_s:
+            dies *= 1 - model.housekeeping_share
+        return _State(
+            round(self.translation.amplification, 2),
+            self._cached_bytes < cache_bytes,
+            cache_bytes > 0 and model.fold_first,
+            dies,
+        )
+
+    def _write_die_us(self, demand: _Demand, state: _State) -> float:
+        """Die time of one write."""
+        if state.in_cache:
+            per_byte = self._slc_us
+        elif state.folds:
+            per_byte = self._slc_us + self._fold_us(state.amplification)
+        else:
+            per_byte = self._collected_us(state.amplification)
+        return demand.write_flash_bytes * per_byte + demand.write_read_us
+
+    def _collected_us(self, amplification: float) -> float:
+        """Die time of a byte of the host's with the copies made for it."""
+        return amplification * self._tlc_us + (amplification - 1) * self._read_us
+
+    def _fold_us(self, amplification: float) -> float:
+        return self._read_us + self._collected_us(amplification)
+
+    def _most(self, demand: _Demand, state: _State) -> float:
+        """I/Os a second at which flash, interface or controller is busy all the time."""
+        return min(self._flash_most(demand, state), self._interface_most(demand))
+
+    def _flash_most(self, demand: _Demand, state: _State) -> float:
+        die_us = demand.reads * demand.read_die_us
+        die_us += (1 - demand.reads) * self._write_die_us(demand, state)
+        return state.dies * 1e6 / die_us
+
+    def _interface_most(self, demand: _Demand) -> float:
+        moved = demand.block_bytes
+        if self._model.full_duplex:
+            moved *= max(demand.reads, 1 - demand.reads)
+        return min(self._model.interface_bytes_per_s / moved, self._model.interface_iops)
+
+    def _programming(self, demand: _Demand, state: _State, rate: float) -> float:
+        """Share of the dies that program at a rate."""
+        busy_us = rate * (1 - demand.reads) * self._write_die_us(demand, state)
+        return min(0.9, busy_us / (state.dies * 1e6))
+
+    def _answer(self, workload: Workload, demand: _Demand, state: _State) -> Answer:
+        known = self._answers.get((workload, state))
+        if known is not None:
+            return known
+        model = self._model
+        # Schweitzer's approximation: who comes finds the queue as it would be without him.
+        outstanding = min(workload.total_outstanding_ios, model.queue_places)
+        others = (outstanding - 1) / outstanding
+        moving_us = demand.block_bytes * 1e6 / model.interface_bytes_per_s
+
+        def response_us(rate: float) -> tuple[float, float]:
+            reading = min(0.999, rate * demand.reads * demand.read_die_us / (state.dies * 1e6))
+            read_us = demand.read_wait_us / (1 - others * reading)
+            read_us += self._programming(demand, state, rate) * model.suspend_us
+            return (
+                model.read_command_us + moving_us + read_us,
+                model.write_command_us + moving_us,
+            )
+
+        flash, interface = self._flash_most(demand, state), self._interface_most(demand)
+        answer = balance(
+            workload,
+            min(flash, interface),
+            response_us,
+            places=model.queue_places,
+            writes_wait=flash <= interface,
+        )
+        self._answers[workload, state] = answer
+        return answer
+
+    def _advance(
+        self, workload: Workload, demand: _Demand, state: _State, rate: float, duration_s: float
+    ) -> None:
+        """What so many I/Os a second leave behind."""
+        self._at_s += duration_s
+        written = rate * (1 - demand.reads) * demand.block_bytes * duration_s
+        if written:
+            if demand.spread is not None:
+                self.translation.write_random(written, demand.spread)
+            else:
+                position = self._positions.get(demand.region, float(demand.region.offset_bytes))
+                position = self.translation.write_sequential(written, position, demand.region)
+                self._positions[demand.region] = position
+        if state.in_cache or self._cached_bytes:
+            spare = max(0.0, 1 - rate / self._flash_most(demand, state))
+            folded = spare * duration_s * 1e6 * state.dies / self._fold_us(state.amplification)
+            cached = self._cached_bytes + (written if state.in_cache else 0.0)
+            self._cached_bytes = max(0.0, cached - folded)
+        self._warm(rate * demand.block_bytes / self._model.interface_bytes_per_s, duration_s)
+
+    def _warm(self, load: float, duration_s: float) -> None:
+        limit = self._model.throttle_at
+        if limit is None:
+            return
+        self._warmth += (load - self._warmth) * (1 - exp(-duration_s / self._model.warm_up_s))
+        if self._warmth >= limit:
+            self._throttled = True
+        elif self._warmth <= self._model.cool_at:
+            self._throttled = False
+
+    def _build_demand(self, workload: Workload) -> _Demand:
+        model, block_bytes = self._model, workload.mean_block_bytes
+        random = workload.access is Access.RANDOM
+        region = workload.region or self._range
+        pages = mean_units(workload, model.page_bytes)
+        missed = self._map_misses(workload, region) if random else 0.0
+        # What is read ahead is there when it is asked for, if the dies keep up.
+        wait_pages = max(1.0, pages / model.dies) if random else pages / model.dies
+        flash_bytes = mean_units(workload, model.map_unit_bytes) * model.map_unit_bytes
+        small = flash_bytes > block_bytes * 1.001
+        demand = _Demand(
+            reads=workload.read_percent / 100,
+            block_bytes=block_bytes,
+            read_die_us=model.read_us * (pages + missed),
+            read_wait_us=model.read_us * (wait_pages + missed),
+            write_flash_bytes=flash_bytes,
+            write_read_us=model.read_us if small else 0.0,
+            spread=build_spread(workload.zones, region, self._range) if random else None,
+            region=region,
+        )
+        self._demands[workload] = demand
+        return demand
+
+    def _map_misses(self, workload: Workload, region: ActiveRange) -> float:
+        """Share of random accesses whose part of the map has to be read first; hot zones stay in memory."""
+        left = self._model.map_cached_bytes
+        if left is None:
+            return 0.0
+        missed = 0.0
+        zones = workload.zones or (Zone(100, 100),)
+        for zone in sorted(zones, key=lambda each: -each.access_percent / each.range_percent):
+            zone_bytes = zone.range_percent / 100 * region.length_bytes
+            missed += zone.access_percent / 100 * (1 - min(1.0, left / zone_bytes))
+            left = max(0.0, left - zone_bytes)
+        return missed
+
+
+def build_spread(zones: tuple[Zone, ...], region: ActiveRange, whole: ActiveRange) -> Spread:
+    """Where random accesses to a region of the active range fall."""
+    edges = np.linspace(0.0, whole.length_bytes, SLICES + 1)
+    spans, shares = np.zeros(SLICES), np.zeros(SLICES)
+    begin = float(region.offset_bytes)
+    for zone in zones or (Zone(100, 100),):
+        length = zone.range_percent / 100 * region.length_bytes
+        inside = np.minimum(edges[1:], begin + length) - np.maximum(edges[:-1], begin)
+        inside = np.clip(inside, 0.0, None)
+        spans += inside
+        shares += inside / length * zone.access_percent / 100
+        begin += length
+    slice_bytes = whole.length_bytes / SLICES
+    return Spread(shares, np.maximum(spans, 1e-3), np.minimum(1.0, spans / slice_bytes))

@@ -1,0 +1,190 @@
+"""From rates and means to I/Os with their latencies, in fio's buckets; many seconds at once.
+
+Latencies follow the log-logistic distribution, whose tail falls like a power as drives' do: of a mixture of
+most I/Os, slow ones, and few very slow ones. Counts are drawn systematically: one random number
+decides where the steps of the expected counts lie, so that they add up and the mean is the one
+that Little's law asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tkperf.engine.simulation.service import Drive, Latency, Second, block_shares
+from tkperf.histogram import (
+    BUCKET_MIDDLE_NS,
+    BUCKET_UPPER_NS,
+    BUCKETS,
+    Histogram,
+    bucket_of_ns,
+)
+from tkperf.measurement import NO_IO, IoStats, Sample
+from tkperf.workload import Workload
+
+# Of all I/Os so many take so many times as long, whatever the drive (retries, tables written, host
+# interrupts), but for so much more at the most.
+_RARE_SHARE, _RARE_TIMES, _RARE_SPREAD, _RARE_MOST_NS = 2e-4, 8.0, 5.0, 100e6
+# How much that differs from second to second.
+_RARE_NOISE = 0.8
+_UPPER_LN = np.log(BUCKET_UPPER_NS + 1.0)
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Draw:
+    """What a stretch of a load was, second by second and as a whole."""
+
+    def __init__(self, workload: Workload, random: np.random.Generator) -> None:
+        self._workload = workload
+        self._random = random
+        self._dense: dict[str, Ints] = {
+            side: np.zeros(BUCKETS, dtype=np.int64) for side in ("read", "write")
+        }
+        self._bytes = {"read": 0, "write": 0}
+        self._sums_ns = {"read": 0, "write": 0}
+        self._owed = 0.0
+
+    def samples(
+        self,
+        drive: Drive,
+        seconds: Sequence[Second],
+        durations_s: Sequence[float],
+        start_s: float,
+        ios: int | None = None,
+    ) -> list[Sample]:
+        """The next seconds of it. With ``ios``, the last one gets what is lacking to so many in all."""
+        counts = [
+            self._count(each, long_s) for each, long_s in zip(seconds, durations_s, strict=True)
+        ]
+        if ios is not None:
+            counts[-1] = max(0, ios - self._ios - sum(counts[:-1]))
+        reads = [self._share_of(each) for each in counts]
+        writes = [each - read for each, read in zip(counts, reads, strict=True)]
+        read = self._stats("read", seconds, reads, drive.read_spread)
+        write = self._stats("write", seconds, writes, drive.write_spread)
+        starts_s = start_s + np.concatenate(([0.0], np.cumsum(durations_s)[:-1]))
+        return [
+            Sample(start_s=at_s, duration_s=long_s, read=r, write=w)
+            for at_s, long_s, r, w in zip(starts_s.tolist(), durations_s, read, write, strict=True)
+        ]
+
+    def total(self, side: str) -> IoStats:
+        """All of it so far, in one direction."""
+        histogram = Histogram.from_dense(self._dense[side])
+        return _io_stats(histogram, self._bytes[side], self._sums_ns[side])
+
+    @property
+    def _ios(self) -> int:
+        return int(sum(dense.sum() for dense in self._dense.values()))
+
+    def _count(self, second: Second, duration_s: float) -> int:
+        """Whole I/Os; the fraction that is left is owed to the next second."""
+        expected = second.rate * duration_s + self._owed
+        count = int(expected)
+        self._owed = expected - count
+        return count
+
+    def _share_of(self, ios: int) -> int:
+        reads = ios * self._workload.read_percent / 100
+        return min(ios, int(reads + self._random.random()))
+
+    def _stats(
+        self, side: str, seconds: Sequence[Second], counts: Sequence[int], spread: float
+    ) -> list[IoStats]:
+        if not any(counts):
+            return [NO_IO] * len(counts)
+        stalled = [
+            min(count, each.stalled_ios) for each, count in zip(seconds, counts, strict=True)
+        ]
+        free: Ints = np.array(counts, dtype=np.int64) - stalled
+        latencies = [each.read if side == "read" else each.write for each in seconds]
+        first, table = _table(latencies, free, spread, self._random)
+        found = []
+        for number, (row, count) in enumerate(zip(table, counts, strict=True)):
+            if not count:
+                found.append(NO_IO)
+                continue
+            places = np.flatnonzero(row)
+            indices, times = places + first, row[places]
+            if stalled[number]:
+                indices, times = _with(indices, times, seconds[number].stall_s, stalled[number])
+            self._dense[side][indices] += times
+            sum_ns = int(times @ BUCKET_MIDDLE_NS[indices])
+            moved = self._moved(count)
+            self._bytes[side] += moved
+            self._sums_ns[side] += sum_ns
+            found.append(_io_stats(Histogram(indices, times), moved, sum_ns))
+        return found
+
+    def _moved(self, ios: int) -> int:
+        """Bytes of so many I/Os, each size with its share of them."""
+        shares = block_shares(self._workload)
+        smaller = [(each.block_size_bytes, ios * each.percent // 100) for each in shares[1:]]
+        rest = ios - sum(count for _, count in smaller)
+        return rest * shares[0].block_size_bytes + sum(size * count for size, count in smaller)
+
+
+def _io_stats(histogram: Histogram, moved: int, sum_ns: int) -> IoStats:
+    ios = histogram.total
+    if not ios:
+        return NO_IO
+    return IoStats(
+        ios=ios,
+        bytes=moved,
+        latency_ios=ios,
+        latency_sum_ns=sum_ns,
+        latency_min_ns=int(BUCKET_MIDDLE_NS[histogram.indices[0]]),
+        latency_max_ns=int(BUCKET_MIDDLE_NS[histogram.indices[-1]]),
+        histogram=histogram,
+    )
+
+
+def _with(indices: Ints, times: Ints, stall_s: float, ios: int) -> tuple[Ints, Ints]:
+    """With so many I/Os beside that waited for a stall to end."""
+    bucket = bucket_of_ns(int(stall_s * 1e9))
+    place = int(np.searchsorted(indices, bucket))
+    if place < indices.size and indices[place] == bucket:
+        times[place] += ios
+        return indices, times
+    return np.insert(indices, place, bucket), np.insert(times, place, ios)
+
+
+def _table(
+    latencies: Sequence[Latency], counts: Ints, spread: float, random: np.random.Generator
+) -> tuple[int, Ints]:
+    """The first bucket, and of each second the I/Os of it and those after it."""
+    mean_ns, slow_share, slow_times = np.array(latencies, dtype=np.float64).T
+    rare = _RARE_SHARE * random.lognormal(-(_RARE_NOISE**2) / 2, _RARE_NOISE, counts.size)
+    rare_times = 1 + np.minimum(_RARE_TIMES - 1, _RARE_MOST_NS / mean_ns)
+    usual_ns = mean_ns / (1 + slow_share * (slow_times - 1) + rare * (rare_times - 1))
+    parts = (
+        (1 - slow_share - rare, usual_ns, spread),
+        (slow_share, usual_ns * slow_times, spread),
+        (rare, usual_ns * rare_times, _RARE_SPREAD),
+    )
+    least, most = np.log(usual_ns.min()), np.log((usual_ns * slow_times).max())
+    ios = max(2.0, float(counts.max()))
+    # Less than half an I/O lies outside.
+    first = int(np.searchsorted(_UPPER_LN, least - np.log(2 * ios) / spread - 0.2))
+    rarest = (
+        np.log((usual_ns * rare_times).max()) + np.log(2 * ios * _RARE_SHARE + 2) / _RARE_SPREAD
+    )
+    last = int(np.searchsorted(_UPPER_LN, max(most + np.log(2 * ios) / spread, rarest) + 0.2))
+    first, last = min(first, BUCKETS - 1), min(max(last, first + 1), BUCKETS - 1)
+    upper = _UPPER_LN[first : last + 1]
+    below = sum(share[:, np.newaxis] * _below(upper, scale, shape) for share, scale, shape in parts)
+    expected = counts[:, np.newaxis] * np.asarray(below)
+    expected[:, -1] = counts
+    steps = np.floor(expected + random.random((counts.size, 1))).astype(np.int64)
+    return first, np.diff(steps, axis=1, prepend=0)
+
+
+def _below(upper_ln: Floats, mean_ns: Floats, spread: float) -> Floats:
+    """Share of I/Os up to each bucket's upper edge: of a log-logistic distribution with that mean."""
+    scale_ln = np.log(mean_ns * np.sin(np.pi / spread) / (np.pi / spread))
+    distance = np.clip(spread * (upper_ln - scale_ln[:, np.newaxis]), -60, 60)
+    return np.asarray(1 / (1 + np.exp(-distance)))

@@ -1,0 +1,143 @@
+"""What a drive answers: its seconds as data, and what every kind of drive makes of a load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple, Protocol
+
+from tkperf.workload import Access, ActiveRange, Arrival, BlockShare, Workload
+
+
+class Latency(NamedTuple):
+    """Of one direction in one second. ``slow_share`` of the I/Os take ``slow_times`` as long as the others."""
+
+    mean_ns: float
+    slow_share: float = 0.0
+    slow_times: float = 1.0
+
+
+class Second(NamedTuple):
+    """A second of a load, or less.
+
+    ``rate`` counts I/Os a second; ``stalled_ios`` of them had to wait for ``stall_s`` beside.
+    """
+
+    rate: float
+    read: Latency
+    write: Latency
+    stalled_ios: int = 0
+    stall_s: float = 0.0
+
+
+class Drive(Protocol):
+    """A model of a drive under way. It raises EngineError where it fails for good."""
+
+    read_spread: float
+    write_spread: float
+
+    def serve(self, workload: Workload, duration_s: float) -> Second:
+        """So long under the load, a second at most; afterwards the drive is another."""
+        ...
+
+    def idle(self, duration_s: float) -> None:
+        """No I/O for so long."""
+        ...
+
+    def purge(self) -> None:
+        """Put into "as new" state."""
+        ...
+
+    def trim(self, region: ActiveRange) -> None:
+        """Addresses that are needed no more, counted from the active range's start."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Rate and mean response times that belong together, in I/Os a second and us."""
+
+    rate: float
+    read_us: float
+    write_us: float
+
+
+def balance(
+    workload: Workload,
+    most: float,
+    response_us: Callable[[float], tuple[float, float]],
+    *,
+    places: int,
+    writes_wait: bool,
+) -> Answer:
+    """The rate at which the load keeps its I/Os outstanding (Little's law), ``most`` at the most.
+
+    Args:
+        workload: with ``offered_iops``, that rate, if the drive can do it.
+        most: where something in the drive is busy all the time.
+        response_us: of a read and a write at a rate; does not fall with it.
+        places: how many I/Os the drive takes at once; the others wait in the host.
+        writes_wait: what exceeds ``response_us`` at ``most`` is waited for by writes only, in
+            front of a full buffer; else by all.
+    """
+    reads = workload.read_percent / 100
+    outstanding = workload.total_outstanding_ios
+    inside = min(outstanding, places)
+
+    def mean_us(rate: float) -> float:
+        read_us, write_us = response_us(rate)
+        return reads * read_us + (1 - reads) * write_us
+
+    rate = most
+    if most * mean_us(most) > inside * 1e6:
+        low, high = 0.0, most
+        for _ in range(30):
+            rate = (low + high) / 2
+            low, high = (rate, high) if rate * mean_us(rate) < inside * 1e6 else (low, rate)
+        rate = low
+    offered = workload.offered_iops
+    if offered is not None and offered < rate:
+        return _below(workload, offered, most, response_us)
+    read_us, write_us = response_us(rate)
+    outside_us = (outstanding - inside) * 1e6 / rate
+    beyond_us = max(0.0, inside * 1e6 / rate - mean_us(rate))
+    if writes_wait and reads < 1:
+        write_us += beyond_us / (1 - reads)
+    else:
+        read_us, write_us = read_us + beyond_us, write_us + beyond_us
+    return Answer(rate=rate, read_us=read_us + outside_us, write_us=write_us + outside_us)
+
+
+def _below(
+    workload: Workload,
+    offered: float,
+    most: float,
+    response_us: Callable[[float], tuple[float, float]],
+) -> Answer:
+    """An offered rate that the drive keeps up with: it waits for I/Os, or some of them for others."""
+    use = min(offered / most, 0.999)
+    # As of one server: with random times as many wait again as with even ones.
+    waits_us = use / (1 - use) * 1e6 / most * (1.0 if workload.arrival is Arrival.POISSON else 0.5)
+    most_us = workload.total_outstanding_ios * 1e6 / offered
+    read_us, write_us = (min(each + waits_us, most_us) for each in response_us(offered))
+    return Answer(rate=offered, read_us=read_us, write_us=write_us)
+
+
+def block_shares(workload: Workload) -> tuple[BlockShare, ...]:
+    """Its block sizes, also where it is one only."""
+    return workload.block_mix or (BlockShare(workload.block_size_bytes, 100),)
+
+
+def mean_units(workload: Workload, unit_bytes: int) -> float:
+    """How many units an I/O touches: whole ones at random, sequential I/Os share them."""
+    return sum(
+        each.percent
+        / 100
+        * (
+            ceil(each.block_size_bytes / unit_bytes)
+            if workload.access is Access.RANDOM
+            else each.block_size_bytes / unit_bytes
+        )
+        for each in block_shares(workload)
+    )

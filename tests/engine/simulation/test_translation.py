@@ -1,0 +1,124 @@
+"""Laws of the flash translation layer: what is valid, what is copied, what is free."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tkperf.engine.simulation.flash_drive import build_spread
+from tkperf.engine.simulation.translation import FlashTranslation, settled_amplification
+from tkperf.workload import ActiveRange, Zone
+
+USER_BYTES = 10**12
+WHOLE = ActiveRange(offset_bytes=0, length_bytes=USER_BYTES)
+EVENLY = build_spread((), WHOLE, WHOLE)
+
+
+def write_random(translation: FlashTranslation, fills: float) -> float:
+    """Write amplification over so many capacities."""
+    host, copied = translation.host_bytes, translation.copied_bytes
+    for _ in range(round(fills * 20)):
+        translation.write_random(USER_BYTES / 20, EVENLY)
+    return 1 + (translation.copied_bytes - copied) / (translation.host_bytes - host)
+
+
+def write_sequential(translation: FlashTranslation, fills: float = 1.0) -> float:
+    """The same for sequential writes."""
+    host, copied = translation.host_bytes, translation.copied_bytes
+    translation.write_sequential(fills * USER_BYTES, 0.0, WHOLE)
+    return 1 + (translation.copied_bytes - copied) / (translation.host_bytes - host)
+
+
+def test_the_analytic_amplification_is_the_published_one() -> None:
+    """2.36 with 30 % to spare, as Xiang and Kurkoski have it (arXiv:1110.4245, abstract)."""
+    assert settled_amplification(0.30) == pytest.approx(2.36, abs=0.005)
+
+
+@pytest.mark.parametrize("spare", [0.07, 0.15, 0.28, 0.5])
+def test_random_writes_settle_at_the_analytic_amplification(spare: float) -> None:
+    """Greedy collection of uniform random writes, within 2 %."""
+    translation = FlashTranslation(USER_BYTES, spare, USER_BYTES)
+    write_random(translation, 6)
+    assert write_random(translation, 2) == pytest.approx(settled_amplification(spare), rel=0.02)
+
+
+def test_nothing_is_copied_before_all_flash_was_written() -> None:
+    """Fresh out of the box, then in transition, then settled: amplification only grows."""
+    translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
+    assert write_random(translation, 1.25) == 1.0
+    steps = [write_random(translation, 0.25) for _ in range(4)]
+    assert steps == sorted(steps)
+    assert steps[0] > 1.0
+
+
+def test_what_is_mapped_is_what_was_written_once() -> None:
+    """Random writes leave 1 - exp(-1) of the addresses written after one capacity, all after many."""
+    translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
+    write_random(translation, 1)
+    assert translation.mapped_bytes == pytest.approx((1 - np.exp(-1)) * USER_BYTES, rel=1e-9)
+    write_sequential(translation)
+    assert translation.mapped_bytes == pytest.approx(USER_BYTES, rel=1e-9)
+
+
+@pytest.mark.parametrize("spare", [0.07, 0.28])
+def test_sequential_writes_copy_nothing_once_they_went_over_all_of_it(spare: float) -> None:
+    """After random writes there is something to copy; the second pass finds whole superblocks empty."""
+    translation = FlashTranslation(USER_BYTES, spare, USER_BYTES)
+    write_random(translation, 4)
+    first, second, third = (write_sequential(translation) for _ in range(3))
+    assert 1.2 < first < settled_amplification(spare)
+    assert second == pytest.approx(1.0, abs=0.02)
+    assert third == pytest.approx(1.0, abs=1e-9)
+
+
+def test_trim_restores() -> None:
+    """What the host needs no more has not to be copied: writes are as to an empty drive."""
+    translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
+    write_random(translation, 4)
+    translation.trim(WHOLE)
+    assert translation.mapped_bytes == pytest.approx(0.0, abs=1e-3)
+    assert write_random(translation, 1.2) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_half_a_trim_restores_as_much_as_more_spare_space_would() -> None:
+    """The addresses that are left, on the same flash: T/U = 1.28/0.5."""
+    translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
+    write_random(translation, 3)
+    half = ActiveRange(offset_bytes=0, length_bytes=USER_BYTES // 2)
+    translation.trim(ActiveRange(offset_bytes=USER_BYTES // 2, length_bytes=USER_BYTES // 2))
+    spread = build_spread((), half, WHOLE)
+    for _ in range(60):
+        translation.write_random(USER_BYTES / 20, spread)
+    host, copied = translation.host_bytes, translation.copied_bytes
+    for _ in range(40):
+        translation.write_random(USER_BYTES / 20, spread)
+    found = 1 + (translation.copied_bytes - copied) / (translation.host_bytes - host)
+    assert found == pytest.approx(settled_amplification(1.56), rel=0.02)
+
+
+def test_collection_while_idle_makes_room_for_a_burst() -> None:
+    """So much is free, nothing is lost, and so much is then written without copying anything."""
+    translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
+    write_random(translation, 4)
+    mapped = translation.mapped_bytes
+    assert translation.collect(USER_BYTES, 0.05 * USER_BYTES) > 0
+    assert translation.free_bytes >= 0.05 * USER_BYTES
+    assert translation.mapped_bytes == pytest.approx(mapped, rel=1e-9)
+    assert write_random(translation, 0.05) == 1.0
+    assert write_random(translation, 0.05) > 1.5
+
+
+def test_skewed_writes_copy_less_than_even_ones() -> None:
+    """Hot superblocks are soon empty: the composite workload's zones, against even writes."""
+    zones = (Zone(50, 5), Zone(30, 15), Zone(20, 80))
+    skewed = build_spread(zones, WHOLE, WHOLE)
+    assert skewed.share.sum() == pytest.approx(1.0)
+    assert skewed.share[:2].sum() == pytest.approx(0.5)
+    translation = FlashTranslation(USER_BYTES, 0.28, USER_BYTES)
+    for _ in range(120):
+        translation.write_random(USER_BYTES / 20, skewed)
+    host, copied = translation.host_bytes, translation.copied_bytes
+    for _ in range(40):
+        translation.write_random(USER_BYTES / 20, skewed)
+    found = 1 + (translation.copied_bytes - copied) / (translation.host_bytes - host)
+    assert 1.3 < found < 0.9 * settled_amplification(0.28)
