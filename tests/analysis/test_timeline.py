@@ -291,7 +291,7 @@ def test_a_run_has_them_in_every_output(tmp_path: Path) -> None:
     assert by_key["seconds", "iops"].levels == ()
     assert [each.spikes for each in section.timelines] == [None] * 6
     (said,) = describe_timelines(section.timelines)
-    assert said.startswith("Fresh out of box 129,")
+    assert said.startswith("Fresh out of box 93,")
     assert said in render_markdown(tkperf.load(tmp_path / "run.tkperf")).replace("\\", "")
     view = view_of(tmp_path / "run.tkperf")
     (shown,) = view.tests[0].sections
