@@ -20,7 +20,7 @@ from tkperf.phases import (
     Reply,
     Round,
 )
-from tkperf.procedures import SSD_TESTS, TESTS, fit_to_sector, load_profile
+from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, load_profile
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.walk import find_workloads
