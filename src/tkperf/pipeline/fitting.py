@@ -20,7 +20,7 @@ from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile
 from tkperf.profiles import Profile, apply_options
 from tkperf.profiles.ranges import resolve_active_range, with_range_to_fill
 from tkperf.record import RunWarning
-from tkperf.units import format_block_size, format_capacity
+from tkperf.units import format_block_size, format_capacity, parse_size_bytes
 from tkperf.workload import Access, ActiveRange, Workload
 
 
@@ -109,6 +109,21 @@ def find_impossible(profile: Profile) -> str | None:
     )
 
 
+def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
+    """A profile's size means the whole of a smaller device; who asks for so much has to get it.
+
+    Raises:
+        UsageError: the device is smaller.
+    """
+    if wanted is None or wanted.strip().endswith("%"):
+        return
+    if parse_size_bytes(wanted) > identity.capacity_bytes:
+        raise UsageError(
+            f"--active-range {wanted} is more than the {format_capacity(identity.capacity_bytes)} of "
+            f"{identity.path}: give less, or 100%"
+        )
+
+
 def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted:
     """Fit profile and active range to a device, and walk through the chosen tests.
 
@@ -130,6 +145,7 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
     chosen = choose_tests(
         profile, request.suite, request.tests, find_demand=_searches(request, profile)
     )
+    _require_capacity(request.active_range, identity)
     try:
         active_range = resolve_active_range(profile, identity.capacity_bytes, sector_bytes)
         profile = with_range_to_fill(profile, identity.capacity_bytes, sector_bytes)
