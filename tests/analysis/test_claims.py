@@ -384,7 +384,7 @@ def test_a_claim_may_be_of_any_test_that_somebody_knows(result: RunResult) -> No
         (finding,) = check_claims(claims, run, load=never, folder=Path()).findings
         assert finding.state is state
     claims = parse_claims(text.replace('"iops"', '"iosp"', 1), file="c.toml")
-    with pytest.raises(UsageError, match="claim 1, key test: 'iosp' is not one of .*iops, lat"):
+    with pytest.raises(UsageError, match=r"claim 1, key test: 'iosp' is not one of .*iops, lat"):
         check_claims(claims, result, load=never, folder=Path())
 
 

@@ -74,7 +74,7 @@ def _of(workload: Workload, rounds: Sequence[RoundResult]) -> tuple[Measurement,
 
 
 def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
-    """The points of DIRTH and CBW (PTS.md 3.8).
+    """The points of DIRTH and CBW.
 
     Minimum is the least demand. Maximum has the highest IOPS among the cells whose mean latency is below
     the ceiling, middle among them the IOPS nearest to half-way between maximum and minimum. Of equal

@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.lab.cases.conftest import shell, tkperf
+from tests.lab.cases.conftest import Drive, shell, tkperf
 
 ANSWER_US = 5000
+PROFILE = Path(__file__).parent / "lab.toml"
 
 
 @pytest.fixture
 def slow_device() -> Iterator[Path]:
     """128 MiB in memory, every I/O answered after 5 ms by a timer."""
+    with _null_device(places=64) as path:
+        yield path
+
+
+@pytest.fixture
+def throttled_device() -> Iterator[Path]:
+    """The same, one I/O at a time: 200 IOPS at most, whatever is offered."""
+    with _null_device(places=1) as path:
+        yield path
+
+
+@contextmanager
+def _null_device(*, places: int) -> Iterator[Path]:
     shell("modprobe configfs; mount -t configfs none /sys/kernel/config; "
           "modprobe null_blk nr_devices=0")  # fmt: skip
     shell(
         "cd /sys/kernel/config/nullb && mkdir labnull && cd labnull && echo 128 >size && "
         "echo 1 >memory_backed && echo 1 >discard && echo 2 >irqmode && "
-        f"echo {ANSWER_US * 1000} >completion_nsec && echo 64 >hw_queue_depth && echo 1 >power && "
+        f"echo {ANSWER_US * 1000} >completion_nsec && echo {places} >hw_queue_depth && echo 1 >power && "
         "udevadm settle"
     )
     yield Path("/dev/labnull")
@@ -35,7 +53,7 @@ def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -
     The upper limits are wide, as an emulated CPU takes its time.
     """
     ended = tkperf(
-        "ssd", "case", slow_device, "--profile", Path(__file__).parent / "lab.toml",
+        "ssd", "case", slow_device, "--profile", PROFILE,
         "--output", tmp_path, "--yes-destroy", slow_device, "-ssdt", "lat", "-rt", 2,
         "--active-range", "1MiB",
     )  # fmt: skip
@@ -48,3 +66,70 @@ def test_latency_and_rate_of_a_known_device(slow_device: Path, tmp_path: Path) -
         assert cell["p50_us"] >= ANSWER_US * 0.97
         assert 100 <= cell["iops"] <= 1e6 / ANSWER_US
         assert cell["iops"] * cell["latency_mean_us"] / 1e6 == pytest.approx(1, abs=0.1)
+
+
+def _run(
+    folder: Path, device: Path, test: str, consent: object, *options: object
+) -> dict[str, Any]:
+    """A test of the lab's profile on a device; its results."""
+    ended = tkperf(
+        "ssd", test, device, "--profile", PROFILE, "--output", folder, "--test", test,
+        "--yes-destroy", consent, *options,
+    )  # fmt: skip
+    assert ended.status == 0, ended.stderr
+    result = json.loads(tkperf("show", "--json", folder / f"{test}.tkperf").stdout)
+    assert isinstance(result, dict)
+    return result
+
+
+@pytest.mark.core
+def test_the_knee_of_a_throttled_device(throttled_device: Path, tmp_path: Path) -> None:
+    """200 IOPS at most, levels of 40: the last that is kept up with lies within one of it."""
+    result = _run(tmp_path, throttled_device, "demand", throttled_device, "--active-range", "8MiB")
+    knees = [section["knee"] for section in result["tests"][0]["sections"] if section["knee"]]
+    assert len(knees) == 1
+    assert knees[0]["missed_iops"] is not None
+    assert abs(knees[0]["kept_iops"] - 1e6 / ANSWER_US) <= 40
+
+
+@contextmanager
+def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], list[float]]]:
+    """How long the drive did nothing, each time that it did for as long, by its own counters."""
+    found: list[float] = []
+    stop = threading.Event()
+
+    def look() -> None:
+        before, since_s = drive.sysfs("stat"), time.monotonic()
+        while not stop.is_set():
+            time.sleep(0.02)
+            now, now_s = drive.sysfs("stat"), time.monotonic()
+            if now != before:
+                if now_s - since_s >= longest_s:
+                    found.append(now_s - since_s)
+                before, since_s = now, now_s
+
+    watching = threading.Thread(target=look)
+    watching.start()
+    try:
+        yield lambda: list(found)
+    finally:
+        stop.set()
+        watching.join()
+
+
+@pytest.mark.core
+def test_planned_idle_times_and_changes_of_load(nvme: Drive, tmp_path: Path) -> None:
+    """The device is left alone for as long as was asked, and for no time where the load changes.
+
+    An emulated CPU needs some hundredths of a second for what a real one does in milliseconds.
+    """
+    with _idle_stretches(nvme, 4.0) as seen:
+        result = _run(tmp_path, nvme.path, "hir", nvme.serial)
+    # After the last burst nothing is waited for.
+    pauses = [each for each in seen() if each < 8]
+    assert len(pauses) >= 1
+    assert all(4.8 <= each <= 5.5 for each in pauses)
+    assert result["status"] == "complete"
+    result = _run(tmp_path, nvme.path, "xsr", nvme.serial)
+    assert result["status"] == "complete"
+    assert result["tests"][0]["longest_gap_s"] <= 0.3
