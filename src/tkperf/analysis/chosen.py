@@ -79,20 +79,20 @@ def parse_selection(text: str) -> Selection:
     before, colon, after = text.rpartition(":")
     named = before if colon else after
     names = tuple(word.strip() for word in named.split(",") if word.strip())
-    part = _PART.fullmatch(after.strip().replace(" ", "")) if colon else None
-    if not names or (colon and part is None):
+    match = _PART.fullmatch(after.strip().replace(" ", "")) if colon else None
+    if not names or (colon and match is None):
         raise UsageError(f"--histogram '{text}': give {FORM}")
-    if part is None:
+    if match is None:
         return Selection(text=text, names=names)
-    found = part.groupdict()
-    if found["level"]:
-        return Selection(text=text, names=names, level=float(found["level"]))
+    groups = match.groupdict()
+    if groups["level"]:
+        return Selection(text=text, names=names, level=float(groups["level"]))
     low, high = (
-        (found["from_s"], found["to_s"]) if found["to_s"] else (found["first"], found["last"])
+        (groups["from_s"], groups["to_s"]) if groups["to_s"] else (groups["first"], groups["last"])
     )
-    if high is not None and float(high) < float(low) + bool(found["to_s"]) * 1e-9:
+    if high is not None and float(high) < float(low) + bool(groups["to_s"]) * 1e-9:
         raise UsageError(f"--histogram '{text}': {after.strip()} ends before it begins")
-    if found["to_s"]:
+    if groups["to_s"]:
         return Selection(text=text, names=names, seconds=(float(low), float(high)))
     return Selection(text=text, names=names, rounds=(int(low), int(high or low)))
 
@@ -112,7 +112,7 @@ def find_chosen(
     Raises:
         UsageError: a selection finds nothing, or more than one.
     """
-    return tuple(_find(each, result, record, details, samples) for each in selections)
+    return tuple(_find(selection, result, record, details, samples) for selection in selections)
 
 
 def _find(
@@ -124,25 +124,25 @@ def _find(
 ) -> Chosen:
     titles = {test.name: test.title for test in result.tests}
     wanted = {name.casefold() for name in asked.names}
-    named = [each for each in details if wanted <= _names_of(each, titles[each.test])]
+    named = [detail for detail in details if wanted <= _names_of(detail, titles[detail.test])]
     if not named:
-        sections = dict.fromkeys(f"{each.test}, {each.section}" for each in details)
+        sections = dict.fromkeys(f"{detail.test}, {detail.section}" for detail in details)
         raise UsageError(
             f"--histogram '{asked.text}': nothing of the run has that name; it has "
             f"{_list(sections) or 'no results'}"
         )
-    having = [each for each in named if _has_part(each, asked)]
+    having = [detail for detail in named if _has_part(detail, asked)]
     if not having:
-        reach = max((part.number for each in named for part in each.parts), default=0)
-        end_s = max((each.seconds.end_s for each in named), default=0.0)
+        reach = max((part.number for detail in named for part in detail.parts), default=0)
+        end_s = max((detail.seconds.end_s for detail in named), default=0.0)
         raise UsageError(
             f"--histogram '{asked.text}': there is no such part; rounds go to {reach}, seconds to "
             f"{end_s:.0f}"
         )
     if len(having) > 1:
-        several = [f"'{each.section}, {each.workload.mix_and_size}'" for each in having]
+        several = [f"'{detail.section}, {detail.workload.mix_and_size}'" for detail in having]
         if len(set(several)) < len(several):
-            several = [f"'{each.section}, {_last_words(each)}'" for each in having]
+            several = [f"'{detail.section}, {_last_words(detail)}'" for detail in having]
         raise UsageError(
             f"--histogram '{asked.text}': that is of several workloads; name one, such as "
             f"{_list(several)}"
@@ -188,8 +188,8 @@ def _has_part(detail: CellDetail, asked: Selection) -> bool:
 
 def _rounds(detail: CellDetail, rounds: tuple[int, int]) -> list[Part]:
     first, last = rounds
-    found = [part for part in detail.parts if first <= part.number <= last]
-    return found if {first, last} <= {part.number for part in found} else []
+    within = [part for part in detail.parts if first <= part.number <= last]
+    return within if {first, last} <= {part.number for part in within} else []
 
 
 def _overlaps(part: Part, seconds: tuple[float, float]) -> bool:
@@ -213,12 +213,12 @@ def _measured(
     ]
     if not within:
         raise UsageError(f"--histogram '{asked.text}': no second of these was kept")
-    return _join((each.duration_s, each.read, each.write) for each in within)
+    return _join((sample.duration_s, sample.read, sample.write) for sample in within)
 
 
 def _steps_of(detail: CellDetail, record: RunRecord) -> list[StepRecord]:
     """The steps that the parts of a cell are, in their order."""
-    (test,) = (each for each in record.tests if each.name == detail.test)
+    (test,) = (test for test in record.tests if test.name == detail.test)
     return [
         step
         for step in test.steps

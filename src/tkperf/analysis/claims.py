@@ -47,8 +47,8 @@ from tkperf.workload import Access, Arrival, Workload
 
 METRICS = tuple(
     key
-    for key, each in QUANTITIES.items()
-    if each.better is not Better.NEITHER and each != LATENCY_MIN
+    for key, quantity in QUANTITIES.items()
+    if quantity.better is not Better.NEITHER and quantity != LATENCY_MIN
 )
 _PERCENTS = tuple(f"{percent:g}" for percent in REPORTED_PERCENTILES)
 # Each is looked for in all of a run.
@@ -185,7 +185,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
                     f"claims {file}, quantiles {number}, key within_us: '{percent}' is not one of "
                     f"{', '.join(_PERCENTS)}"
                 )
-    of_quantiles = [claim for each in claims.quantiles for claim in each.claims()]
+    of_quantiles = [claim for quantiles in claims.quantiles for claim in quantiles.claims()]
     claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
     if not claims.claim and claims.baseline is None:
         raise UsageError(f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]")
@@ -195,8 +195,8 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
             f"claim {number}" if number <= written else f"quantiles, {claim.metric}"
         )
         if claim.metric not in METRICS:
-            known = ", ".join(METRICS)
-            raise UsageError(f"{where}, key metric: '{claim.metric}' is not one of {known}")
+            metrics = ", ".join(METRICS)
+            raise UsageError(f"{where}, key metric: '{claim.metric}' is not one of {metrics}")
         if (claim.at_least is None) == (claim.at_most is None):
             raise UsageError(f"{where}: give either at_least or at_most")
         for key, limit in (("at_least", claim.at_least), ("at_most", claim.at_most)):
@@ -251,10 +251,10 @@ def check_claims(
 
 def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
     """A test that the run has not may be one of another run; a name that nobody knows is a typo."""
-    known = dict.fromkeys((*(t.name for t in TESTS), *(t.name for t in result.tests), FIO_TEST))
+    tests = dict.fromkeys((*(t.name for t in TESTS), *(t.name for t in result.tests), FIO_TEST))
     for number, claim in enumerate(claims.claim, start=1):
-        if claim.test not in known:
-            names = ", ".join(known)
+        if claim.test not in tests:
+            names = ", ".join(tests)
             raise UsageError(f"claim {number}, key test: '{claim.test}' is not one of {names}")
 
 
@@ -321,19 +321,21 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
     sign, limit = ("<=", claim.at_most) if claim.at_least is None else (">=", claim.at_least)
     assert limit is not None
     place = (claim.test, claim.section, claim.read_percent, size_bytes)
-    several = [each for each in cells.get(place, ()) if _is_meant(claim, each[1].workload)]
-    found = several[0] if len(several) == 1 else None
+    several = [
+        candidate for candidate in cells.get(place, ()) if _is_meant(claim, candidate[1].workload)
+    ]
+    measured = several[0] if len(several) == 1 else None
     quantity = QUANTITIES[claim.metric]
-    value = None if found is None else _value(found[1], quantity, claim.direction)
+    value = None if measured is None else _value(measured[1], quantity, claim.direction)
     state, margin, notes = State.NOT_MEASURED, None, [note]
     if len(several) > 1:
-        differing = [each.key for each in find_axes(cell.workload for _, cell in several)]
+        differing = [axis.key for axis in find_axes(cell.workload for _, cell in several)]
         notes.append(f"measured of several workloads: name {', '.join(differing)}")
-    if value is not None and found is not None:
+    if value is not None and measured is not None:
         good = value <= limit if sign == "<=" else value >= limit
         state = State.MET if good else State.NOT_MET
         margin = _margin_percent(limit - value if sign == "<=" else value - limit, limit)
-        section, cell = found
+        section, cell = measured
         unsteady = section.steady_of(cell.workload) is False
         notes.append("steady state was not reached" if unsteady else None)
         notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
@@ -347,7 +349,7 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
         value=value,
         unit=quantity.unit,
         margin_percent=margin,
-        note="; ".join(each for each in notes if each) or None,
+        note="; ".join(text for text in notes if text) or None,
     )
 
 
@@ -367,7 +369,7 @@ Places = dict[tuple[str, str | None, int, int], list[tuple[SectionResult, CellRe
 
 def _by_place(result: RunResult) -> Places:
     """The cells that claims are about: in the section one names, else in the first that has it."""
-    found: Places = {}
+    by_place: Places = {}
     for test in result.tests:
         for section in test.sections:
             here: Places = {}
@@ -377,8 +379,8 @@ def _by_place(result: RunResult) -> Places:
                     place = (test.name, name, work.read_percent, work.block_size_bytes)
                     here.setdefault(place, []).append((section, cell))
             for place, cells in here.items():
-                found.setdefault(place, cells)
-    return found
+                by_place.setdefault(place, cells)
+    return by_place
 
 
 def _value(

@@ -148,33 +148,33 @@ def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
     for test in results[0].tests:
         for section in test.sections:
             sections = [_find(result, test, section) for result in results]
-            known = [each for each in sections if each is not None]
-            if len(known) < len(results):
+            present = [of_run for of_run in sections if of_run is not None]
+            if len(present) < len(results):
                 continue
-            axes = comparable_axes([cell.workload for cell in each.cells] for each in known)
+            axes = comparable_axes([cell.workload for cell in of_run.cells] for of_run in present)
             places = [
-                {place_of(cell.workload, axes): cell.workload for cell in each.cells}
-                for each in known
+                {place_of(cell.workload, axes): cell.workload for cell in of_run.cells}
+                for of_run in present
             ]
             for place, workload in places[0].items():
-                if not all(place in each for each in places):
+                if not all(place in by_place for by_place in places):
                     continue
-                workloads = [each[place] for each in places]
+                workloads = [by_place[place] for by_place in places]
                 for quantity in _quantities(section):
                     yield ComparedRow(
                         test=test.name,
                         section=section.name,
                         workload=workload,
                         quantity=quantity,
-                        entries=tuple(_entries(known, workloads, quantity)),
+                        entries=tuple(_entries(present, workloads, quantity)),
                     )
 
 
 def _find(result: RunResult, test: TestResult, section: SectionResult) -> SectionResult | None:
     for other in result.tests:
-        for each in other.sections:
-            if (other.name, each.name) == (test.name, section.name):
-                return each
+        for candidate in other.sections:
+            if (other.name, candidate.name) == (test.name, section.name):
+                return candidate
     return None
 
 
@@ -188,8 +188,8 @@ def _entries(
 ) -> Iterator[Entry]:
     first: Entry | None = None
     for section, workload in zip(sections, workloads, strict=True):
-        found = section.cell(workload)
-        value = None if found is None else found.value(quantity)
+        cell = section.cell(workload)
+        value = None if cell is None else cell.value(quantity)
         low, high, span = _range(section, workload, quantity)
         entry = Entry(
             value=value,
@@ -199,8 +199,8 @@ def _entries(
             ratio=None,
             within_noise=None,
             change=None,
-            host_limited=found.host_limited if found is not None else None,
-            disturbances=found.disturbances if found is not None else None,
+            host_limited=cell.host_limited if cell is not None else None,
+            disturbances=cell.disturbances if cell is not None else None,
         )
         if first is None:
             first = entry
@@ -239,19 +239,19 @@ def _range(
 ) -> tuple[float | None, float | None, Span | None]:
     """The lowest and the highest of what the value is a mean of, and what that is."""
     rounds = [
-        each
+        cell
         for one in section.rounds
         if one.number in section.window
-        for each in one.cells
-        if each.workload == workload
+        for cell in one.cells
+        if cell.workload == workload
     ]
     slices = [
         one.values for one in section.slices if not section.window or one.number in section.window
     ]
-    seen = [value for each in rounds or slices if (value := each.value(quantity)) is not None]
-    if len(seen) < 2:
+    values = [value for cell in rounds or slices if (value := cell.value(quantity)) is not None]
+    if len(values) < 2:
         return None, None, None
-    return min(seen), max(seen), _span(section, workload)
+    return min(values), max(values), _span(section, workload)
 
 
 def _span(section: SectionResult, workload: Workload) -> Span:

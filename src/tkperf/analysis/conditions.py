@@ -33,9 +33,9 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
         "kernel": lambda result: result.info.host.get("kernel"),
     }
     for condition, of in conditions.items():
-        seen = [of(result) for result in results]
-        if len({str(value) for value in seen}) > 1:
-            yield f"{condition} differs ({_each(names, seen)})"
+        values = [of(result) for result in results]
+        if len({str(value) for value in values}) > 1:
+            yield f"{condition} differs ({_list_values(names, values)})"
     yield from _demand_differences(names, results)
     yield from _profile_differences(names, results)
     yield from _section_differences(names, results, "purge", describe_purge)
@@ -79,13 +79,13 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
     )
     only: dict[str, list[str]] = {}
     for level in (tests, sections, cells):
-        everywhere = {place: said for of_run in level for place, said in of_run.items()}
-        for place, said in everywhere.items():
+        everywhere = {place: title for of_run in level for place, title in of_run.items()}
+        for place, title in everywhere.items():
             if not _all_have(level, place):
                 owners = [name for name, of in zip(names, level, strict=True) if place in of]
-                only.setdefault(", ".join(owners), []).append(said)
-    for owners_said, found in only.items():
-        yield f"only in {owners_said}: {_handful(found, 'result')}"
+                only.setdefault(", ".join(owners), []).append(title)
+    for owners_text, titles in only.items():
+        yield f"only in {owners_text}: {_handful(titles, 'result')}"
 
 
 def find_remarks(name: str, result: RunResult) -> Iterator[str]:
@@ -120,7 +120,7 @@ def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
         yield f"{name}: the run is {result.status.value}"
 
 
-def _each(names: Sequence[str], values: Iterable[object]) -> str:
+def _list_values(names: Sequence[str], values: Iterable[object]) -> str:
     return ", ".join(
         f"{name}: {'not known' if value is None else value}"
         for name, value in zip(names, values, strict=True)
@@ -128,9 +128,9 @@ def _each(names: Sequence[str], values: Iterable[object]) -> str:
 
 
 def _handful(items: Sequence[str], more: str) -> str:
-    said = ", ".join(items[:MOST_SAID])
+    text = ", ".join(items[:MOST_SAID])
     left = len(items) - MOST_SAID
-    return f"{said} and {format_count(left, f'more {more}')}" if left > 0 else said
+    return f"{text} and {format_count(left, f'more {more}')}" if left > 0 else text
 
 
 def describe_demand(test: TestResult) -> str | None:
@@ -163,15 +163,17 @@ def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> I
     """Tests whose demand differs alike are said together."""
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for test in _common_tests(results):
-        seen = tuple(
-            describe_demand(next(each for each in result.tests if each.name == test.name))
+        demands = tuple(
+            describe_demand(
+                next(candidate for candidate in result.tests if candidate.name == test.name)
+            )
             for result in results
         )
-        if len(set(seen)) > 1:
-            differing.setdefault(seen, []).append(test.title)
-    for seen, tests in differing.items():
+        if len(set(demands)) > 1:
+            differing.setdefault(demands, []).append(test.title)
+    for demands, tests in differing.items():
         yield (
-            f"demand (thread count, queue depth) differs ({_each(names, seen)}) in "
+            f"demand (thread count, queue depth) differs ({_list_values(names, demands)}) in "
             f"{_handful(tests, 'test')}"
         )
 
@@ -187,10 +189,10 @@ def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> 
     tests = [test.name for test in _common_tests(results)]
     numbers = [_numbers(result, tests) for result in results]
     differing = []
-    for key in dict.fromkeys(key for each in numbers for key in each):
-        seen = [each.get(key) for each in numbers]
-        if len(set(seen)) > 1:
-            differing.append(f"{key} ({_each(names, seen)})")
+    for key in dict.fromkeys(key for of_run in numbers for key in of_run):
+        values = [of_run.get(key) for of_run in numbers]
+        if len(set(values)) > 1:
+            differing.append(f"{key} ({_list_values(names, values)})")
     if differing:
         yield f"numbers of the profiles differ: {_handful(differing, 'number')}"
 
@@ -200,11 +202,11 @@ def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
 
     Demand, active range and write cache are compared as they were in the run.
     """
-    found = (find_test(result.info.suite, name) for name in tests)
-    known = [test for test in found if test is not None]
-    shared = dict.fromkeys(table.key for test in known for table in test.shared)
+    lookups = (find_test(result.info.suite, name) for name in tests)
+    definitions = [test for test in lookups if test is not None]
+    shared = dict.fromkeys(table.key for test in definitions for table in test.shared)
     numbers = {f"{key}.{name}": value for key in shared for name, value in _table(result, key)}
-    for test in known:
+    for test in definitions:
         numbers |= {
             f"{table.key}.{name}": value
             for table in test.tables
@@ -225,7 +227,7 @@ def _text(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | tuple):
-        return "/".join(_text(each) for each in value)
+        return "/".join(_text(item) for item in value)
     return str(value)
 
 
@@ -240,15 +242,15 @@ def _section_differences(
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for place in by_run[0]:
         if all(place in sections for sections in by_run):
-            seen = tuple(
+            descriptions = tuple(
                 of(result, sections[place])
                 for result, sections in zip(results, by_run, strict=True)
             )
-            if len(set(seen)) > 1:
-                differing.setdefault(seen, []).append(place[1])
-    for seen, sections_said in differing.items():
-        said = _handful(sections_said, "section")
-        yield f"{condition} differs ({_each(names, seen)}) in {said}"
+            if len(set(descriptions)) > 1:
+                differing.setdefault(descriptions, []).append(place[1])
+    for descriptions, alike in differing.items():
+        listed = _handful(alike, "section")
+        yield f"{condition} differs ({_list_values(names, descriptions)}) in {listed}"
 
 
 def _sections(result: RunResult) -> dict[tuple[str, str], SectionResult]:

@@ -84,12 +84,12 @@ def _details(
     seconds: Sequence[Seconds],
     sections: Mapping[tuple[str, str], SectionResult],
 ) -> Iterator[CellDetail]:
-    found: dict[tuple[str, Workload], list[tuple[StepRecord, Seconds]]] = {}
+    by_cell: dict[tuple[str, Workload], list[tuple[StepRecord, Seconds]]] = {}
     for step, samples in zip(steps, seconds, strict=True):
         if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
             key = (step.section, key_of(step.kind, step.workload))
-            found.setdefault(key, []).append((step, samples))
-    for (name, workload), members in found.items():
+            by_cell.setdefault(key, []).append((step, samples))
+    for (name, workload), members in by_cell.items():
         window, verdict = sections[test, name].window, sections[test, name].verdict
         # Of a stream all I/Os count: its slices outside the window are as much of it.
         stream = members[0][0].kind is StepKind.CONTINUOUS

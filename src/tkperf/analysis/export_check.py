@@ -43,16 +43,16 @@ def render_junit(checked: Checked, result: RunResult) -> str:
         errors=str(errors),
         skipped="0",
     )
-    said = [("notice", each) for each in result.info.notices]
-    said += [("warning", each) for each in checked.warnings]
-    if said:
+    remarks = [("notice", notice) for notice in result.info.notices]
+    remarks += [("warning", warning) for warning in checked.warnings]
+    if remarks:
         properties = ET.SubElement(suite, "properties")
-        for name, value in said:
+        for name, value in remarks:
             ET.SubElement(properties, "property", name=name, value=drop_controls(value))
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
-        seen = format_quantity(finding.value, 1, finding.unit)
-        message = f"{finding.state.value}: {seen}, claimed {finding.limit}"
+        measured = format_quantity(finding.value, 1, finding.unit)
+        message = f"{finding.state.value}: {measured}, claimed {finding.limit}"
         if finding.state is State.NOT_MET:
             ET.SubElement(case, "failure", message=message)
         elif finding.state is State.NOT_MEASURED:

@@ -66,10 +66,10 @@ def render_markdown(result: RunResult) -> str:
         lines += ["", f"## {_text(test.title)}"]
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
-            found = describe_timelines(section.timelines)
-            lines += [*(f"- {_text(each)}" for each in found), *([""] if found else [])]
+            described = describe_timelines(section.timelines)
+            lines += [*(f"- {_text(line)}" for line in described), *([""] if described else [])]
             lines += _tables(section)
-        lines += ["", *(line for each in build_section_tables(test) for line in _table(each))]
+        lines += ["", *(line for table in build_section_tables(test) for line in _table(table))]
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -110,7 +110,7 @@ def _verdict(section: SectionResult) -> list[str]:
     if not verdict.judged:
         return [f"{ended}; steady state not judged: {_text(verdict.reason)}"]
     state = "reached" if verdict.reached else "NOT reached"
-    tracked = "; ".join(_tracked(each) for each in section.window_verdicts)
+    tracked = "; ".join(_tracked(window_verdict) for window_verdict in section.window_verdicts)
     return [
         f"{ended}; steady state {state}: {tracked}" + describe_window(section.disturbed_in_window)
     ]
@@ -134,13 +134,13 @@ def _tables(section: SectionResult) -> list[str]:
     if not section.cells:
         return ["nothing was measured to the end", ""]
     quantities = [QUANTITIES[key] for key in matrix_keys(section.plan)]
-    apart = (build_directions(section, each) for each in quantities[:1])
-    tables = [*build_matrices(section, quantities), *listings, *(each for each in apart if each)]
+    apart = (build_directions(section, quantity) for quantity in quantities[:1])
+    tables = [*build_matrices(section, quantities), *listings, *(table for table in apart if table)]
     return [line for table in tables for line in _table(table)]
 
 
 def _table(table: Table) -> list[str]:
-    title = ", ".join(each for each in (table.title, table.over) if each)
+    title = ", ".join(text for text in (table.title, table.over) if text)
     across = f"; {table.across} across" if table.across else ""
     return [
         f"{_text(title)}{_text(across)}",
@@ -148,7 +148,7 @@ def _table(table: Table) -> list[str]:
         f"| {' | '.join(map(_text, table.head))} |",
         "|" + "---:|" * len(table.head),
         *(
-            f"| {' | '.join(_text(each if isinstance(each, str) else each.text()) for each in row)} |"
+            f"| {' | '.join(_text(cell if isinstance(cell, str) else cell.text()) for cell in row)} |"
             for row in table.rows
         ),
         "",

@@ -198,18 +198,24 @@ def _cells(result: RunResult) -> Iterator[Row]:
 
 def _rounds(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
-        for each in section.rounds:
-            for row in (row for cell in each.cells for row in _cell(cell)):
-                yield (*_place(result, test), section.name, each.number, each.complete, *row)
+        for round_result in section.rounds:
+            for row in (row for cell in round_result.cells for row in _cell(cell)):
+                yield (
+                    *_place(result, test),
+                    section.name,
+                    round_result.number,
+                    round_result.complete,
+                    *row,
+                )
 
 
 def _slices(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
-        for each in section.slices:
-            for row in _cell(each.values):
+        for slice_result in section.slices:
+            for row in _cell(slice_result.values):
                 yield (
-                    *_place(result, test), section.name, each.number, each.start_s,
-                    each.duration_s, each.total_written_bytes, *row,
+                    *_place(result, test), section.name, slice_result.number, slice_result.start_s,
+                    slice_result.duration_s, slice_result.total_written_bytes, *row,
                 )  # fmt: skip
 
 

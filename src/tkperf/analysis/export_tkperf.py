@@ -64,7 +64,7 @@ def render_tkperf_xml(result: RunResult) -> TkperfXml:
     left_out, written = [], 0
     for test in result.tests:
         rounds, missing = _rounds(test)
-        left_out += [f"{test.name}: {each}" for each in missing]
+        left_out += [f"{test.name}: {reason}" for reason in missing]
         if rounds is not None:
             _add_test(ET.SubElement(root, test.name), test, rounds, result)
             written += 1
@@ -92,8 +92,8 @@ def _rounds(test: TestResult) -> tuple[object, tuple[str, ...]]:
             return _throughput_rounds(test.sections)
         case "writesat":
             return [
-                [each.values.value(IOPS) for each in first.slices],
-                [_latencies(each.values) for each in first.slices],
+                [slice_result.values.value(IOPS) for slice_result in first.slices],
+                [_latencies(slice_result.values) for slice_result in first.slices],
             ], more
         case unknown:
             raise NotImplementedError(f"TKperf's format of test {unknown}")
@@ -145,9 +145,9 @@ def _by_round(
     sizes_bytes = [round(size_kib * KIB) for size_kib in sizes_kib]
     if sizes_bytes[-1] not in measured:  # sectors of 4 KiB
         sizes_bytes.pop()
-    for each in section.rounds:
-        cells = {_place(cell): cell for cell in each.cells}
-        if not each.complete:
+    for round_result in section.rounds:
+        cells = {_place(cell): cell for cell in round_result.cells}
+        if not round_result.complete:
             continue
         if any((mix, size) not in cells for mix in mixes for size in sizes_bytes):
             return None
@@ -177,9 +177,9 @@ def _throughput(section: SectionResult) -> list[list[float | None]]:
     return [
         [
             None if (value := cell.value(THROUGHPUT)) is None else value * 1e6 / KIB
-            for each in section.rounds
-            if each.complete
-            for cell in each.cells
+            for round_result in section.rounds
+            if round_result.complete
+            for cell in round_result.cells
             if cell.workload.read_percent == mix
         ]
         for mix in (100, 0)
@@ -187,7 +187,7 @@ def _throughput(section: SectionResult) -> list[list[float | None]]:
 
 
 def _latencies(cell: CellResult) -> list[float | None]:
-    return [cell.value(each) for each in (LATENCY_MIN, LATENCY_MAX, LATENCY_MEAN)]
+    return [cell.value(latency) for latency in (LATENCY_MIN, LATENCY_MAX, LATENCY_MEAN)]
 
 
 def _place(cell: CellResult) -> tuple[int, int]:

@@ -39,9 +39,9 @@ def mark(flagged: Flagged | None) -> str:
 
 def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
     """A line for each mark among figures, each with the mark first."""
-    seen = [each for each in flagged if each is not None]
-    lines = [f"* {HOST_LIMITED}"] if any(each.host_limited for each in seen) else []
-    codes = find_codes(code for each in seen for code in each.disturbances or ())
+    figures = [figure for figure in flagged if figure is not None]
+    lines = [f"* {HOST_LIMITED}"] if any(figure.host_limited for figure in figures) else []
+    codes = find_codes(code for figure in figures for code in figure.disturbances or ())
     if codes:
         lines.append(f"! {describe_disturbed(codes)}")
     return tuple(lines)
@@ -58,19 +58,19 @@ def describe_counts(
     """How many steps of a test were disturbed by what; None if none was, and all was looked at."""
     if steps is None:
         return NOT_WATCHED
-    said = [describe_count(code, steps[code]) for code in steps]
+    counts = [describe_count(code, steps[code]) for code in steps]
     if not_compared_steps:
         of = format_count(not_compared_steps, "step")
-        said = [*(said or ["no"]), f"{NOT_COMPARED} in {of}"]
-    return "; ".join(said) or None
+        counts = [*(counts or ["no"]), f"{NOT_COMPARED} in {of}"]
+    return "; ".join(counts) or None
 
 
 def describe_disturbances(flagged: Flagged, foreign_bytes: int | None) -> str:
     """What disturbed a figure; ``foreign_bytes``, what others moved, is None if not compared."""
     if flagged.disturbances is None:
         return NOT_WATCHED
-    said = ", ".join(WORDS[code] for code in flagged.disturbances) or "no"
-    return said if foreign_bytes is not None else f"{said}; {NOT_COMPARED}"
+    words = ", ".join(WORDS[code] for code in flagged.disturbances) or "no"
+    return words if foreign_bytes is not None else f"{words}; {NOT_COMPARED}"
 
 
 def describe_gaps(longest_s: float, steps: Mapping[DisturbanceCode, int] | None) -> str:

@@ -18,8 +18,8 @@ DAMAGED = (
 
 def name_left_out(left_out: Sequence[LeftOut]) -> Iterator[RunWarning]:
     """A warning for each, up to a limit, then one for the rest."""
-    for each in left_out[:MOST_NAMED]:
-        yield RunWarning(code="left-out", text=f"left out: {each}")
+    for row in left_out[:MOST_NAMED]:
+        yield RunWarning(code="left-out", text=f"left out: {row}")
     more = len(left_out) - MOST_NAMED
     if more > 0:
         text = f"left out: {format_count(more, 'more row')} of the run file"
@@ -48,5 +48,5 @@ def without_holes(
         if step.kind in IN_ROUNDS:
             ran.setdefault(step.number, set()).add(step.position)
     every = set().union(*ran.values())
-    named = {each.number for each in lost}
+    named = {row.number for row in lost}
     return {number for number in judged if ran.get(number) == every and number not in named}

@@ -136,8 +136,8 @@ def name_within(workload: Workload, axes: Sequence[Axis]) -> str:
     """A workload by what tells it from the others of its section."""
     named = [axis for axis in axes if axis not in (MIX, BLOCKS)]
     # Mix and block size in the form that tables and tracking variables have.
-    said = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
-    return " ".join((*said, *(axis.words(workload) for axis in named)))
+    words = [workload.mix_and_size] if len(named) < len(axes) or not axes else []
+    return " ".join((*words, *(axis.words(workload) for axis in named)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,11 +182,13 @@ def arrange(workloads: Iterable[Workload]) -> Layout:
     ordered = list(dict.fromkeys(column.order(work) for work in several))
     if column is not MIX:
         ordered.sort()
-    found = {(row_key(work), column.order(work)): work for work in several}
+    by_keys = {(row_key(work), column.order(work)): work for work in several}
     return Layout(
         row_axes=row_axes,
         column_axis=column,
         rows=tuple(rows[key] for key in sorted(rows)),
         columns=tuple(columns[key] for key in ordered),
-        at=tuple(tuple(found.get((row, each)) for each in ordered) for row in sorted(rows)),
+        at=tuple(
+            tuple(by_keys.get((row, column_key)) for column_key in ordered) for row in sorted(rows)
+        ),
     )

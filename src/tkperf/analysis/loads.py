@@ -48,12 +48,12 @@ class LoadsOfTest:
         """The loads of these sections alone, fills left out."""
         return LoadsOfTest(
             loads=tuple(
-                each for each in self.loads if each.step.section in names and not each.is_fill
+                load for load in self.loads if load.step.section in names and not load.is_fill
             )
         )
 
     def fills(self) -> LoadsOfTest:
-        return LoadsOfTest(loads=tuple(each for each in self.loads if each.is_fill))
+        return LoadsOfTest(loads=tuple(load for load in self.loads if load.is_fill))
 
     def stretches(self) -> Iterator[tuple[TimedLoad, ...]]:
         """Loads that follow each other in one section, fills apart from what they prepare."""
@@ -95,8 +95,8 @@ def loads_by_test(
         if starts_s and (len(starts_s) == 1 or starts_s[0] < starts_s[-1]):
             loads_of_tests[test.name] = LoadsOfTest(
                 loads=tuple(
-                    TimedLoad(step=step, start_s=step.started_s - starts_s[0], seconds=each)
-                    for step, each in zip(test.steps, samples, strict=True)
+                    TimedLoad(step=step, start_s=step.started_s - starts_s[0], seconds=of_step)
+                    for step, of_step in zip(test.steps, samples, strict=True)
                 )
             )
     return loads_of_tests

@@ -55,14 +55,14 @@ def _sections(
 def _unbroken_steps(section: str, test: TestRecord) -> tuple[StepRecord, ...]:
     """Steps of a single workload, one right after the other, long enough to be looked into."""
     steps = [
-        each
-        for each in test.steps
-        if each.section == section and each.kind not in (StepKind.FILL, StepKind.WARM_UP)
+        step
+        for step in test.steps
+        if step.section == section and step.kind not in (StepKind.FILL, StepKind.WARM_UP)
     ]
-    whole_s = sum(each.measurement.duration_s for each in steps)
+    whole_s = sum(step.measurement.duration_s for step in steps)
     if not steps or whole_s < LEAST_SECONDS or steps[0].kind is StepKind.AREA:
         return ()
-    if len({key_of(each.kind, each.workload) for each in steps}) > 1:
+    if len({key_of(step.kind, step.workload) for step in steps}) > 1:
         return ()
     short = steps[0].measurement.duration_s < SHORTEST_SLICE_S
     return () if short else tuple(steps)
@@ -75,10 +75,11 @@ def _find(
     if not kept or sum(len(seconds) for _, seconds in kept) < LEAST_SECONDS:
         return ()
     first_s = kept[0][0].started_s
-    seconds = join([each for _, each in kept], [step.started_s - first_s for step, _ in kept])
+    seconds = join([seconds for _, seconds in kept], [step.started_s - first_s for step, _ in kept])
     purged = section.purge is not None and section.purge.method != NO_PURGE
     of_slices = any(
-        each.recorded is not Recorded.SECONDS and each.levels for each in section.timelines
+        timeline.recorded is not Recorded.SECONDS and timeline.levels
+        for timeline in section.timelines
     )
     return find_in_seconds(
         steps[0].workload,

@@ -139,7 +139,7 @@ class SectionResult:
     """Where an offered rate was raised: how far the device kept up."""
 
     def cell(self, workload: Workload) -> CellResult | None:
-        return next((each for each in self.cells if each.workload == workload), None)
+        return next((cell for cell in self.cells if cell.workload == workload), None)
 
     def steady_of(self, workload: Workload) -> bool | None:
         """Whether a cell was steady by its own rounds, where it was judged by them; else the section.
@@ -147,7 +147,9 @@ class SectionResult:
         None: nothing was judged.
         """
         own = [
-            each for each in self.verdicts if each.tracking.startswith(f"{workload.mix_and_size} ")
+            verdict
+            for verdict in self.verdicts
+            if verdict.tracking.startswith(f"{workload.mix_and_size} ")
         ]
         if not own:
             return self.steady
@@ -206,7 +208,7 @@ def analyse(record: RunRecord) -> RunResult:
             test,
             _plan(record.info.suite, test),
             _planned_areas(record.info, test),
-            [each for each in record.left_out if each.step and each.test == test.name],
+            [row for row in record.left_out if row.step and row.test == test.name],
             record.status,
         )
         for test in record.tests
@@ -239,8 +241,8 @@ def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
     """The result with a notice on each of its pages that something could not be read, and what."""
     if not left_out:
         return result
-    notices = (*(each for each in result.info.notices if each != DAMAGED), DAMAGED)
-    before = tuple(each for each in result.warnings if each.code != "left-out")
+    notices = (*(notice for notice in result.info.notices if notice != DAMAGED), DAMAGED)
+    before = tuple(warning for warning in result.warnings if warning.code != "left-out")
     info = replace(result.info, notices=notices)
     return replace(result, info=info, warnings=(*before, *name_left_out(left_out)))
 
@@ -272,10 +274,17 @@ def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
             replace(
                 section,
                 cells=cells(section.cells),
-                rounds=tuple(replace(each, cells=cells(each.cells)) for each in section.rounds),
+                rounds=tuple(
+                    replace(round_result, cells=cells(round_result.cells))
+                    for round_result in section.rounds
+                ),
                 slices=tuple(
-                    replace(each, total_written_bytes=None, values=cells([each.values])[0])
-                    for each in section.slices
+                    replace(
+                        slice_result,
+                        total_written_bytes=None,
+                        values=cells([slice_result.values])[0],
+                    )
+                    for slice_result in section.slices
                 ),
             )
             for section in test.sections
@@ -312,12 +321,12 @@ def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
     """The first area of each section, as the run's own profile has them; empty if it does not say."""
-    known = find_test(info.suite, test.name)
-    if known is None or not any(step.kind is StepKind.AREA for step in test.steps):
+    definition = find_test(info.suite, test.name)
+    if definition is None or not any(step.kind is StepKind.AREA for step in test.steps):
         return {}
     try:
         profile = read_stored_profile(info.profile)
-        return first_rounds(known, profile, info.active_range_length_bytes or 0)
+        return first_rounds(definition, profile, info.active_range_length_bytes or 0)
     except (ProfileError, ValueError):
         return {}
 
@@ -335,7 +344,9 @@ def _test(
     # After a purge, or the making of a set, nothing is promised.
     gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
     watched = [step for step in test.steps if step.disturbances is not None]
-    kinds = [find_codes(each.code for each in step.disturbances or ()) for step in watched]
+    kinds = [
+        find_codes(disturbance.code for disturbance in step.disturbances or ()) for step in watched
+    ]
     disturbed = Counter(code for codes in kinds for code in codes)
     nobody_watched = bool(test.steps) and not watched
     return TestResult(
@@ -378,18 +389,20 @@ def _section(
     name = plan.name
     # Warm-ups are kept, and part of no result but of what was written.
     steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
-    given = [each for each in test.verdicts if each.section == name]
+    given = [record for record in test.verdicts if record.section == name]
     ended = None
     if test.outcome is not None:
-        ended = next((each for each in test.outcome.sections if each.section == name), None)
+        ended = next(
+            (outcome for outcome in test.outcome.sections if outcome.section == name), None
+        )
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
     areas = _complete_areas(in_areas, planned)
-    lost = [each for each in lost_steps if each.section in (name, None)]
+    lost = [row for row in lost_steps if row.section in (name, None)]
     # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.
-    verdicts = () if stream else tuple(each.verdict for each in given)
+    verdicts = () if stream else tuple(record.verdict for record in given)
     window, because = _window(ended, verdicts, areas, test)
-    judged = {each.number for each in given} | set(areas)
+    judged = {record.number for record in given} | set(areas)
     if ended is not None:  # also rounds that nobody judged
         judged |= {step.number for step in steps if step.kind is StepKind.ROUND}
     if lost:
@@ -398,7 +411,7 @@ def _section(
     slices = _slices(stream, all_steps, bool(lost))
     fill = next((step for step in steps if step.kind is StepKind.FILL), None)
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
-    purge = next((each for each in test.purges if each.section == name), None)
+    purge = next((purge for purge in test.purges if purge.section == name), None)
     as_new = fill is None and purge is not None and purge.method != NO_PURGE
     return SectionResult(
         name=name,
@@ -407,7 +420,7 @@ def _section(
         window=window,
         ended_because=because,
         verdict=verdict,
-        verdicts=tuple(each.verdict for each in given),
+        verdicts=tuple(record.verdict for record in given),
         cells=_window_cells(steps, window, bool(lost)),
         rounds=rounds,
         areas=((planned and planned.areas) or len(areas)) if in_areas else None,
@@ -433,33 +446,35 @@ def _window_verdicts(
     """Of each tracking variable; an imported run's cells are judged one by one and have no window."""
     if ended is not None:
         return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
-    return tuple(each.verdict for each in given if each.number == given[-1].number)
+    return tuple(record.verdict for record in given if record.number == given[-1].number)
 
 
 def _tracks(
     rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, areas: bool
 ) -> Iterator[Track]:
     """The cells of each workload over its rounds, or over its slices; areas are no time."""
-    for stream in dict.fromkeys(each.values.workload for each in slices):
-        of_stream = [each for each in slices if each.values.workload == stream]
+    for stream in dict.fromkeys(slice_result.values.workload for slice_result in slices):
+        of_stream = [
+            slice_result for slice_result in slices if slice_result.values.workload == stream
+        ]
         yield Track(
             workload=stream,
             recorded=Recorded.SLICES,
-            place=tuple(each.start_s for each in of_stream),
-            width=tuple(each.duration_s for each in of_stream),
-            figures=tuple(each.values.all for each in of_stream),
+            place=tuple(slice_result.start_s for slice_result in of_stream),
+            width=tuple(slice_result.duration_s for slice_result in of_stream),
+            figures=tuple(slice_result.values.all for slice_result in of_stream),
         )
     by_workload: dict[Workload, list[tuple[int, Figures]]] = {}
-    for each in () if areas else rounds:
-        for cell in each.cells:
-            by_workload.setdefault(cell.workload, []).append((each.number, cell.all))
-    for workload, seen in by_workload.items():
+    for round_result in () if areas else rounds:
+        for cell in round_result.cells:
+            by_workload.setdefault(cell.workload, []).append((round_result.number, cell.all))
+    for workload, numbered in by_workload.items():
         yield Track(
             workload=workload,
             recorded=Recorded.ROUNDS,
-            place=tuple(float(number) for number, _ in seen),
-            width=(0.0,) * len(seen),
-            figures=tuple(figures for _, figures in seen),
+            place=tuple(float(number) for number, _ in numbered),
+            width=(0.0,) * len(numbered),
+            figures=tuple(figures for _, figures in numbered),
         )
 
 
@@ -518,9 +533,9 @@ def _slices(
     written_bytes = 0
     in_order = iter(step for step in all_steps if step.kind is not StepKind.FILL)
     for step, start_s in zip(steps, starts_of_slices(steps), strict=True):
-        for each in in_order:
-            written_bytes += each.measurement.write.bytes
-            if each is step:
+        for ran in in_order:
+            written_bytes += ran.measurement.write.bytes
+            if ran is step:
                 break
         slices.append(
             SliceResult(
@@ -586,8 +601,10 @@ def _of_steps(
     workload: Workload, steps: Sequence[StepRecord], *, as_one: Measurement | None = None
 ) -> CellResult:
     """A cell of these steps, with what disturbed them."""
-    seen = [step.measurement for step in steps] if as_one is None else [as_one]
-    codes = find_codes(each.code for step in steps for each in step.disturbances or ())
+    measurements = [step.measurement for step in steps] if as_one is None else [as_one]
+    codes = find_codes(
+        disturbance.code for step in steps for disturbance in step.disturbances or ()
+    )
     watched = all(step.disturbances is not None for step in steps)
     foreign = [
         step.foreign_read_bytes + step.foreign_write_bytes
@@ -595,7 +612,7 @@ def _of_steps(
         if step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
     ]
     return replace(
-        summarise(workload, seen),
+        summarise(workload, measurements),
         disturbances=codes if codes or watched else None,
         foreign_bytes=sum(foreign) if len(foreign) == len(steps) else None,
     )
@@ -604,11 +621,11 @@ def _of_steps(
 def _join(slices: Sequence[Measurement]) -> Measurement:
     """Slices of a stream as if they had been one: each I/O counts the same."""
     return Measurement(
-        duration_s=sum(each.duration_s for each in slices),
-        read=reduce(add, (each.read for each in slices)),
-        write=reduce(add, (each.write for each in slices)),
-        host_limited=any(each.host_limited for each in slices),
-        rates_known=all(each.rates_known for each in slices),
+        duration_s=sum(measurement.duration_s for measurement in slices),
+        read=reduce(add, (measurement.read for measurement in slices)),
+        write=reduce(add, (measurement.write for measurement in slices)),
+        host_limited=any(measurement.host_limited for measurement in slices),
+        rates_known=all(measurement.rates_known for measurement in slices),
     )
 
 
@@ -626,18 +643,18 @@ def summarise(workload: Workload, rounds: Sequence[Measurement]) -> CellResult:
         if mixed
         else (None if workload.read_percent else whole),
         rounds=len(rounds),
-        host_limited=any(seen.host_limited for seen in rounds),
+        host_limited=any(measurement.host_limited for measurement in rounds),
     )
 
 
 def describe_stream(section: SectionResult) -> str:
     """How long a stream was: ``62 slices, 1 h 02 min, 514.8 GB written``."""
     last = section.slices[-1]
-    said = f"{format_count(len(section.slices), 'slice')}, "
-    said += format_duration(last.start_s + last.duration_s)
+    text = f"{format_count(len(section.slices), 'slice')}, "
+    text += format_duration(last.start_s + last.duration_s)
     if last.total_written_bytes is None:
-        return said
-    return f"{said}, {format_capacity(last.total_written_bytes)} written"
+        return text
+    return f"{text}, {format_capacity(last.total_written_bytes)} written"
 
 
 def _histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:

@@ -16,7 +16,7 @@ _PEAKS = (LATENCY_MEAN, LATENCY_MAX)
 
 def build_section_tables(test: TestResult) -> Iterator[Table]:
     """What the test's plan asks for, of sections that are streams."""
-    streams = [each for each in test.sections if each.slices and each.cells]
+    streams = [section for section in test.sections if section.slices and section.cells]
     for asked in test.figures:
         if asked.kind is FigureKind.SECTIONS and len(streams) > 1:
             yield from (
@@ -29,10 +29,10 @@ def find_recovery_s(section: SectionResult, level: float, rate: Quantity) -> flo
 
     A slice is not looked into, so this is the longest that it can have taken.
     """
-    for each in section.slices:
-        value = each.values.value(rate)
+    for slice_result in section.slices:
+        value = slice_result.values.value(rate)
         if value is not None and value >= level:
-            return each.start_s + each.duration_s
+            return slice_result.start_s + slice_result.duration_s
     return None
 
 
@@ -58,8 +58,8 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
                 section.name,
                 figure(cell, rate, Direction.ALL),
                 *(
-                    figure(each.values, rate, Direction.ALL)
-                    for each in (section.slices[0], section.slices[-1])
+                    figure(slice_result.values, rate, Direction.ALL)
+                    for slice_result in (section.slices[0], section.slices[-1])
                 ),
                 *(_peak(section.slices, quantity) for quantity in _PEAKS),
                 share,
@@ -100,5 +100,9 @@ def _notes(recovers: bool) -> tuple[str, ...]:
 
 def _peak(slices: Sequence[SliceResult], quantity: Quantity) -> Figure:
     """The greatest value of any slice."""
-    known = [value for each in slices if (value := each.values.value(quantity)) is not None]
-    return Figure(value=max(known, default=None), digits=quantity.digits)
+    values = [
+        value
+        for slice_result in slices
+        if (value := slice_result.values.value(quantity)) is not None
+    ]
+    return Figure(value=max(values, default=None), digits=quantity.digits)

@@ -215,17 +215,17 @@ def build_areas(section: SectionResult, quantity: Quantity) -> Table:
     rows: list[tuple[str | Figure, ...]] = []
     for cell in section.cells:
         values = [
-            seen
+            value
             for area in section.rounds
             if area.complete
-            for each in area.cells
-            if each.workload == cell.workload and (seen := each.value(quantity)) is not None
+            for of_area in area.cells
+            if of_area.workload == cell.workload and (value := of_area.value(quantity)) is not None
         ]
         if not values:
             continue
         figures = (values[0], values[-1], cell.value(quantity), min(values), max(values))
         name = name_within(cell.workload, axes)
-        rows.append((name, *(Figure(value=each, digits=quantity.digits) for each in figures)))
+        rows.append((name, *(Figure(value=value, digits=quantity.digits) for value in figures)))
     return Table(
         title=f"{quantity.title} over {len(section.window)} of {section.areas} areas of the disk",
         head=("", "first area", "last area", "mean", "slowest", "fastest"),
@@ -264,7 +264,10 @@ def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str,
             for quantity in shown
             if quantity in PERCENTILES
             for note in explain_rare(
-                ({each.key: cell.value(each) for each in PERCENTILES} for cell in cells),
+                (
+                    {percentile.key: cell.value(percentile) for percentile in PERCENTILES}
+                    for cell in cells
+                ),
                 only=quantity.key,
             )
         ),

@@ -77,7 +77,7 @@ def build_cell(subject: Subject, detail: CellDetail) -> CellView:
         rate=rate,
         seconds={
             name: pack(_shorten(getattr(seconds, name)))
-            for name in ("start_s", rate, *(each.key for each in LATENCIES))
+            for name in ("start_s", rate, *(quantity.key for quantity in LATENCIES))
         }
         if len(seconds)
         else {},
@@ -106,15 +106,15 @@ def _part_buckets(parts: Sequence[Part]) -> dict[str, str]:
     Counts stand row by row: all buckets of the first part, then those of the second ...
     """
     stats = [part.read + part.write for part in parts]
-    histograms = [coarsen(each.histogram) for each in stats]
-    if len(parts) < 2 or not any(each.total for each in histograms):
+    histograms = [coarsen(of_part.histogram) for of_part in stats]
+    if len(parts) < 2 or not any(histogram.total for histogram in histograms):
         return {}
-    filled = np.unique(np.concatenate([each.indices for each in histograms]))
+    filled = np.unique(np.concatenate([histogram.indices for histogram in histograms]))
     counts = np.zeros((len(parts), filled.size))
     for row, histogram in enumerate(histograms):
         counts[row, np.searchsorted(filled, histogram.indices)] = histogram.counts
     lower_ns, upper_ns = coarse_edges_ns(filled)
-    marks = [[_us_or_nan(mark(each)) for _, mark in MARKS] for each in stats]
+    marks = [[_us_or_nan(mark(of_part)) for _, mark in MARKS] for of_part in stats]
     return {
         "lower": pack(lower_ns / 1000),
         "upper": pack((upper_ns + 1) / 1000),
@@ -212,15 +212,17 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
     figures = combine(
         [
             Measurement(
-                duration_s=sum(each.duration_s for each in slices),
+                duration_s=sum(slice_result.duration_s for slice_result in slices),
                 read=detail.whole,
                 write=NO_IO,
-                rates_known=all(each.values.value(IOPS) is not None for each in slices),
+                rates_known=all(
+                    slice_result.values.value(IOPS) is not None for slice_result in slices
+                ),
             )
         ],
         detail.workload,
     )
-    counted = all(each.values.value(IOS) is not None for each in slices)
+    counted = all(slice_result.values.value(IOS) is not None for slice_result in slices)
     return figures if counted else figures | {IOS.key: None}
 
 
@@ -250,9 +252,9 @@ def _rounds(
 ) -> TableView | None:
     """The cell in every round, or area, that it was measured in."""
     of_cell: list[tuple[int, CellResult]] = [
-        (each.number, cell)
-        for each in rounds
-        for cell in each.cells
+        (round_result.number, cell)
+        for round_result in rounds
+        for cell in round_result.cells
         if cell.workload == detail.workload
     ]
     judged = {part.number for part in detail.parts if part.judged}

@@ -23,18 +23,18 @@ _COARSE = " Of single seconds histograms are kept in buckets of up to 1/16 of th
 
 def build_chosen(test: str, chosen: Sequence[Chosen]) -> tuple[SectionView, ...]:
     """Those of a test, numbered."""
-    of_test = [each for each in chosen if each.test == test]
+    of_test = [asked for asked in chosen if asked.test == test]
     return tuple(
         SectionView(
             key=f"{test}-histogram{number}",
-            title=f"{each.section}, {each.words}",
+            title=f"{asked.section}, {asked.words}",
             state="not judged",
-            summary=f"Histogram of {each.words}, as asked for: {each.workload}",
+            summary=f"Histogram of {asked.words}, as asked for: {asked.workload}",
             determination=None,
-            tables=(_quantiles(each),),
-            charts=tuple(_charts(f"{test}-histogram{number}", each)),
+            tables=(_quantiles(asked),),
+            charts=tuple(_charts(f"{test}-histogram{number}", asked)),
         )
-        for number, each in enumerate(of_test, start=1)
+        for number, asked in enumerate(of_test, start=1)
     )
 
 
@@ -45,22 +45,23 @@ def _quantiles(chosen: Chosen) -> TableView:
         for direction, words in directions_of(workload, apart=True)
     }
     percentiles = (
-        {each.key: found[each.key] for each in PERCENTILES} for found in figures.values()
+        {percentile.key: values[percentile.key] for percentile in PERCENTILES}
+        for values in figures.values()
     )
     return TableView(
         title=f"Latency quantiles of {chosen.words}",
         columns=("", *(name_column(quantity) for quantity in _SHOWN)),
         rows=tuple(
-            (words, *(format_number(found[each.key], each.digits) for each in _SHOWN))
-            for words, found in figures.items()
+            (words, *(format_number(values[quantity.key], quantity.digits) for quantity in _SHOWN))
+            for words, values in figures.items()
         ),
         notes=explain_rare(percentiles),
     )
 
 
 def _charts(key: str, chosen: Chosen) -> Iterator[ChartView]:
-    told = directions_of(chosen.workload, apart=True)
-    for direction, words in told[:2]:  # reads and writes of a mix each
+    directions = directions_of(chosen.workload, apart=True)
+    for direction, words in directions[:2]:  # reads and writes of a mix each
         stats = stats_of(chosen.measurement, direction)
         if buckets := histogram_rows(stats):
             of = f"{words} of {chosen.words}"

@@ -140,18 +140,18 @@ def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> Secti
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
     """The state of the row's section over all runs, and what each run did unless all are steady."""
-    found = {
+    by_run = {
         name: section
         for name, result in zip(comparison.names, comparison.results, strict=True)
         for test in result.tests
         for section in test.sections
         if (test.name, section.name) == (row.test, row.section)
     }
-    states = {section.steady for section in found.values()}
+    states = {section.steady for section in by_run.values()}
     if states == {True}:
         return "reached", "in every run"
-    said = "; ".join(f"{name}: {_ended(section)}" for name, section in found.items())
-    return "NOT reached" if False in states else "not judged", said
+    endings = "; ".join(f"{name}: {_ended(section)}" for name, section in by_run.items())
+    return "NOT reached" if False in states else "not judged", endings
 
 
 def _ended(section: SectionResult) -> str:

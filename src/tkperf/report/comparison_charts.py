@@ -56,7 +56,7 @@ def build_over_time(sections: dict[str, SectionResult], key: str, title: str) ->
         section.slices[-1].start_s + section.slices[-1].duration_s for section in sections.values()
     )
     unit, unit_s = find_time_unit(lasted_s)
-    in_unit = Over(title=TIME.title, at=lambda each: TIME.at(each) / unit_s)
+    in_unit = Over(title=TIME.title, at=lambda slice_result: TIME.at(slice_result) / unit_s)
     return ChartView(
         key=key,
         text=f"{title}: IOPS of every slice over time, a curve for each run.",
@@ -82,8 +82,10 @@ def _fills(comparison: Comparison, test: str) -> Iterator[ChartView]:
     }
     fills = {name: drive_fills(length) for name, length in ranges.items() if length}
     for number, (name, sections) in enumerate(find_streams(comparison, test).items()):
-        known = all(each.slices[-1].total_written_bytes for each in sections.values())
-        if not known or len(fills) < len(sections):
+        totals_recorded = all(
+            section.slices[-1].total_written_bytes for section in sections.values()
+        )
+        if not totals_recorded or len(fills) < len(sections):
             continue
         yield ChartView(
             key=f"{test}fills{number or ''}",
@@ -122,13 +124,19 @@ def _areas(comparison: Comparison, test: str) -> Iterator[ChartView]:
 
 def _in_all(comparison: Comparison, test: str, wanted: Callable[[SectionResult], bool]) -> Sections:
     """By section the runs' parts of it; only sections that every run has."""
-    found: Sections = {}
+    by_section: Sections = {}
     for name, result in zip(comparison.names, comparison.results, strict=True):
         for section in _sections(result, test):
             if wanted(section):
-                found.setdefault(section.name, {})[name] = section
-    return {name: each for name, each in found.items() if len(each) == len(comparison.names)}
+                by_section.setdefault(section.name, {})[name] = section
+    return {
+        name: of_runs
+        for name, of_runs in by_section.items()
+        if len(of_runs) == len(comparison.names)
+    }
 
 
 def _sections(result: RunResult, test: str) -> tuple[SectionResult, ...]:
-    return next((each.sections for each in result.tests if each.name == test), ())
+    return next(
+        (test_result.sections for test_result in result.tests if test_result.name == test), ()
+    )

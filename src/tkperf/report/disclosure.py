@@ -163,25 +163,27 @@ def _preconditioning(info: RunInfo, test: TestResult) -> str | None:
     if info.imported:
         return NOT_KNOWN
     fills = dict.fromkeys(
-        describe_fill(info, describe_load(each.fill_workload), each.filled_bytes)
-        for each in test.sections
-        if each.filled_bytes and each.fill_workload
+        describe_fill(info, describe_load(section.fill_workload), section.filled_bytes)
+        for section in test.sections
+        if section.filled_bytes and section.fill_workload
     )
     if not fills:
-        return "none" if any(each.rounds or each.slices for each in test.sections) else None
+        return (
+            "none" if any(section.rounds or section.slices for section in test.sections) else None
+        )
     return "; ".join(fills)
 
 
 def _by_test(result: RunResult, describe: Describe) -> str:
     """What may differ from test to test, with the tests that it is so for if it does."""
-    said: dict[str, list[str]] = {}
+    titles_by_text: dict[str, list[str]] = {}
     for test in result.tests:
         text = describe(result.info, test)
         if text is not None:
-            said.setdefault(text, []).append(test.title)
-    if len(said) < 2:
-        return "".join(said) or NOT_MEASURED
-    return "; ".join(f"{text} ({', '.join(titles)})" for text, titles in said.items())
+            titles_by_text.setdefault(text, []).append(test.title)
+    if len(titles_by_text) < 2:
+        return "".join(titles_by_text) or NOT_MEASURED
+    return "; ".join(f"{text} ({', '.join(titles)})" for text, titles in titles_by_text.items())
 
 
 def _in_header(result: RunResult, describe: Describe) -> str:
@@ -213,8 +215,10 @@ def _load_generator(info: RunInfo) -> str:
     """fio and how it issues I/O; of an imported run only what its file says."""
     if info.fio_version is None:
         return info.ioengine  # simulated, or not known
-    known = info.ioengine != NOT_KNOWN
-    return f"{info.fio_version}, {info.ioengine}, direct I/O" if known else info.fio_version
+    engine_recorded = info.ioengine != NOT_KNOWN
+    return (
+        f"{info.fio_version}, {info.ioengine}, direct I/O" if engine_recorded else info.fio_version
+    )
 
 
 def _interface(device: dict[str, object]) -> str:

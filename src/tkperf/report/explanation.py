@@ -73,5 +73,5 @@ def explain(result: RunResult) -> tuple[str, ...]:
 
 def _cells(section: SectionResult) -> Iterator[CellResult]:
     yield from section.cells
-    yield from (each.values for each in section.slices)
-    yield from (cell for each in section.rounds for cell in each.cells)
+    yield from (slice_result.values for slice_result in section.slices)
+    yield from (cell for round_result in section.rounds for cell in round_result.cells)

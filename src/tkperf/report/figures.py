@@ -47,25 +47,25 @@ from tkperf.report.subject import Subject, find_quantities, show_table
 from tkperf.units import format_capacity
 from tkperf.workload import Workload
 
-Parts = Iterator[TableView | ChartView]
-Build = Callable[[Subject, Figure], Parts]
+Views = Iterator[TableView | ChartView]
+Build = Callable[[Subject, Figure], Views]
 
 
 def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
     """The tables and the charts that the section's plan asks for and that have something to show."""
     tables: list[TableView] = []
     charts: list[ChartView] = []
-    seen: Counter[str] = Counter()
+    count: Counter[str] = Counter()
     for figure in subject.section.plan.figures:
-        for part in _BUILD[figure.kind](subject, figure):
-            if isinstance(part, TableView):
-                tables.append(part)
+        for view in _BUILD[figure.kind](subject, figure):
+            if isinstance(view, TableView):
+                tables.append(view)
                 continue
             # The first chart of a kind has its name, the others are numbered.
-            seen[part.key] += 1
-            number = seen[part.key] if seen[part.key] > 1 else ""
-            if has_values(part.spec):
-                charts.append(replace(part, key=f"{subject.key}{part.key}{number}"))
+            count[view.key] += 1
+            number = count[view.key] if count[view.key] > 1 else ""
+            if has_values(view.spec):
+                charts.append(replace(view, key=f"{subject.key}{view.key}{number}"))
     return tuple(tables), tuple(charts)
 
 
@@ -80,21 +80,21 @@ def _axes(section: SectionResult, axis: str = "") -> tuple[Axis, ...]:
     return (x, *others)
 
 
-def _matrix(subject: Subject, figure: Figure) -> Parts:
+def _matrix(subject: Subject, figure: Figure) -> Views:
     for table in build_matrices(subject.section, find_quantities(figure.quantities)):
         yield show_table(table, subject.links)
 
 
-def _listing(subject: Subject, figure: Figure) -> Parts:
+def _listing(subject: Subject, figure: Figure) -> Views:
     if subject.section.cells:
         yield show_table(build_listing(subject.section, figure), subject.links)
 
 
-def _over_rounds(subject: Subject, figure: Figure) -> Parts:
+def _over_rounds(subject: Subject, figure: Figure) -> Views:
     """One chart for the mixes that the figure names; one for each mix if it names none."""
     section = subject.section
-    measured = {cell.workload for each in section.rounds for cell in each.cells}
-    mixes = sorted({each.read_percent for each in measured})
+    measured = {cell.workload for round_result in section.rounds for cell in round_result.cells}
+    mixes = sorted({workload.read_percent for workload in measured})
     for mix in (None,) if figure.read_percents else mixes:
         shown = figure.read_percents if mix is None else (mix,)
         of = "" if mix is None else f": {describe_direction(measured, mix)}"
@@ -115,28 +115,28 @@ def _over_rounds(subject: Subject, figure: Figure) -> Parts:
                         most_threads=figure.most_threads,
                         log=figure.log,
                     ),
-                    _found(subject, Recorded.ROUNDS, curves),
+                    _timelines_of(subject, Recorded.ROUNDS, curves),
                     (quantity,),
                     x="round",
                 ),
             )
 
 
-def _found(
+def _timelines_of(
     subject: Subject, recorded: Recorded, workloads: Sequence[Workload] | None = None
 ) -> tuple[Timeline, ...]:
     """What was found over time, of these workloads."""
     return tuple(
-        each
-        for each in subject.section.timelines
-        if each.recorded is recorded and (workloads is None or each.workload in workloads)
+        timeline
+        for timeline in subject.section.timelines
+        if timeline.recorded is recorded and (workloads is None or timeline.workload in workloads)
     )
 
 
-def _window(subject: Subject, figure: Figure) -> Parts:
+def _window(subject: Subject, figure: Figure) -> Views:
     """The window that was judged, if one was, once for each tracking variable."""
     section, verdicts = subject.section, subject.section.window_verdicts
-    for number, verdict in enumerate(each for each in verdicts if each.judged):
+    for number, verdict in enumerate(verdict for verdict in verdicts if verdict.judged):
         title = figure.title or "Steady state verification: the window"
         if len(verdicts) > 1:
             title += f" of {verdict.tracking}"
@@ -148,7 +148,7 @@ def _window(subject: Subject, figure: Figure) -> Parts:
         )
 
 
-def _over_axis(subject: Subject, figure: Figure) -> Parts:
+def _over_axis(subject: Subject, figure: Figure) -> Views:
     section = subject.section
     if len(section.cells) < 2:
         return
@@ -168,7 +168,7 @@ def _over_axis(subject: Subject, figure: Figure) -> Parts:
         )
 
 
-def _over_offered(subject: Subject, figure: Figure) -> Parts:
+def _over_offered(subject: Subject, figure: Figure) -> Views:
     section = subject.section
     naming = Naming(axes=_axes(section)[1:])
     curves = f", one curve for each {naming.text}" if naming.axes else ""
@@ -194,7 +194,7 @@ def _over_offered(subject: Subject, figure: Figure) -> Parts:
         )
 
 
-def _bars_3d(subject: Subject, figure: Figure) -> Parts:
+def _bars_3d(subject: Subject, figure: Figure) -> Views:
     section = subject.section
     for quantity in find_quantities(figure.quantities):
         title = figure.title or f"{name_by_axes(section, quantity.title)}, 3-D"
@@ -209,7 +209,7 @@ def _bars_3d(subject: Subject, figure: Figure) -> Parts:
             yield ChartView(key="3d", text=text, spec=spec)
 
 
-def _heat_map(subject: Subject, figure: Figure) -> Parts:
+def _heat_map(subject: Subject, figure: Figure) -> Views:
     cells = subject.section.cells
     if len(cells) < 2:
         return
@@ -224,7 +224,7 @@ def _heat_map(subject: Subject, figure: Figure) -> Parts:
         )
 
 
-def _against(subject: Subject, figure: Figure) -> Parts:
+def _against(subject: Subject, figure: Figure) -> Views:
     """Nothing is drawn over what a single cell has."""
     cells = subject.section.cells
     quantities = find_quantities(figure.quantities)
@@ -242,7 +242,7 @@ def _against(subject: Subject, figure: Figure) -> Parts:
     )
 
 
-def _over_demand(subject: Subject, figure: Figure) -> Parts:
+def _over_demand(subject: Subject, figure: Figure) -> Views:
     cells = subject.section.cells
     if len({cell.workload.total_outstanding_ios for cell in cells}) < 2:
         return
@@ -258,7 +258,7 @@ def _over_demand(subject: Subject, figure: Figure) -> Parts:
         )
 
 
-def _over_areas(subject: Subject, figure: Figure) -> Parts:
+def _over_areas(subject: Subject, figure: Figure) -> Views:
     section = subject.section
     if not section.areas:
         return
@@ -270,7 +270,7 @@ def _over_areas(subject: Subject, figure: Figure) -> Parts:
         yield ChartView(key="area", text=text, spec=over_areas(section, quantity, title))
 
 
-def _spread(subject: Subject, figure: Figure) -> Parts:
+def _spread(subject: Subject, figure: Figure) -> Views:
     section = subject.section
     if not section.areas:
         return
@@ -287,18 +287,18 @@ def _spread(subject: Subject, figure: Figure) -> Parts:
         )
 
 
-def _over_time(subject: Subject, figure: Figure) -> Parts:
+def _over_time(subject: Subject, figure: Figure) -> Views:
     if len(subject.section.slices) > 1:
         yield _stream(subject, figure, "time", rounds.TIME, "over time", "over time")
 
 
-def _over_written(subject: Subject, figure: Figure) -> Parts:
+def _over_written(subject: Subject, figure: Figure) -> Views:
     if _written_known(subject):
         text = "over the total amount written (TGBW)"
         yield _stream(subject, figure, "tgbw", rounds.TOTAL_WRITTEN, "over total GB written", text)
 
 
-def _over_fills(subject: Subject, figure: Figure) -> Parts:
+def _over_fills(subject: Subject, figure: Figure) -> Views:
     capacity_bytes = subject.capacity_bytes
     if capacity_bytes and _written_known(subject):
         text = f"over the amount written in multiples of {format_capacity(capacity_bytes)}, the capacity in use"
@@ -317,47 +317,47 @@ def _stream(
     quantities = find_quantities(figure.quantities)
     log = ", logarithmic" if figure.log else ""
     title = figure.title or f"{capitalise(_listed(quantities))} {of}{log}"
-    said = f"{capitalise(_listed(quantities))} of each slice {text}"
+    caption = f"{capitalise(_listed(quantities))} of each slice {text}"
     workload = subject.section.slices[0].values.workload
-    told = directions_of(workload, apart=figure.apart)
-    if len(told) > 1:
-        told = tuple(each for each in told if each[0] is not Direction.ALL)
-        said += ", reads and writes apart"
+    directions = directions_of(workload, apart=figure.apart)
+    if len(directions) > 1:
+        directions = tuple(named for named in directions if named[0] is not Direction.ALL)
+        caption += ", reads and writes apart"
     if log:
-        said += ", the axis logarithmic"
+        caption += ", the axis logarithmic"
     if set(quantities) & set(PERCENTILES):
-        said += f"; none where a slice had {TOO_FEW_IOS}"
+        caption += f"; none where a slice had {TOO_FEW_IOS}"
     spec = rounds.stream(
         subject.section,
         quantities,
         title,
         over=over,
         log=figure.log,
-        directions=told,
+        directions=directions,
         link=subject.links.get(workload, ""),
     )
     if over is rounds.TIME:
-        found = preferred(subject.section.timelines)
+        timelines = preferred(subject.section.timelines)
         spec = mark_over_time(
-            spec, found, quantities, scale=1 / rounds.stream_unit(subject.section)[1]
+            spec, timelines, quantities, scale=1 / rounds.stream_unit(subject.section)[1]
         )
         if "layer" in spec:
-            said += ". Marked: what was found over time"
+            caption += ". Marked: what was found over time"
     return ChartView(
         key=key,
-        text=f"{said}. Workload: {subject.section.workload}.",
+        text=f"{caption}. Workload: {subject.section.workload}.",
         spec=spec,
     )
 
 
 def _listed(quantities: tuple[Quantity, ...]) -> str:
-    if len(quantities) > 1 and all(each.unit == LATENCY_MEAN.unit for each in quantities):
-        words = [each.label.removesuffix(" latency") for each in quantities]
+    if len(quantities) > 1 and all(quantity.unit == LATENCY_MEAN.unit for quantity in quantities):
+        words = [quantity.label.removesuffix(" latency") for quantity in quantities]
         return f"{list_words(words)} latency"
-    return list_words([each.label for each in quantities])
+    return list_words([quantity.label for quantity in quantities])
 
 
-def _seconds(subject: Subject, figure: Figure) -> Parts:
+def _seconds(subject: Subject, figure: Figure) -> Views:
     quantities = find_recorded(find_quantities(figure.quantities))
     for detail in subject.details.values():
         if not len(detail.seconds) or not quantities:
@@ -377,7 +377,7 @@ def _seconds(subject: Subject, figure: Figure) -> Parts:
                     quantities,
                     figure.title or f"{what}, every second",
                 ),
-                _found(subject, Recorded.SECONDS),
+                _timelines_of(subject, Recorded.SECONDS),
                 quantities,
                 scale=1000,  # its axis has ms
                 x="t",
@@ -386,7 +386,7 @@ def _seconds(subject: Subject, figure: Figure) -> Parts:
         )
 
 
-def _histogram(subject: Subject, figure: Figure) -> Parts:
+def _histogram(subject: Subject, figure: Figure) -> Views:
     text = (
         "All I/Os by response time, and the share of them that took no longer (confidence level). "
         "Marked: average (ART), percentiles, maximum (MRT). Buckets are 1/64 of the response time "
@@ -397,7 +397,7 @@ def _histogram(subject: Subject, figure: Figure) -> Parts:
     yield from _distribution(subject, figure, "rth", title, text, response_time_histogram)
 
 
-def _exceedance(subject: Subject, figure: Figure) -> Parts:
+def _exceedance(subject: Subject, figure: Figure) -> Views:
     text = "The share of all I/Os that took longer than a response time."
     title = figure.title or "Exceedance"
     yield from _distribution(subject, figure, "exceedance", title, text, exceedance)
@@ -405,7 +405,7 @@ def _exceedance(subject: Subject, figure: Figure) -> Parts:
 
 def _distribution(
     subject: Subject, figure: Figure, key: str, title: str, text: str, draw: Callable[..., Spec]
-) -> Parts:
+) -> Views:
     for detail in subject.details.values():
         for direction, words in directions_of(detail.workload, apart=figure.apart):
             if figure.apart and words == "reads and writes":

@@ -52,7 +52,10 @@ def _css_text(text: str) -> str:
     """A text as a CSS string: every character that could end it, or the style element, escaped."""
     return (
         '"'
-        + "".join(each if each.isalnum() or each == " " else f"\\{ord(each):x} " for each in text)
+        + "".join(
+            character if character.isalnum() or character == " " else f"\\{ord(character):x} "
+            for character in text
+        )
         + '"'
     )
 

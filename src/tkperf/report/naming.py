@@ -37,7 +37,7 @@ def describe_together(quantities: Sequence[Quantity]) -> str:
     """What an axis of several quantities is: ``Latency (us)``."""
     if len(quantities) == 1:
         return quantities[0].title
-    kinds = {(each.label.split(" ")[-1], each.unit) for each in quantities}
+    kinds = {(quantity.label.split(" ")[-1], quantity.unit) for quantity in quantities}
     return ", ".join(f"{capitalise(kind)} ({unit})" for kind, unit in sorted(kinds))
 
 
@@ -91,8 +91,8 @@ def describe_load(workload: Workload, axes: Iterable[Axis]) -> str:
 
 def describe_direction(workloads: Iterable[Workload], read_percent: int) -> str:
     """``SEQ reads``: those of one mix; without their order of addresses if it differs."""
-    of_mix = [each for each in workloads if each.read_percent == read_percent]
-    orders = {ACCESS.text(each) for each in of_mix}
+    of_mix = [workload for workload in workloads if workload.read_percent == read_percent]
+    orders = {ACCESS.text(workload) for workload in of_mix}
     direction = {100: "reads", 0: "writes"}.get(read_percent, MIX.words(of_mix[0]))
     return f"{orders.pop()} {direction}" if len(orders) == 1 else direction
 
@@ -106,13 +106,14 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
     axes = [
         axis
         for axis in find_axes(several)
-        if axis is not MIX and (axis is not BLOCKS or any(each.block_mix for each in several))
+        if axis is not MIX
+        and (axis is not BLOCKS or any(workload.block_mix for workload in several))
     ]
     links: dict[Workload, str] = {}
     for workload in several:
         words = (axis.words(workload).lower() for axis in axes)
-        slug = (_NOT_IN_A_LINK.sub("-", each).strip("-") for each in words)
+        slug = (_NOT_IN_A_LINK.sub("-", word).strip("-") for word in words)
         whole = "-".join((key, f"{workload.read_percent}-{workload.block_size_bytes}", *slug))
-        again = sum(each == whole or each.startswith(f"{whole}--") for each in links.values())
+        again = sum(link == whole or link.startswith(f"{whole}--") for link in links.values())
         links[workload] = f"{whole}--{again + 1}" if again else whole
     return links

@@ -49,13 +49,13 @@ def _cells(subject: Subject) -> Facts:
 
 
 def _most_telling(cells: Sequence[CellResult]) -> list[CellResult]:
-    known = [
+    of_mixes = [
         cell
         for mix in _MIXES
         for cell in cells
         if (cell.workload.read_percent, cell.workload.block_size_bytes) == (mix, _BLOCK_SIZE_BYTES)
     ]
-    return (known or list(cells))[:_MOST_CELLS]
+    return (of_mixes or list(cells))[:_MOST_CELLS]
 
 
 def _format(cell: CellResult, quantity: Quantity) -> str:

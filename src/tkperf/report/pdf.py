@@ -90,8 +90,8 @@ def print_run(view: ReportView, result: RunResult, drawer: Drawer) -> Print:
 
 
 def _charts(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    parts = (part for test in tests for part in (test, *test["sections"]))
-    return [chart for part in parts for chart in part["charts"]]
+    views = (view for test in tests for view in (test, *test["sections"]))
+    return [chart for view in views for chart in view["charts"]]
 
 
 def _for_print(spec: Spec) -> Spec:
@@ -111,7 +111,7 @@ def _clean(value: object) -> object:
     if isinstance(value, str):
         return _TOO_LONG.sub("\\1\u200b", drop_controls(value))
     if isinstance(value, dict):
-        return {key: _clean(each) for key, each in value.items()}
+        return {key: _clean(item) for key, item in value.items()}
     if isinstance(value, Iterable):
-        return [_clean(each) for each in value]
+        return [_clean(item) for item in value]
     return value

@@ -11,14 +11,14 @@ from tkperf.report.preconditioning import describe_fill
 
 def describe_procedure(info: RunInfo, test: str) -> str:
     """What the test does, line by line; empty where its table is not known whole."""
-    known = find_test(info.suite, test)
-    if known is None:
+    definition = find_test(info.suite, test)
+    if definition is None:
         return ""
     circumstances = Circumstances(
         purge=None if info.options.get("no_purge") else "Purge",
         filled=lambda load: describe_fill(info, load),
     )
     try:
-        return "\n".join(known.describe(read_stored_profile(info.profile), circumstances))
+        return "\n".join(definition.describe(read_stored_profile(info.profile), circumstances))
     except ProfileError:  # an imported run: only some of its numbers are known
         return ""

@@ -78,19 +78,22 @@ def _cut_off(subject: Subject) -> Iterator[TableView]:
     if not subject.section.rounds or not subject.quantities:
         return
     last = subject.section.rounds[-1]
-    part = replace(subject.section, cells=last.cells)
-    table = show_table(build_matrix(part, subject.quantities[0]), subject.links)
+    unfinished = replace(subject.section, cells=last.cells)
+    table = show_table(build_matrix(unfinished, subject.quantities[0]), subject.links)
     yield replace(table, title=f"Round {last.number}, cut off before its end: {table.title}")
 
 
 def _determination(verdicts: Sequence[SteadyStateVerdict]) -> TableView:
     """The PTS's steady-state determination block, a column for each tracking variable."""
     facts = [_facts_of(verdict) for verdict in verdicts]
-    labels = dict.fromkeys(label for each in facts for label in each)
+    labels = dict.fromkeys(label for of_verdict in facts for label in of_verdict)
     return TableView(
         title="Steady state determination",
         columns=("",) * (1 + len(facts)),
-        rows=tuple((label, *(each.get(label, NOT_MEASURED) for each in facts)) for label in labels),
+        rows=tuple(
+            (label, *(of_verdict.get(label, NOT_MEASURED) for of_verdict in facts))
+            for label in labels
+        ),
     )
 
 

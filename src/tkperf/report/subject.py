@@ -38,7 +38,7 @@ class Subject:
     @property
     def rate(self) -> Quantity:
         """IOPS, or throughput where the section is about that."""
-        rates = [each for each in self.quantities if each in (IOPS, THROUGHPUT)]
+        rates = [quantity for quantity in self.quantities if quantity in (IOPS, THROUGHPUT)]
         return rates[0] if rates else IOPS
 
 
@@ -83,17 +83,17 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
     across = f"{table.across} " if table.across not in ("", MIX.title) else ""
     title = capitalise(table.title) + (f" by {by}" if by else "")
     return TableView(
-        title=", ".join(each for each in (title, table.over) if each),
+        title=", ".join(text for text in (title, table.over) if text),
         columns=(
             *table.head[: table.labels],
             *(across + head for head in table.head[table.labels :]),
         ),
         rows=tuple(
-            tuple(each.text() if isinstance(each, Figure) else each for each in row)
+            tuple(cell.text() if isinstance(cell, Figure) else cell for cell in row)
             for row in table.rows
         ),
         labels=table.labels,
         notes=table.notes,
-        links=tuple(tuple(link(each) for each in row[table.labels :]) for row in table.rows),
+        links=tuple(tuple(link(cell) for cell in row[table.labels :]) for row in table.rows),
         folded=folded,
     )

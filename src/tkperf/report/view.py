@@ -59,7 +59,7 @@ def build_view(
         banners=tuple(banners),
         warnings=tuple(warning.text for warning in result.warnings),
         disclosure=build_disclosure(result),
-        cards=tuple(build_card(subject) for each in subjects.values() for subject in each),
+        cards=tuple(build_card(subject) for of_test in subjects.values() for subject in of_test),
         tests=tuple(
             _test(result, test, subjects[test.name], loads_of_tests.get(test.name), chosen)
             for test in result.tests
@@ -68,8 +68,8 @@ def build_view(
         claims=None if checked is None else _claims(checked),
         cells=tuple(
             build_cell(subject, detail)
-            for each in subjects.values()
-            for subject in each
+            for of_test in subjects.values()
+            for subject in of_test
             for detail in subject.details.values()
         ),
         cell_charts=build_cell_charts() if details else None,

@@ -30,7 +30,7 @@ def build_test_figures(
     test: TestResult, loads: LoadsOfTest | None
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
     """The tables and charts that the test's plan asks for and that have something to show."""
-    tables = tuple(show_table(each, {}) for each in build_section_tables(test))
+    tables = tuple(show_table(table, {}) for table in build_section_tables(test))
     charts: list[ChartView] = []
     count: Counter[str] = Counter()
     for figure in test.figures:
@@ -47,14 +47,14 @@ def build_test_figures(
 def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities, order = find_quantities(figure.quantities), _names(loads)
     for group in figure.groups or ((),):
-        part = loads.of_sections(group) if group else loads
-        curves = curves_by_section(part, part.loads[0].start_s if part.loads else 0.0)
+        of_group = loads.of_sections(group) if group else loads
+        curves = curves_by_section(of_group, of_group.loads[0].start_s if of_group.loads else 0.0)
         title = figure.title or f"{_listed(quantities)} over the whole test"
         text = f"{title}: every load by the time it began, each section in its colour"
         if group:
             title = f"{_listed(quantities)}: {list_words(group)}"
             text = f"{title}, by the time each load began"
-        elif any(load.is_fill for load in part.loads):
+        elif any(load.is_fill for load in of_group.loads):
             text += f", {FILL} apart from what it prepares"
         yield ChartView(
             key="timeline",
@@ -87,11 +87,11 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
 def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
     """Groups of sections, each from its own beginning."""
     quantities = find_quantities(figure.quantities)
-    parts = [(group, loads.of_sections(group)) for group in figure.groups]
+    groups = [(group, loads.of_sections(group)) for group in figure.groups]
     curves = tuple(
-        Curve(name=group[0], loads=part.loads, origin_s=part.loads[0].start_s)
-        for group, part in parts
-        if part.loads
+        Curve(name=group[0], loads=of_group.loads, origin_s=of_group.loads[0].start_s)
+        for group, of_group in groups
+        if of_group.loads
     )
     title = figure.title or f"{_listed(quantities)} of each group of sections"
     text = (
@@ -136,7 +136,7 @@ def _explain(quantities: tuple[Quantity, ...]) -> str:
 
 
 def _listed(quantities: tuple[Quantity, ...]) -> str:
-    return capitalise(list_words([each.label for each in quantities]))
+    return capitalise(list_words([quantity.label for quantity in quantities]))
 
 
 _BUILD: dict[FigureKind, Callable[[Figure, LoadsOfTest], Charts]] = {

@@ -46,7 +46,7 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
     strays = values - running_median(values, NEIGHBOURS)
     sigma, highest_rise = spread(strays), float(strays.max())
     deep_for_stalls = max(STALL_SIGMAS * sigma, DEEPER_THAN_RISES * highest_rise)
-    found: list[Drop] = []
+    drops: list[Drop] = []
     index = LEAST_BEFORE
     while index < values.size:
         kept, before = np.percentile(values[max(0, index - BEFORE) : index], (25, 50)).tolist()
@@ -57,13 +57,13 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
         least = float(values[index:end].min())
         stalled = least <= NEARLY_NOTHING * before and before - least > deep_for_stalls
         if stalled or end - index >= LASTING:
-            found.append(_drop(series, index, end, before))
+            drops.append(_drop(series, index, end, before))
         # What follows is judged by the level after it, not by the one it fell from.
         if end == values.size:
             index += BEFORE
         else:
             index = end + (LEAST_BEFORE if end - index > BEFORE // 2 else 0)
-    return tuple(found)
+    return tuple(drops)
 
 
 def _end_of(values: FloatArray, start: int, before: float) -> int:

@@ -89,10 +89,10 @@ def find_levels(series: Series, *, as_new: bool = False) -> Levels | None:
         _phase(LevelKind.TRANSITION, series, first_end, end),
         _phase(LevelKind.STEADY, series, end, values.size),
     ]
-    found = [phase for phase in phases if phase is not None]
-    if as_new and found[0].kind is LevelKind.FIRST and found[0].value > last:
-        found[0] = replace(found[0], kind=LevelKind.FRESH)
-    return Levels(phases=tuple(found), settled=settled)
+    present = [phase for phase in phases if phase is not None]
+    if as_new and present[0].kind is LevelKind.FIRST and present[0].value > last:
+        present[0] = replace(present[0], kind=LevelKind.FRESH)
+    return Levels(phases=tuple(present), settled=settled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,11 +130,11 @@ def _find_noise(tail: FloatArray) -> _Noise:
 
 def _reduced(series: Series) -> Series:
     """Medians of equal parts where there are more values than boundaries need."""
-    parts = -(-len(series) // MOST_VALUES)
-    if parts == 1:
+    part_length = -(-len(series) // MOST_VALUES)
+    if part_length == 1:
         return series
-    firsts = np.arange(0, len(series), parts)
-    lasts = np.minimum(firsts + parts, len(series)) - 1
+    firsts = np.arange(0, len(series), part_length)
+    lasts = np.minimum(firsts + part_length, len(series)) - 1
     medians = [
         np.median(series.values[first : last + 1])
         for first, last in zip(firsts, lasts, strict=True)

@@ -31,7 +31,7 @@ class Track:
 
     def series(self, key: str) -> Series:
         """One quantity of it."""
-        return make_series(self.place, [each[key] for each in self.figures], self.width)
+        return make_series(self.place, [figures[key] for figures in self.figures], self.width)
 
 
 def find_timelines(tracks: Iterable[Track], *, as_new: bool) -> tuple[Timeline, ...]:
@@ -40,7 +40,7 @@ def find_timelines(tracks: Iterable[Track], *, as_new: bool) -> tuple[Timeline, 
     Args:
         as_new: the series begin on a purged device that nothing had been written to since.
     """
-    return tuple(found for track in tracks for found in _find(track, as_new))
+    return tuple(timeline for track in tracks for timeline in _find(track, as_new))
 
 
 def find_in_seconds(
@@ -56,13 +56,15 @@ def find_in_seconds(
         return make_series(seconds.start_s, getattr(seconds, key), seconds.duration_s)
 
     about = Timeline(workload=workload, quantity="", recorded=Recorded.SECONDS, values=0)
-    found = list(_spikes(about, {each.key: series(each.key) for each in SPIKING}))
+    timelines = list(_spikes(about, {quantity.key: series(quantity.key) for quantity in SPIKING}))
     rate = series(IOPS.key)
     if len(rate) >= LEAST_FOR_LEVELS:
         # Levels of seconds that slices have are not said twice, but tell drops from transitions.
-        seen = find_levels(rate, as_new=as_new)
-        found.insert(0, _rate(about, rate, seen if levels else None, _drops(rate, seen)))
-    return tuple(found)
+        levels_of_rate = find_levels(rate, as_new=as_new)
+        timelines.insert(
+            0, _rate(about, rate, levels_of_rate if levels else None, _drops(rate, levels_of_rate))
+        )
+    return tuple(timelines)
 
 
 def _find(track: Track, as_new: bool) -> Iterator[Timeline]:
@@ -71,7 +73,7 @@ def _find(track: Track, as_new: bool) -> Iterator[Timeline]:
     if len(rate) >= LEAST_FOR_LEVELS:
         levels = find_levels(rate, as_new=as_new)
         yield _rate(about, rate, levels, _drops(rate, levels))
-    yield from _spikes(about, {each.key: track.series(each.key) for each in SPIKING})
+    yield from _spikes(about, {quantity.key: track.series(quantity.key) for quantity in SPIKING})
 
 
 def _rate(
@@ -90,14 +92,14 @@ def _rate(
 def _drops(series: Series, levels: Levels | None) -> tuple[Drop, ...]:
     """Those that are no part of the way from the first level to the steady one."""
     steady = () if levels is None else levels.phases[-1:]
-    from_place = next((each.start for each in steady if each.kind is LevelKind.STEADY), None)
+    from_place = next((phase.start for phase in steady if phase.kind is LevelKind.STEADY), None)
     return tuple(
-        each for each in find_drops(series) if from_place is None or each.start > from_place
+        drop for drop in find_drops(series) if from_place is None or drop.start > from_place
     )
 
 
 def _spikes(about: Timeline, series: dict[str, Series]) -> Iterator[Timeline]:
-    for key, each in series.items():
-        if len(each) >= LEAST_FOR_SPIKES:
-            found = find_periodic_spikes(each)
-            yield replace(about, quantity=key, values=len(each), spikes=found)
+    for key, of_quantity in series.items():
+        if len(of_quantity) >= LEAST_FOR_SPIKES:
+            spikes = find_periodic_spikes(of_quantity)
+            yield replace(about, quantity=key, values=len(of_quantity), spikes=spikes)

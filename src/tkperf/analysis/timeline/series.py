@@ -49,7 +49,7 @@ def make_series(
     """
     places = np.asarray(place, dtype=float)
     measured = np.array(
-        [np.nan if each is None else each for each in values]
+        [np.nan if value is None else value for value in values]
         if not isinstance(values, np.ndarray)
         else values,
         dtype=float,
@@ -57,8 +57,8 @@ def make_series(
     widths = np.zeros(places.size) if width is None else np.asarray(width, dtype=float)
     if not places.size == measured.size == widths.size:
         raise ValueError("a series needs one place and one width for each value")
-    known = np.isfinite(measured)
-    return Series(place=places[known], width=widths[known], values=measured[known])
+    finite = np.isfinite(measured)
+    return Series(place=places[finite], width=widths[finite], values=measured[finite])
 
 
 def running_median(values: FloatArray, window: int) -> FloatArray:

@@ -119,8 +119,8 @@ def _find_peaks(height: FloatArray) -> NDArray[np.intp]:
     """Indices of values that no neighbour exceeds, the highest first."""
     before = np.concatenate(([-np.inf], height[:-1]))
     after = np.concatenate((height[1:], [-np.inf]))
-    found = np.flatnonzero((height >= LEAST_HEIGHT) & (height > before) & (height >= after))
-    return np.asarray(found[np.argsort(-height[found], kind="stable")])
+    peaks = np.flatnonzero((height >= LEAST_HEIGHT) & (height > before) & (height >= after))
+    return np.asarray(peaks[np.argsort(-height[peaks], kind="stable")])
 
 
 def _sizes(most: int) -> list[int]:
@@ -230,14 +230,14 @@ def _log_tail(hits: int, drawn: int, marked: int, room: int) -> float:
     drawn = min(drawn, room)
     whole = log_choose(room, drawn)
     terms = [
-        log_choose(marked, each) + log_choose(room - marked, drawn - each) - whole
-        for each in range(hits, min(drawn, marked) + 1)
-        if drawn - each <= room - marked
+        log_choose(marked, count) + log_choose(room - marked, drawn - count) - whole
+        for count in range(hits, min(drawn, marked) + 1)
+        if drawn - count <= room - marked
     ]
     if not terms:
         return -700.0
     top = max(terms)
-    return top + float(np.log(sum(exp(each - top) for each in terms)))
+    return top + float(np.log(sum(exp(term - top) for term in terms)))
 
 
 def describe_chance(chance: float) -> str:

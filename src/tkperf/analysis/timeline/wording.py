@@ -20,29 +20,31 @@ def describe_timelines(timelines: Sequence[Timeline]) -> tuple[str, ...]:
 
     A stream that is level throughout says so; of many workloads only those that are not are named.
     """
-    axes = find_axes(each.workload for each in timelines)
-    said = []
-    for each in preferred(timelines):
-        of = f"{name_within(each.workload, axes)}: " if axes else ""
-        said += [of + words for words in _sentences(each)]
-    if len(said) <= MOST_SENTENCES:
-        return tuple(said)
-    left = len(said) - MOST_SENTENCES
-    return (*said[:MOST_SENTENCES], f"... and {left:,} more findings, which the JSON has")
+    axes = find_axes(timeline.workload for timeline in timelines)
+    sentences = []
+    for timeline in preferred(timelines):
+        of = f"{name_within(timeline.workload, axes)}: " if axes else ""
+        sentences += [of + words for words in _sentences(timeline)]
+    if len(sentences) <= MOST_SENTENCES:
+        return tuple(sentences)
+    left = len(sentences) - MOST_SENTENCES
+    return (*sentences[:MOST_SENTENCES], f"... and {left:,} more findings, which the JSON has")
 
 
 def preferred(timelines: Sequence[Timeline]) -> tuple[Timeline, ...]:
     """Each finding once: what every second tells exactly, slices need not repeat."""
     finer = {
-        (each.workload, each.quantity) for each in timelines if each.recorded is Recorded.SECONDS
+        (timeline.workload, timeline.quantity)
+        for timeline in timelines
+        if timeline.recorded is Recorded.SECONDS
     }
     kept = []
-    for each in timelines:
-        coarse = each.recorded is not Recorded.SECONDS
-        if not (coarse and (each.workload, each.quantity) in finer):
-            kept.append(each)
-        elif each.levels:
-            kept.append(_without_drops(each))
+    for timeline in timelines:
+        coarse = timeline.recorded is not Recorded.SECONDS
+        if not (coarse and (timeline.workload, timeline.quantity) in finer):
+            kept.append(timeline)
+        elif timeline.levels:
+            kept.append(_without_drops(timeline))
     return tuple(kept)
 
 
@@ -105,7 +107,7 @@ def _until(level: Level, in_rounds: bool) -> str:
 def _describe_drops(timeline: Timeline) -> str:
     """``3 sudden drops, the deepest from 27,000 to 120 IOPS at 5 min 00 s for 12 s``."""
     unit = QUANTITIES[timeline.quantity].unit
-    deepest: Drop = min(timeline.drops, key=lambda each: each.least / each.before)
+    deepest: Drop = min(timeline.drops, key=lambda drop: drop.least / drop.before)
     in_rounds = timeline.recorded is Recorded.ROUNDS
     at = f"in round {deepest.start:.0f}" if in_rounds else f"at {format_duration(deepest.start)}"
     if not deepest.recovered:

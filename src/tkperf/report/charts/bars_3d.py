@@ -36,19 +36,19 @@ def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | No
     layout = arrange(cell.workload for cell in section.cells)
     if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
         return None
-    known = {cell.workload: cell.value(quantity) for cell in section.cells}
-    if all(value is None for value in known.values()):
+    value_of = {cell.workload: cell.value(quantity) for cell in section.cells}
+    if all(value is None for value in value_of.values()):
         return None
-    grid = [[None if work is None else known[work] for work in row] for row in layout.at]
+    grid = [[None if work is None else value_of[work] for work in row] for row in layout.at]
     # Low rows in front.
-    order = sorted(range(len(grid)), key=lambda row: max(each or 0 for each in grid[row]))
-    top = _round_up(max((each for row in grid for each in row if each is not None), default=0.0))
+    order = sorted(range(len(grid)), key=lambda row: max(value or 0 for value in grid[row]))
+    top = _round_up(max((value for row in grid for value in row if value is not None), default=0.0))
     depth, width = len(layout.rows), len(layout.columns)
     columns = [_label(layout.column_axis, work) for work in layout.columns]
     rows = [_label(layout.row_axes[0], layout.rows[number]) for number in order]
     ends = _project(width + 0.8, -0.5, 0)[0], _project(-1.2, depth - 0.5, 0)[0]
     missing = max(0.0, _LEAST_WIDTH - ends[0] + ends[1]) / 2
-    told = tooltip(
+    tip = tooltip(
         ("column", layout.column_axis.title),
         ("row", layout.row_axes[0].title),
         ("value", quantity.title),
@@ -61,7 +61,7 @@ def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | No
             "floor": list(_floor(width, depth, top)),
             "labels": list(_labels(columns, rows, top)),
         },
-        "layer": _layers([ends[1] - missing, ends[0] + missing], told),
+        "layer": _layers([ends[1] - missing, ends[0] + missing], tip),
     }
 
 
@@ -71,18 +71,18 @@ def _faces(
     """The painter's order: from the far corner to the near one."""
     for back in reversed(range(len(order))):
         for right in reversed(range(len(layout.columns))):
-            seen = grid[order[back]][right]
-            if seen is not None:
-                told: Row = {
+            value = grid[order[back]][right]
+            if value is not None:
+                datum: Row = {
                     "column": layout.column_axis.text(layout.columns[right]),
                     "row": layout.row_axes[0].text(layout.rows[order[back]]),
-                    "value": seen,
+                    "value": value,
                 }
                 colour = PALETTE[order[back] % len(PALETTE)]
-                yield from _bar(right, back, _HIGHEST * seen / top, colour, told)
+                yield from _bar(right, back, _HIGHEST * value / top, colour, datum)
 
 
-def _layers(domain: list[float], told: list[dict[str, object]]) -> list[Spec]:
+def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
     plane = {"type": "quantitative", "axis": None, "scale": {"zero": False, "nice": False}}
     across = {"zero": False, "nice": False, "domain": domain}
     x, y = {**plane, "field": "x", "scale": across}, {**plane, "field": "y"}
@@ -101,7 +101,7 @@ def _layers(domain: list[float], told: list[dict[str, object]]) -> list[Spec]:
                 "fill": {"field": "colour", "type": "nominal", "scale": None},
                 "detail": {"field": "face", "type": "nominal"},
                 "order": {"field": "corner", "type": "quantitative"},
-                "tooltip": told,
+                "tooltip": tip,
             },
         },
     ]
@@ -124,7 +124,7 @@ def _project(right: float, back: float, height: float) -> Point:
     )
 
 
-def _bar(right: int, back: int, height: float, colour: str, told: Row) -> list[Row]:
+def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[Row]:
     """The three faces that are seen, as corners of polygons."""
     near, far = -_HALF_WIDTH, _HALF_WIDTH
     corners = {
@@ -143,7 +143,7 @@ def _bar(right: int, back: int, height: float, colour: str, told: Row) -> list[R
             x, y = _project(right + dx, back + dy, z)
             rows.append(
                 {
-                    **told,
+                    **datum,
                     "x": round(x, 3),
                     "y": round(y, 3),
                     "face": f"{right}/{back}/{face}",
@@ -198,9 +198,9 @@ def _round_up(value: float) -> float:
 
 
 def _ticks(top: float) -> list[float]:
-    return [top * part / 5 for part in range(6)]
+    return [top * tick / 5 for tick in range(6)]
 
 
 def _shade(colour: str, brightness: float) -> str:
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(part * brightness):02X}" for part in (red, green, blue))
+    return "#" + "".join(f"{round(channel * brightness):02X}" for channel in (red, green, blue))

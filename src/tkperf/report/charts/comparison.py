@@ -111,9 +111,13 @@ def compared_streams(
         over: what each run's slices are placed by; ``x_title`` says it with its unit.
     """
     rows: list[Row] = [
-        {"x": over[name].at(each), "value": each.values.value(quantity), "series": name}
+        {
+            "x": over[name].at(slice_result),
+            "value": slice_result.values.value(quantity),
+            "series": name,
+        }
         for name, section in sections.items()
-        for each in section.slices
+        for slice_result in section.slices
     ]
     return build_chart(
         title,

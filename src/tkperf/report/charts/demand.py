@@ -31,8 +31,8 @@ _DARK_SHARE = 0.55
 def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spec:
     """The table of a quantity, its cells the darker the greater they are."""
     layout = arrange(cell.workload for cell in cells)
-    known = {cell.workload: cell.value(quantity) for cell in cells}
-    shares = _shares([value for value in known.values() if value is not None])
+    value_of = {cell.workload: cell.value(quantity) for cell in cells}
+    shares = _shares([value for value in value_of.values() if value is not None])
     down = ", ".join(layout.row_titles)
     rows: list[Row] = [
         {
@@ -44,21 +44,21 @@ def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spe
         }
         for row, works in zip(layout.rows, layout.at, strict=True)
         for column, work in zip(layout.columns, works, strict=True)
-        if work is not None and (value := known[work]) is not None
+        if work is not None and (value := value_of[work]) is not None
     ]
     places: dict[str, object] = {
         "x": {
             "field": "column",
             "type": "ordinal",
             "title": layout.column_axis.title,
-            "sort": [layout.column_axis.text(each) for each in layout.columns],
+            "sort": [layout.column_axis.text(column) for column in layout.columns],
             "axis": {"labelAngle": 0, "orient": "top"},
         },
         "y": {
             "field": "row",
             "type": "ordinal",
             "title": down,
-            "sort": [", ".join(layout.row_text(each)) for each in layout.rows],
+            "sort": [", ".join(layout.row_text(row)) for row in layout.rows],
         },
     }
     shade = {
@@ -71,7 +71,7 @@ def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spe
         "condition": {"test": f"datum.share > {_DARK_SHARE}", "value": "white"},
         "value": "#222",
     }
-    told = tooltip(("column", layout.column_axis.title), ("row", down), ("value", quantity.title))
+    tip = tooltip(("column", layout.column_axis.title), ("row", down), ("value", quantity.title))
     return {
         **build_frame(title),
         "height": _ROW_HEIGHT * len(layout.rows),
@@ -79,7 +79,7 @@ def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spe
         "layer": [
             {
                 "mark": {"type": "rect", "stroke": "white"},
-                "encoding": {**places, "color": shade, "tooltip": told},
+                "encoding": {**places, "color": shade, "tooltip": tip},
             },
             {
                 "mark": {"type": "text", "fontSize": 11},
@@ -87,7 +87,7 @@ def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spe
                     **places,
                     "text": {"field": "text", "type": "nominal"},
                     "color": letters,
-                    "tooltip": told,
+                    "tooltip": tip,
                 },
             },
         ],
@@ -102,7 +102,7 @@ def _shares(values: Sequence[float]) -> dict[float, float]:
     wide = low > 0 and high > _WIDE_RANGE * low
     scale = math.log if wide else float
     length = scale(high) - scale(low)
-    return {each: (scale(each) - scale(low)) / length if length else 0.5 for each in values}
+    return {value: (scale(value) - scale(low)) / length if length else 0.5 for value in values}
 
 
 def against(
@@ -128,11 +128,11 @@ def against(
         "y": quantity_axis(rows, upright.title, log=log),
         "order": {"field": "place", "type": "quantitative"},
     }
-    told = [("at", along.title), ("x", across.title), ("value", upright.title)]
+    tip_fields = [("at", along.title), ("x", across.title), ("value", upright.title)]
     if others:
         encoding["color"] = {**colour(naming.title), "sort": _names(cells, naming)}
-        told.insert(0, ("series", naming.title))
-    encoding["tooltip"] = tooltip(*told)
+        tip_fields.insert(0, ("series", naming.title))
+    encoding["tooltip"] = tooltip(*tip_fields)
     return build_chart(title, rows, encoding, mark={"type": "line", "point": True})
 
 
@@ -158,11 +158,11 @@ def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, 
         },
         "y": quantity_axis(rows, quantity.title, log=log),
     }
-    told = [("demand", "Demand"), ("at", OUTSTANDING), ("value", quantity.title)]
+    tip_fields = [("demand", "Demand"), ("at", OUTSTANDING), ("value", quantity.title)]
     if others:
         encoding["color"] = {**colour(naming.title), "sort": _names(cells, naming)}
-        told.insert(0, ("series", naming.title))
-    encoding["tooltip"] = tooltip(*told)
+        tip_fields.insert(0, ("series", naming.title))
+    encoding["tooltip"] = tooltip(*tip_fields)
     return build_chart(title, rows, encoding, mark={"type": "line", "point": True})
 
 

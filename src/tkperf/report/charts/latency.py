@@ -38,12 +38,14 @@ _BUCKET_TOOLTIP = tooltip(
 
 
 def _curve(share: str) -> list[Spec]:
-    """A point at each edge of each bucket, where ``share`` of the I/Os ``{seen}`` is exact.
+    """A point at each edge of each bucket, where ``share`` of the I/Os ``{counted}`` is exact.
 
     A bucket's I/Os lie somewhere between its edges, none lies between two filled buckets: so the
     curve may be straight within a bucket, a 64th of its value, and is level from one to the next.
     """
-    at_edges = [share.format(seen=seen) for seen in ("(datum.seen - datum.count)", "datum.seen")]
+    at_edges = [
+        share.format(counted=counted) for counted in ("(datum.seen - datum.count)", "datum.seen")
+    ]
     return [
         {"calculate": "[datum.lower, datum.upper]", "as": "us"},
         {"calculate": f"[{', '.join(at_edges)}]", "as": "at_edge"},
@@ -94,13 +96,13 @@ def mark_rows(whole: IoStats) -> list[Row]:
 
     Marks too close to be told apart share one label, at the last of them.
     """
-    found = ((name, mark(whole)) for name, mark in MARKS)
-    known = sorted((value / 1000, name) for name, value in found if value is not None)
+    values_ns = ((name, mark(whole)) for name, mark in MARKS)
+    marks_us = sorted((value / 1000, name) for name, value in values_ns if value is not None)
     rows: list[Row] = []
     waiting: list[str] = []
-    for number, (us, name) in enumerate(known):
+    for number, (us, name) in enumerate(marks_us):
         waiting.append(name)
-        apart = number + 1 == len(known) or known[number + 1][0] > us * LEAST_MARK_RATIO
+        apart = number + 1 == len(marks_us) or marks_us[number + 1][0] > us * LEAST_MARK_RATIO
         label = ", ".join(waiting) if len(waiting) < 3 else f"{waiting[0]} ... {waiting[-1]}"
         rows.append({"mark": name, "us": us, "label": label if apart else ""})
         waiting = [] if apart else waiting
@@ -139,7 +141,7 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
                 },
             },
             {
-                "transform": _curve("100 * {seen} / datum.total"),
+                "transform": _curve("100 * {counted} / datum.total"),
                 "mark": {"type": "line", "color": PALETTE[1]},
                 "encoding": {"x": _x("us", rows), "y": share},
             },
@@ -157,7 +159,7 @@ def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:
         "data": {"name": "buckets"},
         "transform": [
             *_SUMS,
-            *_curve("100 * (datum.total - {seen}) / datum.total"),
+            *_curve("100 * (datum.total - {counted}) / datum.total"),
             # None is slower than the slowest, which has no place on a logarithmic axis.
             {"filter": "datum.at_edge > 0"},
         ],
@@ -183,13 +185,13 @@ def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:
 
 def _marks_layer() -> Spec:
     x = {"field": "us", "type": "quantitative"}
-    told = tooltip(("mark", "Mark"), ("us", "us"))
+    tip = tooltip(("mark", "Mark"), ("us", "us"))
     return {
         "data": {"name": "marks"},
         "layer": [
             {
                 "mark": {"type": "rule", "strokeDash": [3, 3], "color": PALETTE[7]},
-                "encoding": {"x": x, "tooltip": told},
+                "encoding": {"x": x, "tooltip": tip},
             },
             {
                 # Above the plot, where neither bars nor curves cover it.
@@ -205,7 +207,7 @@ def _marks_layer() -> Spec:
                     "x": x,
                     "y": {"value": -5},
                     "text": {"field": "label", "type": "nominal"},
-                    "tooltip": told,
+                    "tooltip": tip,
                 },
             },
         ],

@@ -41,7 +41,7 @@ def over_offered(
     ]
     x = {"field": "x", "type": "quantitative", "title": OFFERED.title, "scale": {"zero": True}}
     y = quantity_axis(rows, quantity.title, log=log)
-    told = [("x", OFFERED.title), ("value", quantity.title)]
+    tip_fields = [("x", OFFERED.title), ("value", quantity.title)]
     names = list(dict.fromkeys(str(row["series"]) for row in rows))
     colours = {"domain": names, "range": PALETTE[: len(names)]}
     series = {
@@ -56,10 +56,15 @@ def over_offered(
         names.append("ideal: all that is offered")
         colours["range"] = [*PALETTE[: len(names) - 1], PALETTE[7]]
         ideal = [{"x": at, "value": at, "series": names[-1]} for at in (0.0, most)]
-        encoding = {"x": x, "y": y, "color": series, "tooltip": tooltip(("series", "Line"), *told)}
+        encoding = {
+            "x": x,
+            "y": y,
+            "color": series,
+            "tooltip": tooltip(("series", "Line"), *tip_fields),
+        }
         mark: Spec = {"type": "line", "strokeDash": [6, 3]}
         layers.append({"data": {"values": ideal}, "mark": mark, "encoding": encoding})
-    measured: dict[str, object] = {"x": x, "y": y, "tooltip": tooltip(*told)}
+    measured: dict[str, object] = {"x": x, "y": y, "tooltip": tooltip(*tip_fields)}
     if naming.axes or layers:
         measured["color"] = series
     layers.append(

@@ -32,15 +32,17 @@ def mark_over_time(
         scale: what a place is multiplied with to get a value of the chart's axis.
         x: the field of that axis.
     """
-    keys = {each.key for each in quantities}
-    found = [each for each in timelines if each.quantity in keys]
+    keys = {quantity.key for quantity in quantities}
+    marked = [timeline for timeline in timelines if timeline.quantity in keys]
     layers = [
-        *_level_layers([row for each in found for row in _level_rows(each, scale, x)], spec, x),
-        *_point_layers(
-            [row for each in found for row in _drop_rows(each, scale, x)], DROP, spec, x
+        *_level_layers(
+            [row for timeline in marked for row in _level_rows(timeline, scale, x)], spec, x
         ),
         *_point_layers(
-            [row for each in found for row in _spike_rows(each, scale, x)][:MOST_MARKS],
+            [row for timeline in marked for row in _drop_rows(timeline, scale, x)], DROP, spec, x
+        ),
+        *_point_layers(
+            [row for timeline in marked for row in _spike_rows(timeline, scale, x)][:MOST_MARKS],
             SPIKE,
             spec,
             x,
@@ -54,7 +56,9 @@ def mark_over_time(
         return spec | {"layer": [*drawn, *layers]}
     own = ("data", "mark", "encoding", "params")
     base: Spec = {key: spec[key] for key in own if key in spec}
-    return {key: each for key, each in spec.items() if key not in own} | {"layer": [base, *layers]}
+    return {key: value for key, value in spec.items() if key not in own} | {
+        "layer": [base, *layers]
+    }
 
 
 def _level_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
@@ -97,7 +101,7 @@ def _level_layers(rows: list[Row], spec: Spec, x: str) -> list[Spec]:
         return []
     x_axis, y_axis = _axes(spec)
     y = {**y_axis, "field": "value"}
-    told = tooltip(
+    tip = tooltip(
         ("phase", "Phase"), (x, str(x_axis.get("title"))), ("value", str(y_axis["title"]))
     )
     lasting = [row for row in rows if row["end"] != row[x]]
@@ -110,7 +114,7 @@ def _level_layers(rows: list[Row], spec: Spec, x: str) -> list[Spec]:
         {
             "data": {"values": lasting},
             "mark": {"type": "rule", "color": LEVEL, "strokeWidth": 2, "strokeDash": [8, 4]},
-            "encoding": {"x": x_axis, "x2": {"field": "end"}, "y": y, "tooltip": told},
+            "encoding": {"x": x_axis, "x2": {"field": "end"}, "y": y, "tooltip": tip},
         },
         {
             "data": {"values": rows},

@@ -76,8 +76,8 @@ def shown_over_rounds(
         for cell in round_result.cells
         if read_percents is None or cell.workload.read_percent in read_percents
     )
-    most = max((each.jobs for each in measured), default=0)
-    return tuple(each for each in measured if each.jobs == most or not most_threads)
+    most = max((workload.jobs for workload in measured), default=0)
+    return tuple(workload for workload in measured if workload.jobs == most or not most_threads)
 
 
 def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = "Round") -> Spec:
@@ -162,7 +162,7 @@ def over_axis(
         for cell in cells
     ]
     places = sorted({x.order(cell.workload): x.text(cell.workload) for cell in cells}.items())
-    told = [("at", x.title), ("value", quantity.title)]
+    tip_fields = [("at", x.title), ("value", quantity.title)]
     encoding: dict[str, object] = {
         "x": {
             "field": "at",
@@ -175,10 +175,10 @@ def over_axis(
     }
     if others:
         encoding["color"] = colour(naming.title)
-        told.insert(0, ("series", naming.title))
+        tip_fields.insert(0, ("series", naming.title))
         if bars:
             encoding["xOffset"] = {"field": "series", "sort": None}
-    encoding["tooltip"] = tooltip(*told)
+    encoding["tooltip"] = tooltip(*tip_fields)
     mark = {"type": "bar"} if bars else {"type": "line", "point": True}
     return build_chart(title, rows, encoding, mark=mark)
 
@@ -189,7 +189,7 @@ def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tup
     Where these do not differ it is the first that does.
     """
     axes = find_axes(workloads) or (BLOCKS,)
-    asked = (each for each in axes if each.key == axis)
+    asked = (candidate for candidate in axes if candidate.key == axis)
     x = next(asked, BLOCKS if BLOCKS in axes else axes[0])
     return x, tuple(axis for axis in axes if axis is not x)
 
@@ -202,18 +202,24 @@ class Over:
     at: Callable[[SliceResult], float]
 
 
-TIME = Over(title="Time", at=lambda each: each.start_s + each.duration_s / 2)
-TOTAL_WRITTEN = Over(title="Total written (GB)", at=lambda each: _written_bytes(each) / 1e9)
+TIME = Over(
+    title="Time", at=lambda slice_result: slice_result.start_s + slice_result.duration_s / 2
+)
+TOTAL_WRITTEN = Over(
+    title="Total written (GB)", at=lambda slice_result: _written_bytes(slice_result) / 1e9
+)
 
 
 def drive_fills(capacity_bytes: float) -> Over:
     """The amount written in multiples of the capacity."""
-    return Over(title="Drive fills", at=lambda each: _written_bytes(each) / capacity_bytes)
+    return Over(
+        title="Drive fills", at=lambda slice_result: _written_bytes(slice_result) / capacity_bytes
+    )
 
 
-def _written_bytes(each: SliceResult) -> int:
-    assert each.total_written_bytes is not None, "nothing is drawn over what is not known"
-    return each.total_written_bytes
+def _written_bytes(slice_result: SliceResult) -> int:
+    assert slice_result.total_written_bytes is not None, "nothing is drawn over what is not known"
+    return slice_result.total_written_bytes
 
 
 def stream(
@@ -239,16 +245,16 @@ def stream(
         x_title = f"{over.title} ({unit})"
     rows: list[Row] = [
         {
-            "x": over.at(each) / unit_s,
+            "x": over.at(slice_result) / unit_s,
             "value": value,
             "series": f"{quantity.short} of {words}" if apart else quantity.short,
-            "slice": each.number,
+            "slice": slice_result.number,
             "cell": link,
         }
-        for each in section.slices
+        for slice_result in section.slices
         for direction, words in directions
         for quantity in quantities
-        if (value := each.values.value(quantity, direction)) is not None
+        if (value := slice_result.values.value(quantity, direction)) is not None
     ]
     y_title = describe_together(quantities)
     encoding: dict[str, object] = {

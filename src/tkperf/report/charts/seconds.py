@@ -15,7 +15,7 @@ from tkperf.seconds import FloatArray, Seconds, reduce_to_columns
 COLUMNS = 400
 # As many rounds as the PTS allows; more lines between them would hide the curve.
 MOST_MARKED_PARTS = 25
-_RECORDED = {each.name for each in fields(Seconds)}
+_RECORDED = {field.name for field in fields(Seconds)}
 
 # Hours may go beyond 24: a clock's format would begin again.
 # Milliseconds only where there are any, as on the axis of a few seconds.
@@ -27,7 +27,7 @@ LATENCIES = (LATENCY_MEAN, LATENCY_MAX)
 
 def find_recorded(quantities: Sequence[Quantity]) -> tuple[Quantity, ...]:
     """Those that are kept of every second."""
-    return tuple(each for each in quantities if each.key in _RECORDED)
+    return tuple(quantity for quantity in quantities if quantity.key in _RECORDED)
 
 
 def _name(quantity: Quantity) -> str:
@@ -48,7 +48,7 @@ def seconds_rows(detail: CellDetail, quantities: Sequence[Quantity]) -> list[Row
         columns = (reduced.at_s * 1000, reduced.low, line, reduced.high)
         rows += [
             {"t": round(at, 3), "series": name, "low": low, "value": value, "high": high}
-            for at, low, value, high in zip(*(each.tolist() for each in columns), strict=True)
+            for at, low, value, high in zip(*(column.tolist() for column in columns), strict=True)
         ]
     return rows
 
@@ -111,7 +111,7 @@ def over_seconds(
     return {
         **build_frame(title),
         # For the page: which columns to reduce anew when a reader zooms in.
-        "usermeta": {"series": [[_name(each), each.key] for each in quantities]},
+        "usermeta": {"series": [[_name(quantity), quantity.key] for quantity in quantities]},
         "datasets": datasets,
         "layer": _with_data(datasets, [*_part_layers(x), *_value_layers(x, y, colour, y_title)]),
     }

@@ -109,7 +109,7 @@ def over_test(
     }
     line: Row = {"y": y}
     if len(quantities) > 1:
-        labels = [each.label for each in quantities]
+        labels = [quantity.label for quantity in quantities]
         line["strokeDash"] = {
             "field": "quantity",
             "type": "nominal",
@@ -118,7 +118,7 @@ def over_test(
             "scale": {"domain": labels, "range": list(_DASHES[: len(labels)])},
             "legend": {"orient": "top"},
         }
-    told = tooltip(
+    tip = tooltip(
         ("series", "Section"), ("quantity", "Quantity"), ("x", x_title), ("value", y_title),
         ("low", "lowest"), ("high", "highest"),
     )  # fmt: skip
@@ -126,7 +126,7 @@ def over_test(
     dots: list[Spec] = [
         {
             "mark": {"type": "point", "filled": True, "size": 15, "opacity": 1, "clip": True},
-            "encoding": {"y": y, "tooltip": told},
+            "encoding": {"y": y, "tooltip": tip},
         }
     ]
     zoom: Row = {"type": "interval", "encodings": ["x"]}
@@ -147,7 +147,7 @@ def over_test(
             },
             {
                 "mark": {"type": "line", "strokeWidth": 1.2, "clip": True},
-                "encoding": {**line, "tooltip": told},
+                "encoding": {**line, "tooltip": tip},
             },
             *(dots if len(rows) <= MOST_DOTTED else ()),
         ],
@@ -168,7 +168,7 @@ def _points(
     # A maximum is drawn as such: a mean of maxima would mean nothing.
     drawn = reduced.high if quantity is LATENCY_MAX else reduced.mean
     columns = (reduced.at_s, reduced.low, drawn, reduced.high)
-    yield from zip(*(each.tolist() for each in columns), strict=True)
+    yield from zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _series(curve: Curve, quantity: Quantity, column_s: float) -> tuple[FloatArray, FloatArray]:

@@ -101,10 +101,10 @@ def log_axis(values: Iterable[object]) -> dict[str, object]:
 
     Within a decade the steps are 1, 2, 3 ... 9. Linear if there is a value that has no logarithm.
     """
-    known = [float(value) for value in values if isinstance(value, int | float)]
-    if not known or not all(value > 0 and math.isfinite(value) for value in known):
+    numbers = [float(value) for value in values if isinstance(value, int | float)]
+    if not numbers or not all(value > 0 and math.isfinite(value) for value in numbers):
         return {"scale": {"zero": True, "nice": True}}
-    low, high = min(known), max(known)
+    low, high = min(numbers), max(numbers)
     steps = [
         step * 10.0**power
         for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
