@@ -70,15 +70,15 @@ class Ahead:
         phases = following_phases(
             self.procedure, self.answers, active_range_bytes=self.active_range_bytes
         )
-        loads = tuple(self._load(each, after=phase) for each in phases)
+        loads = tuple(self._load(following, after=phase) for following in phases)
         ready = tuple(dict.fromkeys(load for load in loads if load is not None))
         if not ready:
             return None
 
         def choose(so_far: Measurement) -> Load | None:
             ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
-            found = {self.load_after(phase, answer(end)) for end in ends}
-            return found.pop() if len(found) == 1 else None
+            followers = {self.load_after(phase, answer(end)) for end in ends}
+            return followers.pop() if len(followers) == 1 else None
 
         return Next(loads=ready, choose=choose, certain=len(loads) == 1)
 
@@ -111,5 +111,5 @@ class Ahead:
 
     def _forecast_s(self, test: Test, answers: Sequence[Answer], case: Case) -> float:
         procedure = self._procedure_of(test)
-        found = forecast(procedure, answers, case, active_range_bytes=self.active_range_bytes)
-        return found.duration_s
+        expected = forecast(procedure, answers, case, active_range_bytes=self.active_range_bytes)
+        return expected.duration_s

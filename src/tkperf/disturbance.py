@@ -215,104 +215,117 @@ class Compared:
         return 1 + self.foreign_bytes / self.fio_bytes if self.fio_bytes else 1.0
 
 
-def judge_bytes(seen: Compared) -> tuple[Disturbance, ...]:
+def judge_bytes(compared: Compared) -> tuple[Disturbance, ...]:
     """What the comparison of bytes says; nothing if the device's I/O is not counted."""
-    found = (_foreign(seen), _other_partitions(seen), _missing(seen)) if seen.is_counted else ()
-    return tuple(each for each in found if each is not None)
+    disturbances = (
+        (_foreign(compared), _other_partitions(compared), _missing(compared))
+        if compared.is_counted
+        else ()
+    )
+    return tuple(disturbance for disturbance in disturbances if disturbance is not None)
 
 
-def _foreign(seen: Compared) -> Disturbance | None:
-    read_bytes, written_bytes = max(0, seen.foreign_read_bytes), max(0, seen.foreign_write_bytes)
-    limit_bytes = seen.limit_bytes + seen.lacked_bytes + seen.blurred_in_bytes
-    said = [
+def _foreign(compared: Compared) -> Disturbance | None:
+    read_bytes = max(0, compared.foreign_read_bytes)
+    written_bytes = max(0, compared.foreign_write_bytes)
+    limit_bytes = compared.limit_bytes + compared.lacked_bytes + compared.blurred_in_bytes
+    amounts = [
         f"{format_capacity(amount)} {done}"
         for amount, done in (
             (read_bytes, "read"),
             (written_bytes, "written"),
-            (seen.discarded_bytes, "discarded"),
+            (compared.discarded_bytes, "discarded"),
         )
         if amount >= LEAST_FOREIGN_BYTES
     ]
-    said += [f"{seen.flushes} flushes"] * seen.is_flushed
-    burst = _burst(seen)
-    bulky = max(seen.foreign_bytes, seen.discarded_bytes) > limit_bytes
-    bulky = bulky or seen.inner_bytes > seen.inner_limit_bytes
-    if not (bulky or burst or seen.is_flushed):
+    amounts += [f"{compared.flushes} flushes"] * compared.is_flushed
+    burst = _burst(compared)
+    bulky = max(compared.foreign_bytes, compared.discarded_bytes) > limit_bytes
+    bulky = bulky or compared.inner_bytes > compared.inner_limit_bytes
+    if not (bulky or burst or compared.is_flushed):
         return None
-    share = seen.foreign_bytes / seen.fio_bytes if seen.fio_bytes else None
-    beside = "" if share is None else f", {share:.1%} of fio's {format_capacity(seen.fio_bytes)}"
-    at_s, most = (seen.started_s, "") if burst is None else burst
+    share = compared.foreign_bytes / compared.fio_bytes if compared.fio_bytes else None
+    beside = (
+        "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
+    )
+    at_s, most = (compared.started_s, "") if burst is None else burst
     return Disturbance(
         code=DisturbanceCode.FOREIGN_IO,
-        text=f"others used the device: {', '.join(said) or 'some I/O'}{beside}{most}",
+        text=f"others used the device: {', '.join(amounts) or 'some I/O'}{beside}{most}",
         started_s=at_s,
-        duration_s=seen.duration_s if burst is None else 1.0,
+        duration_s=compared.duration_s if burst is None else 1.0,
         share=share,
     )
 
 
-def _burst(seen: Compared) -> tuple[float, str] | None:
+def _burst(compared: Compared) -> tuple[float, str] | None:
     """When the second with the most foreign bytes began, in words too, if they are many."""
-    if seen.busiest is None:
+    if compared.busiest is None:
         return None
-    at_s, fio_bytes, foreign_bytes = seen.busiest
-    limit_bytes = max(BURST_SHARE * fio_bytes, LEAST_BURST_BYTES) + seen.tolerance_bytes
-    if foreign_bytes <= limit_bytes + seen.lacked_bytes + seen.blurred_in_bytes:
+    at_s, fio_bytes, foreign_bytes = compared.busiest
+    limit_bytes = max(BURST_SHARE * fio_bytes, LEAST_BURST_BYTES) + compared.tolerance_bytes
+    if foreign_bytes <= limit_bytes + compared.lacked_bytes + compared.blurred_in_bytes:
         return None
-    after_s = at_s - seen.started_s
+    after_s = at_s - compared.started_s
     return at_s, f", most of it {after_s:.0f} s after the step's start"
 
 
-def _other_partitions(seen: Compared) -> Disturbance | None:
-    others_bytes = seen.others_bytes or 0
-    if others_bytes <= seen.limit_bytes:
+def _other_partitions(compared: Compared) -> Disturbance | None:
+    others_bytes = compared.others_bytes or 0
+    if others_bytes <= compared.limit_bytes:
         return None
-    share = others_bytes / seen.fio_bytes if seen.fio_bytes else None
-    beside = "" if share is None else f", {share:.1%} of fio's {format_capacity(seen.fio_bytes)}"
+    share = others_bytes / compared.fio_bytes if compared.fio_bytes else None
+    beside = (
+        "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
+    )
     return Disturbance(
         code=DisturbanceCode.OTHER_PARTITION_IO,
         text=f"other partitions of the disk moved {format_capacity(others_bytes)}{beside}",
-        started_s=seen.started_s,
-        duration_s=seen.duration_s,
+        started_s=compared.started_s,
+        duration_s=compared.duration_s,
         share=share,
     )
 
 
-def _missing(seen: Compared) -> Disturbance | None:
-    missing_bytes = -seen.foreign_bytes
-    if missing_bytes <= seen.limit_bytes + seen.surplus_bytes + seen.blurred_out_bytes:
+def _missing(compared: Compared) -> Disturbance | None:
+    missing_bytes = -compared.foreign_bytes
+    if missing_bytes <= compared.limit_bytes + compared.surplus_bytes + compared.blurred_out_bytes:
         return None
-    share = missing_bytes / seen.fio_bytes
+    share = missing_bytes / compared.fio_bytes
     counted = f"{share:.1%} less: it did not do all that fio was told it did"
-    if seen.counted_share < COUNTING_SHARE:
+    if compared.counted_share < COUNTING_SHARE:
         counted = (
             "nothing, although the kernel counts its I/O (queue/iostats is 1): it did not do what fio "
             "was told it did, or its driver does not tell"
         )
     return Disturbance(
         code=DisturbanceCode.MISSING_IO,
-        text=f"fio counted {format_capacity(seen.fio_bytes)}, the device {counted}",
-        started_s=seen.started_s,
-        duration_s=seen.duration_s,
+        text=f"fio counted {format_capacity(compared.fio_bytes)}, the device {counted}",
+        started_s=compared.started_s,
+        duration_s=compared.duration_s,
         share=share,
     )
 
 
-def find_refutation(seen: Compared) -> str | None:
+def find_refutation(compared: Compared) -> str | None:
     """Why the step cannot be what fio says it is; None if the device bears it out.
 
     All that the device did about the step's time is set against fio's bytes, so that no border drawn
     wrong refutes anything. A device that counts nothing at all while its ``queue/iostats`` is 1 is
     flagged, not refuted: there are drivers that never count.
     """
-    if seen.most_bytes is None or not seen.is_counted or seen.counted_share < COUNTING_SHARE:
+    if (
+        compared.most_bytes is None
+        or not compared.is_counted
+        or compared.counted_share < COUNTING_SHARE
+    ):
         return None
-    share = 1 - seen.most_bytes / seen.fio_bytes if seen.fio_bytes else 0.0
+    share = 1 - compared.most_bytes / compared.fio_bytes if compared.fio_bytes else 0.0
     if share <= REFUTED_SHARE:
         return None
     return (
-        f"fio counted {format_capacity(seen.fio_bytes)}, the device {share:.1%} less: it did not do "
-        "all that fio was told it did"
+        f"fio counted {format_capacity(compared.fio_bytes)}, the device {share:.1%} less: "
+        "it did not do all that fio was told it did"
     )
 
 
@@ -380,5 +393,5 @@ def describe_count(code: DisturbanceCode, steps: int) -> str:
 
 def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
     """The codes among these, each once, in the order of their definition."""
-    found = set(codes)
-    return tuple(code for code in DisturbanceCode if code in found)
+    occurring = set(codes)
+    return tuple(code for code in DisturbanceCode if code in occurring)

@@ -40,9 +40,9 @@ class UsageError(TkperfError):
     exit_code = 2
 
 
-def not_known(what: str, given: str, known: Iterable[str]) -> UsageError:
+def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
     """``test 'lta': known are iops, lat; did you mean lat?``"""
-    names = list(known)
+    names = list(choices)
     closest = get_close_matches(given.lower(), names, n=1)
     guess = f"; did you mean {closest[0]}?" if closest else ""
     return UsageError(f"{what} '{given[:40]}': known are {', '.join(names)}{guess}")

@@ -114,7 +114,7 @@ class TestPlan:
     figures: tuple[Figure, ...] = WHOLE_TEST
 
     def section(self, name: str) -> SectionPlan | None:
-        return next((each for each in self.sections if each.name == name), None)
+        return next((section for section in self.sections if section.name == name), None)
 
 
 def drawn(
@@ -154,13 +154,16 @@ DISTRIBUTION = (
 
 def matrices(*quantities: str) -> tuple[Figure, ...]:
     """A table for each quantity."""
-    return tuple(Figure(kind=FigureKind.MATRIX, quantities=(each,)) for each in quantities)
+    return tuple(Figure(kind=FigureKind.MATRIX, quantities=(quantity,)) for quantity in quantities)
 
 
 def matrix_keys(plan: SectionPlan) -> tuple[str, ...]:
     """The quantities that a section has tables of."""
     return tuple(
-        key for each in plan.figures if each.kind is FigureKind.MATRIX for key in each.quantities
+        key
+        for figure in plan.figures
+        if figure.kind is FigureKind.MATRIX
+        for key in figure.quantities
     )
 
 

@@ -67,10 +67,10 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
     within = np.minimum(values_ns, BUCKET_UPPER_NS[-1])
     shift = np.maximum(np.frexp(within.astype(np.float64))[1].astype(np.int64) - 7, 0)
     exact = within < 2 * SUB_BUCKETS
-    found: IntArray = np.where(
+    buckets: IntArray = np.where(
         exact, within, (shift + 1) * SUB_BUCKETS + ((within >> shift) & (SUB_BUCKETS - 1))
     )
-    return found
+    return buckets
 
 
 @cache

@@ -48,8 +48,8 @@ def _memory_bytes(root: Path) -> int | None:
     return None
 
 
-def _joined(*parts: str | None) -> str | None:
-    return " ".join(part for part in parts if part) or None
+def _joined(*words: str | None) -> str | None:
+    return " ".join(word for word in words if word) or None
 
 
 def _text(path: Path) -> str | None:

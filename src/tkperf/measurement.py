@@ -26,9 +26,9 @@ def explain_rare(
         only: the one percentile that the table shows; None: all of them.
     """
     rare = any(
-        any(value is not None for value in each.values())
-        and (None in each.values() if only is None else each[only] is None)
-        for each in percentiles
+        any(value is not None for value in cell.values())
+        and (None in cell.values() if only is None else cell[only] is None)
+        for cell in percentiles
     )
     return (f"- {TOO_FEW_IOS}",) if rare else ()
 
@@ -115,8 +115,8 @@ class IoStats:
 
 
 def _extreme(choose, a: int | None, b: int | None) -> int | None:  # type: ignore[no-untyped-def]
-    known = [value for value in (a, b) if value is not None]
-    return choose(known) if known else None
+    measured = [value for value in (a, b) if value is not None]
+    return choose(measured) if measured else None
 
 
 NO_IO = IoStats()

@@ -175,11 +175,11 @@ def _replay(answers: Sequence[Answer], imagine: _Imagination) -> Callable[[Phase
 
     def answer(phase: Phase) -> Answer:
         try:
-            known = next(given)
+            replayed = next(given)
         except StopIteration:
             return imagine(phase)
-        imagine.learn(phase, known)
-        return known
+        imagine.learn(phase, replayed)
+        return replayed
 
     return answer
 
@@ -193,7 +193,7 @@ class _Imagination:
         self._active_range_bytes = active_range_bytes
         self._calls = 0
         # By kind of phase and load; the load is kept so that its id stays its own.
-        self._known: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
+        self._learned: dict[tuple[type[Phase], int], tuple[object, Answer]] = {}
         self._like: tuple[type[Phase], object] = (Idle, None)
         self._answers: dict[float, Answer] = {}
         self._timed: tuple[object, float] = (None, 0.0)
@@ -201,7 +201,7 @@ class _Imagination:
     def learn(self, phase: Phase, answer: Answer) -> None:
         """What a phase was really answered with."""
         load = _load_of(phase)
-        self._known[type(phase), id(load)] = load, answer
+        self._learned[type(phase), id(load)] = load, answer
 
     def __call__(self, phase: Phase) -> Answer:
         # The worst case jumps by powers of two in a cycle of seven, prime so that values sampled
@@ -233,7 +233,7 @@ class _Imagination:
                     case Case.UNSTEADY:
                         return _same_bytes(_scaled(even, factor), even)
             case Continuous():
-                measured = self._known.get((Continuous, id(phase.workload)), (None, None))[1]
+                measured = self._learned.get((Continuous, id(phase.workload)), (None, None))[1]
                 if not isinstance(measured, Measurement):
                     guess = _imagined(phase.workload, phase.duration_s, factor)
                     return _without_writes(_scaled(guess, factor))
@@ -241,11 +241,12 @@ class _Imagination:
                     return measured
                 return _without_writes(_scaled(measured, factor))
             case Round():
-                last = self._known.get((Round, id(phase.steps)), (None, None))[1]
-                known = last if last is not None and not isinstance(last, Measurement) else {}
+                last = self._learned.get((Round, id(phase.steps)), (None, None))[1]
+                learned = last if last is not None and not isinstance(last, Measurement) else {}
                 return {
                     step.workload: _scaled(
-                        known.get(step.workload) or _imagined(step.workload, step.duration_s, 1.0),
+                        learned.get(step.workload)
+                        or _imagined(step.workload, step.duration_s, 1.0),
                         factor,
                     )
                     if step.workload.offered_iops is None

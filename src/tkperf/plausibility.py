@@ -244,7 +244,7 @@ def _chance_ios(load: Workload, ios: int) -> float:
     """By how many I/Os of the mean size the bytes of a mix may be off by chance."""
     mean_bytes = load.mean_block_bytes
     variance = sum(
-        each.percent / 100 * (each.block_size_bytes - mean_bytes) ** 2 for each in load.block_mix
+        share.percent / 100 * (share.block_size_bytes - mean_bytes) ** 2 for share in load.block_mix
     )
     return CHANCE_DEVIATIONS * math.sqrt(ios * variance) / mean_bytes
 

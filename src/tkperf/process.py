@@ -128,15 +128,15 @@ def run_command(
                 if not must_finish:
                     raise
                 interrupted = True
-        said = output[0].text(), output[1].text()
+        texts = output[0].text(), output[1].text()
     finally:
         _kill(process)
     if interrupted:
         raise KeyboardInterrupt
     return Completed(
         status=process.returncode,
-        stdout=said[0],
-        stderr=said[1],
+        stdout=texts[0],
+        stderr=texts[1],
     )
 
 

@@ -86,7 +86,7 @@ class Window:
     @cached_property
     def stats(self) -> tuple[IoStats, ...]:
         """Of each round."""
-        return tuple(stats_of(seen, self.direction) for seen in self.rounds)
+        return tuple(stats_of(measurement, self.direction) for measurement in self.rounds)
 
     @cached_property
     def merged(self) -> IoStats:
@@ -97,7 +97,11 @@ class Window:
     def sides(self) -> tuple[IoStats, ...]:
         """What was measured apart: an extreme or percentile of some would pass for one of all."""
         if self.direction is Direction.ALL:
-            both = (side for seen in self.rounds for side in (seen.read, seen.write))
+            both = (
+                side
+                for measurement in self.rounds
+                for side in (measurement.read, measurement.write)
+            )
             return tuple(side for side in both if side.latency_ios)
         return tuple(side for side in self.stats if side.latency_ios)
 
@@ -112,7 +116,7 @@ class Window:
 
     @cached_property
     def is_counted(self) -> bool:
-        return all(seen.rates_known for seen in self.rounds)
+        return all(measurement.rates_known for measurement in self.rounds)
 
 
 Combine = Callable[[Window], float | None]
@@ -123,8 +127,8 @@ def _rate(value: Callable[[IoStats], int], scale: float) -> Combine:
         if not window.is_counted:
             return None
         rates = [
-            value(stats) / scale / seen.duration_s
-            for seen, stats in zip(window.rounds, window.stats, strict=True)
+            value(stats) / scale / measurement.duration_s
+            for measurement, stats in zip(window.rounds, window.stats, strict=True)
         ]
         return sum(rates) / len(rates)
 
@@ -132,34 +136,38 @@ def _rate(value: Callable[[IoStats], int], scale: float) -> Combine:
 
 
 def _mean_us(window: Window) -> float | None:
-    means = [_us(each.latency_mean_ns) for each in window.stats]
-    known = [each for each in means if each is not None]
-    return sum(known) / len(known) if known else None
+    means = [_us(stats.latency_mean_ns) for stats in window.stats]
+    measured = [mean for mean in means if mean is not None]
+    return sum(measured) / len(measured) if measured else None
 
 
 def _min_us(window: Window) -> float | None:
-    known = all(side.latency_min_ns is not None for side in window.sides)
-    return _us(window.merged.latency_min_ns) if known else None
+    complete = all(side.latency_min_ns is not None for side in window.sides)
+    return _us(window.merged.latency_min_ns) if complete else None
 
 
 def _max_us(window: Window) -> float | None:
-    known = all(side.latency_max_ns is not None for side in window.sides)
-    return _us(window.merged.latency_max_ns) if known else None
+    complete = all(side.latency_max_ns is not None for side in window.sides)
+    return _us(window.merged.latency_max_ns) if complete else None
 
 
 def _percentile_us(percent: float) -> Combine:
     def combine(window: Window) -> float | None:
-        known = all(side.histogram.total for side in window.sides)
-        return _us(window.merged.percentile_ns(percent)) if known else None
+        complete = all(side.histogram.total for side in window.sides)
+        return _us(window.merged.percentile_ns(percent)) if complete else None
 
     return combine
 
 
 def _cpu_percent(window: Window) -> float | None:
     """Of both directions together, as threads issue both."""
-    used = [seen.cpu.all_threads_percent for seen in window.rounds if seen.cpu is not None]
-    known = window.direction is Direction.ALL and len(used) == len(window.rounds)
-    return sum(used) / len(used) if known and used else None
+    used = [
+        measurement.cpu.all_threads_percent
+        for measurement in window.rounds
+        if measurement.cpu is not None
+    ]
+    complete = window.direction is Direction.ALL and len(used) == len(window.rounds)
+    return sum(used) / len(used) if complete and used else None
 
 
 def _ios(window: Window) -> float | None:
@@ -170,8 +178,8 @@ def _backlog_ios(window: Window) -> float | None:
     if window.offered_iops is None or not window.is_counted:
         return None
     return max(
-        max(0.0, window.offered_iops * seen.duration_s - stats.ios)
-        for seen, stats in zip(window.rounds, window.stats, strict=True)
+        max(0.0, window.offered_iops * measurement.duration_s - stats.ios)
+        for measurement, stats in zip(window.rounds, window.stats, strict=True)
     )
 
 
@@ -236,8 +244,8 @@ CPU = Quantity(
 
 # In the order of tables and exports.
 QUANTITIES: dict[str, Quantity] = {
-    each.key: each
-    for each in (
+    quantity.key: quantity
+    for quantity in (
         IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MIN, LATENCY_MAX, *PERCENTILES, IOS, CPU,
         BACKLOG, BEHIND,
     )

@@ -89,9 +89,9 @@ class RunInfo:
         """Whether the members of a RAID set were filled before it was made, and not the set itself."""
         if self.suite != "raid":
             return False
-        said = self.device.get("preconditioned")
+        filled = self.device.get("preconditioned")
         # Files of before this was kept: a controller's members were not known then.
-        return said == "members" if said else bool(self.device.get("members"))
+        return filled == "members" if filled else bool(self.device.get("members"))
 
     @property
     def software(self) -> str:

@@ -66,11 +66,11 @@ class RunWatch:
     _repeated: Disturbance | None = None
     _step: StepWatch = field(default_factory=StepWatch)
     _filling: bool = False
-    _told: set[DisturbanceCode] = field(default_factory=set)
+    _warned: set[DisturbanceCode] = field(default_factory=set)
     _steps: Counter[DisturbanceCode] = field(default_factory=Counter)
     _not_counted: bool = False
-    _said_not_counted: bool = False
-    _said_host_limited: bool = False
+    _warned_not_counted: bool = False
+    _warned_host_limited: bool = False
 
     def rested(self) -> None:
         """The engine has stopped all I/O: what follows cannot have been made ready."""
@@ -141,23 +141,23 @@ class RunWatch:
         """
         self._look()
         ended_s = started_s + measurement.duration_s
-        seen = self._step.finish(
+        compared = self._step.finish(
             measurement,
             workload,
             started_s=started_s,
             handed_over_s=handed_over_s,
             alone=kind is StepKind.FILL and handed_over_s is None,
         )
-        if seen is not None and (refutation := find_refutation(seen)) is not None:
+        if compared is not None and (refutation := find_refutation(compared)) is not None:
             raise StepFailedError(f"{workload}: {refutation}")
         before, gap_s = self._before, None
         if before is not None:
             gap_s = started_s - before.ended_s
-        counted = seen is not None and seen.is_counted
-        if seen is not None:
+        counted = compared is not None and compared.is_counted
+        if compared is not None:
             self._not_counted = not counted
         disturbances = (
-            *(() if seen is None else judge_bytes(seen)),
+            *(() if compared is None else judge_bytes(compared)),
             *judge_gap(gap_s, self._gap_limit_s(kind, workload), started_s),
             # A device that does not count seems to do nothing all the time.
             *judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s),
@@ -166,14 +166,19 @@ class RunWatch:
         )
         self._repeated = None
         self._before, self._prepared = _Before(ended_s, workload), True
-        self._steps.update(find_codes(each.code for each in disturbances))
+        self._steps.update(find_codes(disturbance.code for disturbance in disturbances))
         return Watched(
             gap_s=gap_s,
             planned_pause=before is not None and before.is_pause,
-            foreign_read_bytes=max(0, seen.foreign_read_bytes) if seen and counted else None,
-            foreign_write_bytes=max(0, seen.foreign_write_bytes) if seen and counted else None,
+            foreign_read_bytes=max(0, compared.foreign_read_bytes)
+            if compared and counted
+            else None,
+            foreign_write_bytes=max(0, compared.foreign_write_bytes)
+            if compared and counted
+            else None,
             disturbances=tuple(
-                replace(each, started_s=each.started_s - self.origin_s) for each in disturbances
+                replace(disturbance, started_s=disturbance.started_s - self.origin_s)
+                for disturbance in disturbances
             ),
         )
 
@@ -188,19 +193,19 @@ class RunWatch:
 
     def test_begins(self) -> None:
         """Warnings are given once a test and kind."""
-        self._told, self._steps, self._said_host_limited = set(), Counter(), False
+        self._warned, self._steps, self._warned_host_limited = set(), Counter(), False
 
     def warnings(self, test: str, step: StepRecord, at_s: float) -> Iterator[RunWarning]:
         """What must be said of the step that just ended, and has not been said in this test."""
-        if self._not_counted and not self._said_not_counted:
-            self._said_not_counted = True
+        if self._not_counted and not self._warned_not_counted:
+            self._warned_not_counted = True
             text = (
                 "the kernel does not count this device's I/O (is queue/iostats 0?): whether others "
                 "use it meanwhile cannot be seen"
             )
             yield RunWarning(code="io-not-counted", text=text, test=test, at_s=at_s)
-        if step.measurement.host_limited and not self._said_host_limited:
-            self._said_host_limited = True
+        if step.measurement.host_limited and not self._warned_host_limited:
+            self._warned_host_limited = True
             text = (
                 f"fio used up the host's CPUs in {step.workload}: results of such steps, marked in "
                 "the tables, show the host's limit, not the device's"
@@ -208,8 +213,8 @@ class RunWatch:
             yield RunWarning(code="host-limited", text=text, test=test, at_s=at_s)
         for disturbance in step.disturbances or ():
             # Each repeated step has a warning of its own, given before it was measured again.
-            if disturbance.code not in {*self._told, DisturbanceCode.REPEATED}:
-                self._told.add(disturbance.code)
+            if disturbance.code not in {*self._warned, DisturbanceCode.REPEATED}:
+                self._warned.add(disturbance.code)
                 where = "preconditioning" if step.kind is StepKind.FILL else str(step.workload)
                 text = f"{disturbance.text} ({step.section} {step.number}, {where}); such steps are marked"
                 yield RunWarning(code=disturbance.code, text=text, test=test, at_s=at_s)

@@ -333,30 +333,32 @@ class _TestRun:
 
     def _fill(self, phase: Fill) -> Measurement:
         amount_bytes = phase.passes * (phase.length_bytes or self.run.active_range_bytes)
-        then = self.ahead.next(phase, lambda seen: seen)
+        then = self.ahead.next(phase, lambda measurement: measurement)
         on_sample = self._start_step(phase, phase.workload, planned_bytes=amount_bytes)
         # Not repeated if it fails: a third and fourth pass would be another preconditioning than the
         # one asked for, and as long again.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
-        seen = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
+        watched = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
         answer = _without_samples(execution)
         self._start_next(phase, then, answer)
-        self._keep(phase, phase.workload, 0, None, execution, seen)
+        self._keep(phase, phase.workload, 0, None, execution, watched)
         return answer
 
     def _round(self, phase: Round) -> Answer:
-        seen_of: dict[Workload, Measurement] = {}
+        measurements: dict[Workload, Measurement] = {}
         for position, step in enumerate(phase.steps):
             if position + 1 < len(phase.steps):
                 then: Next | None = Next.for_certain(phase.steps[position + 1])
             else:
-                then = self.ahead.next(phase, _answer_with(seen_of, step.workload), step.duration_s)
-            execution, seen = self._measure(phase, position, then)
-            seen_of[step.workload] = _without_samples(execution)
+                then = self.ahead.next(
+                    phase, _answer_with(measurements, step.workload), step.duration_s
+                )
+            execution, watched = self._measure(phase, position, then)
+            measurements[step.workload] = _without_samples(execution)
             if position + 1 == len(phase.steps):
-                self._start_next(phase, then, seen_of)
-            self._keep(phase, step.workload, position, step.duration_s, execution, seen)
-        return seen_of
+                self._start_next(phase, then, measurements)
+            self._keep(phase, step.workload, position, step.duration_s, execution, watched)
+        return measurements
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
         """A step of a round; what cannot be believed is measured again, once."""
@@ -402,14 +404,14 @@ class _TestRun:
         )
 
     def _slice(self, phase: Continuous) -> Measurement:
-        then = self.ahead.next(phase, lambda seen: seen, phase.duration_s)
+        then = self.ahead.next(phase, lambda measurement: measurement, phase.duration_s)
         on_sample = self._start_step(phase, phase.workload, planned_s=phase.duration_s)
         execution = self.run.engine.measure_slice(phase, then=then, on_sample=on_sample)
         plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
-        seen = self._believe(phase, execution, plan)
+        watched = self._believe(phase, execution, plan)
         answer = _without_samples(execution)
         self._start_next(phase, then, answer)
-        self._keep(phase, phase.workload, 0, phase.duration_s, execution, seen)
+        self._keep(phase, phase.workload, 0, phase.duration_s, execution, watched)
         return answer
 
     def _start_next(self, phase: Phase, then: Next | None, answer: Answer) -> None:
@@ -466,7 +468,7 @@ class _TestRun:
         position: int,
         planned_s: float | None,
         execution: Execution,
-        seen: Watched,
+        watched: Watched,
     ) -> None:
         """Hand the finished step to the observers."""
         record = StepRecord(
@@ -477,11 +479,11 @@ class _TestRun:
             workload=workload,
             planned_s=planned_s,
             started_s=execution.started_s - self.origin_s,
-            gap_s=seen.gap_s,
-            planned_pause=seen.planned_pause,
-            foreign_read_bytes=seen.foreign_read_bytes,
-            foreign_write_bytes=seen.foreign_write_bytes,
-            disturbances=seen.disturbances,
+            gap_s=watched.gap_s,
+            planned_pause=watched.planned_pause,
+            foreign_read_bytes=watched.foreign_read_bytes,
+            foreign_write_bytes=watched.foreign_write_bytes,
+            disturbances=watched.disturbances,
             measurement=execution.measurement,
             job_file=execution.job_file,
             engine_output=execution.output,
@@ -519,7 +521,7 @@ def _answer_with(
     cells: dict[Workload, Measurement], last: Workload
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
     """The answer to a round of which all workloads but the last are known."""
-    return lambda seen: {**cells, last: seen}
+    return lambda measurement: {**cells, last: measurement}
 
 
 def _why_repeated(

@@ -47,9 +47,9 @@ def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:
     if not pieces:
         return Seconds()
     columns = {
-        each.name: np.concatenate([getattr(piece, each.name) for piece in pieces])
-        for each in fields(Seconds)
-        if each.name != "start_s"
+        column.name: np.concatenate([getattr(piece, column.name) for piece in pieces])
+        for column in fields(Seconds)
+        if column.name != "start_s"
     }
     moved = [piece.start_s + start_s for piece, start_s in zip(pieces, starts_s, strict=True)]
     return Seconds(start_s=np.concatenate(moved), **columns)
@@ -86,8 +86,8 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
     if values.size <= columns:
         return Column(at_s=start_s, low=values, mean=values, high=values)
     span_s = start_s[-1] - start_s[0] or 1.0
-    part = np.minimum(((start_s - start_s[0]) / span_s * columns).astype(int), columns - 1)
-    first = np.flatnonzero(np.diff(part, prepend=-1))
+    column_of = np.minimum(((start_s - start_s[0]) / span_s * columns).astype(int), columns - 1)
+    first = np.flatnonzero(np.diff(column_of, prepend=-1))
     counts = np.diff(first, append=values.size)
     return Column(
         at_s=start_s[first],

@@ -115,8 +115,8 @@ class StepWatch:
             else:
                 self.look([glance])
         # What began before that end was told with that step.
-        self.stops = [each for each in self.stops if each[0] >= self._previous_end_s]
-        self.sleeps = [each for each in self.sleeps if each[0] >= self._previous_end_s]
+        self.stops = [stop for stop in self.stops if stop[0] >= self._previous_end_s]
+        self.sleeps = [sleep for sleep in self.sleeps if sleep[0] >= self._previous_end_s]
 
     def look(self, glances: Sequence[Glance]) -> None:
         """Take in what was seen of the device; stretches without I/O are kept."""
@@ -164,7 +164,9 @@ class StepWatch:
         offset_s = arrived_s - document.elapsed_s
         self._offset_s = offset_s if self._offset_s is None else min(self._offset_s, offset_s)
         settled = [
-            each for each in self._pending if document.elapsed_s - each.elapsed_s >= SETTLE_S
+            pending
+            for pending in self._pending
+            if document.elapsed_s - pending.elapsed_s >= SETTLE_S
         ]
         self._settle(settled, self._offset_s)
         if settled:
@@ -231,7 +233,7 @@ class StepWatch:
         others_bytes = None
         if end.others_bytes is not None and self._base.others_bytes is not None:
             others_bytes = end.others_bytes - self._base.others_bytes
-        seen = Compared(
+        compared = Compared(
             started_s=started_s,
             duration_s=measurement.duration_s,
             fio_bytes=measurement.bytes,
@@ -253,8 +255,8 @@ class StepWatch:
             blurred_out_bytes=(self._blur_s + self._blur_about_s(ended_s)) * self._bytes_per_s,
             counting=self._counting,
         )
-        self._settle_debts(seen)
-        return seen
+        self._settle_debts(compared)
+        return compared
 
     def _most_bytes(self) -> int | None:
         """All that the device did from well before the step until now, when fio has ended."""
@@ -266,21 +268,21 @@ class StepWatch:
     def _inner_bytes(self, offset_s: float, ended_s: float) -> float:
         """What grew between documents that lie well within the step, for good."""
         inner = [
-            each.bytes
-            for each in self._excesses
-            if offset_s + BLIND_S <= each.at_s <= ended_s - BLIND_S
+            excess.bytes
+            for excess in self._excesses
+            if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S
         ]
         return inner[-1] - inner[0] if len(inner) > 1 else 0.0
 
-    def _settle_debts(self, seen: Compared) -> None:
+    def _settle_debts(self, compared: Compared) -> None:
         """What the next step has to make up for; nothing if this one was not drawn off but disturbed."""
-        if abs(seen.foreign_bytes) > seen.limit_bytes + max(
+        if abs(compared.foreign_bytes) > compared.limit_bytes + max(
             self._lacked_bytes, self._surplus_bytes
         ):
             self._lacked_bytes = self._surplus_bytes = 0.0
             return
-        self._lacked_bytes = max(0.0, self._lacked_bytes - seen.foreign_bytes)
-        self._surplus_bytes = max(0.0, self._surplus_bytes + seen.foreign_bytes)
+        self._lacked_bytes = max(0.0, self._lacked_bytes - compared.foreign_bytes)
+        self._surplus_bytes = max(0.0, self._surplus_bytes + compared.foreign_bytes)
 
     def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
         """Set documents beside the counters of their moments."""
@@ -310,7 +312,7 @@ class StepWatch:
         if self._previous_end_s > base_s:
             base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
         self._base, self._blur_s = self._counts_at(base_s), self._blur_about_s(base_s)
-        before = [each for each in self._glances if each.at_s <= base_s - SURELY_S]
+        before = [glance for glance in self._glances if glance.at_s <= base_s - SURELY_S]
         earliest = before[-1:] or self._glances[:1]
         self._surely_before = earliest[0].counts if earliest else None
         if self._base is not None:
@@ -335,7 +337,9 @@ class StepWatch:
 
     def _blur_about_s(self, moment_s: float) -> float:
         """For how long nobody looked at the device about a moment, beyond what is usual."""
-        times = [each.at_s for each in self._glances if abs(each.at_s - moment_s) <= FOLLOWER_S]
+        times = [
+            glance.at_s for glance in self._glances if abs(glance.at_s - moment_s) <= FOLLOWER_S
+        ]
         about = [
             later - before
             for before, later in pairwise(times)
@@ -361,7 +365,9 @@ class StepWatch:
 
     def _forget_before(self, moment_s: float) -> None:
         """A fill takes hours: what lies behind is not needed any more."""
-        keep = next((index for index, each in enumerate(self._glances) if each.at_s >= moment_s), 0)
+        keep = next(
+            (index for index, glance in enumerate(self._glances) if glance.at_s >= moment_s), 0
+        )
         del self._glances[:keep]
 
 
@@ -372,7 +378,7 @@ def _find_busiest(excesses: Sequence[_Excess]) -> tuple[float, float, float] | N
     """
     if len(excesses) < 2:
         return None
-    lasting = np.minimum.accumulate([each.bytes for each in excesses][::-1])[::-1]
+    lasting = np.minimum.accumulate([excess.bytes for excess in excesses][::-1])[::-1]
     grown = np.diff(np.maximum(lasting, 0))
     index = int(np.argmax(grown))
     fio_bytes = excesses[index + 1].fio_bytes - excesses[index].fio_bytes

@@ -115,7 +115,7 @@ def drop_controls(text: str) -> str:
     """Text from outside without control and direction characters; line ends stay."""
     if text.replace("\n", "").isprintable():  # as nearly all is
         return text
-    return "".join(each for each in text if each.isprintable() or each == "\n")
+    return "".join(character for character in text if character.isprintable() or character == "\n")
 
 
 def format_number(value: float | None, digits: int) -> str:

@@ -110,12 +110,12 @@ class Workload:
             )
 
     def _check_block_mix(self) -> None:
-        sizes = [each.block_size_bytes for each in self.block_mix]
+        sizes = [share.block_size_bytes for share in self.block_mix]
         if any(size <= 0 or size % 512 for size in sizes) or len(set(sizes)) < len(sizes):
             raise ValueError("block_mix needs different sizes, each a multiple of 512")
-        if any(each.percent < 1 for each in self.block_mix):
+        if any(share.percent < 1 for share in self.block_mix):
             raise ValueError("block_mix needs at least 1 percent of each size")
-        if sum(each.percent for each in self.block_mix) != 100:
+        if sum(share.percent for share in self.block_mix) != 100:
             raise ValueError("the percentages of block_mix do not add up to 100")
         if self.block_size_bytes != max(sizes):
             raise ValueError("block_size_bytes is not the largest size of block_mix")
@@ -123,10 +123,10 @@ class Workload:
     def _check_zones(self) -> None:
         if self.access is not Access.RANDOM:
             raise ValueError("zones are of random accesses only")
-        if any(each.access_percent < 0 or each.range_percent < 1 for each in self.zones):
+        if any(zone.access_percent < 0 or zone.range_percent < 1 for zone in self.zones):
             raise ValueError("a zone is at least 1 percent of the range")
         for name in ("access_percent", "range_percent"):
-            if sum(getattr(each, name) for each in self.zones) != 100:
+            if sum(getattr(zone, name) for zone in self.zones) != 100:
                 raise ValueError(f"the zones' {name} do not add up to 100")
 
     @property
@@ -138,7 +138,7 @@ class Workload:
         """What an I/O moves on average."""
         if not self.block_mix:
             return self.block_size_bytes
-        return sum(each.block_size_bytes * each.percent for each in self.block_mix) / 100
+        return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
 
     @property
     def order(self) -> str:
@@ -155,7 +155,7 @@ class Workload:
         """``blocks_text``, or of a long mix its ends and mean: ``12 sizes 512-64k, mean 7.6k``."""
         if len(self.block_mix) <= LONGEST_MIX_TOLD:
             return self.blocks_text
-        sizes = sorted(each.block_size_bytes for each in self.block_mix)
+        sizes = sorted(share.block_size_bytes for share in self.block_mix)
         ends = "-".join(format_block_size(size) for size in (sizes[0], sizes[-1]))
         return f"{len(sizes)} sizes {ends}, mean {self.mean_block_bytes / KIB:.3g}k"
 
@@ -165,8 +165,8 @@ class Workload:
         if not self.block_mix:
             return format_block_size(self.block_size_bytes)
         return " + ".join(
-            f"{format_block_size(each.block_size_bytes)} {each.percent} %"
-            for each in self.block_mix
+            f"{format_block_size(share.block_size_bytes)} {share.percent} %"
+            for share in self.block_mix
         )
 
     def __str__(self) -> str:
@@ -187,7 +187,7 @@ class Workload:
     @property
     def zones_text(self) -> str:
         """``50/5 30/15 20/80``: percent of accesses / percent of the range."""
-        return " ".join(f"{each.access_percent}/{each.range_percent}" for each in self.zones)
+        return " ".join(f"{zone.access_percent}/{zone.range_percent}" for zone in self.zones)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

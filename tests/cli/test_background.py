@@ -81,7 +81,7 @@ def test_samples_give_way_to_what_matters(monkeypatch: pytest.MonkeyPatch) -> No
     """The newest samples and every step are there; the number left out is told first."""
     monkeypatch.setattr(background, "MOST_SAMPLES", 3)
     view, notes = Stuck(), list[Event]()
-    observer = InBackground(view.open, name="progress", told=notes.append)
+    observer = InBackground(view.open, name="progress", on_note=notes.append)
     observer(TestStarted(test="iops", at_s=0))
     view.entered.wait()
     for number in range(1, 101):

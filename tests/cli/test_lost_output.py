@@ -140,7 +140,7 @@ def test_a_view_that_failed_is_left_alone() -> None:
         seen.append(event)
         raise OSError(28, "No space left on device")
 
-    view = UntilLost(fails, told=notes.append)
+    view = UntilLost(fails, on_note=notes.append)
     event = TestStarted(test="iops", at_s=0.0)
     view(event, datetime.now(UTC))
     view(event, datetime.now(UTC))

@@ -53,9 +53,11 @@ def _start(name: str, tell: Observer) -> Process | None:
     if ready and process.stdout.readline() == HELD:
         return process
     stop_process(process, grace_s=2.0)
-    said = process.stderr.read().decode(errors="replace") if process.poll() is not None else ""
+    error_text = (
+        process.stderr.read().decode(errors="replace") if process.poll() is not None else ""
+    )
     _close(process)
-    _note(tell, " ".join(said.split())[:200] or f"{INHIBIT} does not answer")
+    _note(tell, " ".join(error_text.split())[:200] or f"{INHIBIT} does not answer")
     return None
 
 

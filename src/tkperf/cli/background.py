@@ -57,16 +57,16 @@ class InBackground:
         open_view: OpenView,
         *,
         name: str,
-        told: Observer = lambda _: None,
+        on_note: Observer = lambda _: None,
     ) -> None:
         """``open_view`` is entered, used and left in the thread, as each of that may block."""
         self._open_view = open_view
         self._name = name
-        self._told = told
+        self._on_note = on_note
         self._waiting = _Waiting()
         self._changed = threading.Condition()
         self._closing = self._abandoned = False
-        self._said = 0
+        self._dropped_reported = 0
         self._owner = threading.get_ident()
         # A daemon: Python's end does not wait for one that is stuck in a write.
         self._thread = threading.Thread(target=self._show, name=f"tkperf {name}", daemon=True)
@@ -82,9 +82,9 @@ class InBackground:
             self._changed.notify()
         finally:
             self._changed.release()
-        if dropped and not self._said:
+        if dropped and not self._dropped_reported:
             self._say(dropped, f"{self._name} takes no more output: the run goes on without it")
-        elif dropped > self._said and isinstance(event, TestEnded):
+        elif dropped > self._dropped_reported and isinstance(event, TestEnded):
             events = format_count(dropped, "event")
             self._say(dropped, f"{self._name} did not take {events} in time; they were left out")
 
@@ -101,8 +101,8 @@ class InBackground:
         """Tell, unless it is the view of another that found out, in its thread."""
         if threading.get_ident() != self._owner:
             return
-        self._said = dropped
-        self._told(Noted(note=RunNote(code="progress-dropped", text=text)))
+        self._dropped_reported = dropped
+        self._on_note(Noted(note=RunNote(code="progress-dropped", text=text)))
 
     def _show(self) -> None:
         with suppress(Abandoned), self._open_view() as view:
@@ -156,7 +156,9 @@ class _Waiting:
             gone = EventsDropped(samples=self._dropped_samples, others=self._dropped_others)
             self._dropped_samples = self._dropped_others = 0
             return gone, datetime.now(UTC)
-        queue = min((each for each in (self._samples, self._others) if each), key=lambda q: q[0][0])
+        queue = min(
+            (waiting for waiting in (self._samples, self._others) if waiting), key=lambda q: q[0][0]
+        )
         _, event, at = queue.popleft()
         return event, at
 
@@ -165,12 +167,12 @@ def _without_weight(event: Event) -> Event:
     """A finished step without what only the run file keeps, as many may have to wait."""
     if not isinstance(event, StepEnded):
         return event
-    seen = event.record.measurement
+    full = event.record.measurement
     measurement = replace(
-        seen,
+        full,
         samples=(),
-        read=replace(seen.read, histogram=EMPTY),
-        write=replace(seen.write, histogram=EMPTY),
+        read=replace(full.read, histogram=EMPTY),
+        write=replace(full.write, histogram=EMPTY),
     )
     return replace(event, record=replace(event.record, measurement=measurement, engine_output=b""))
 

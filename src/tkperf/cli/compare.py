@@ -106,7 +106,7 @@ def compare_runs(
     for kind, path in wanted:
         outputs.write(path, contents[kind])
     for path in packed:
-        outputs.write(path, _zip(each for _, each in wanted if each.parent == folder))
+        outputs.write(path, _zip(written for _, written in wanted if written.parent == folder))
 
 
 def _render(

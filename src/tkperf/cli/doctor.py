@@ -173,14 +173,15 @@ def _plain(diagnosis: _Diagnosis) -> dict[str, object]:
         "facts": diagnosis.facts.plain(),
         "could_be_tested": not diagnosis.objections,
         "objections": [
-            {"reason": each.reason.value, "text": each.text} for each in diagnosis.objections
+            {"reason": objection.reason.value, "text": objection.text}
+            for objection in diagnosis.objections
         ],
         "data": list(diagnosis.data),
         "purge_methods": [
-            {"name": each.name, "title": each.title, "automatic": each.automatic}
-            for each in diagnosis.purge.methods
+            {"name": method.name, "title": method.title, "automatic": method.automatic}
+            for method in diagnosis.purge.methods
         ],
-        "purge_refusals": [asdict(each) for each in diagnosis.purge.refusals],
+        "purge_refusals": [asdict(refusal) for refusal in diagnosis.purge.refusals],
         "confirm_id": diagnosis.identity.confirm_id,
     }
 

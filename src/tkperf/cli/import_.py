@@ -87,8 +87,8 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
         runs.append((run, first_of_fio.name if taken == 1 else f"{taken:,} files of fio"))
         warnings = run.warnings
     if not runs:
-        said = "; ".join(each.text for each in warnings[:MOST_SAID])
-        raise UsageError(f"nothing could be imported: {said}")
+        reasons = "; ".join(warning.text for warning in warnings[:MOST_SAID])
+        raise UsageError(f"nothing could be imported: {reasons}")
     paths = _write_runs(runs, folder)
     _tell(warnings)
     for path in paths:
@@ -132,7 +132,7 @@ def _read_all(
     """
     xml: list[tuple[Path, ImportedRun]] = []
     fio, of_fio = FioResults(), set()
-    for file in sorted(files, key=lambda each: natural_key(str(each))):
+    for file in sorted(files, key=lambda path: natural_key(str(path))):
         try:
             content = _read(file)
             if _is_xml(file, content):

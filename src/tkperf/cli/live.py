@@ -142,14 +142,14 @@ class _State:
 
 def render(state: _State) -> RenderableType:
     """The whole view as one panel."""
-    parts: list[RenderableType] = [_where(state), _now(state)]
+    lines: list[RenderableType] = [_where(state), _now(state)]
     if state.verdict is not None:
-        parts.append(_window(state.verdict))
-    parts.append(_totals(state))
-    parts += [Text(warning, style="yellow") for warning in state.warnings[-2:]]
-    parts += [Text(notice, style="yellow") for notice in state.notices]
+        lines.append(_window(state.verdict))
+    lines.append(_totals(state))
+    lines += [Text(warning, style="yellow") for warning in state.warnings[-2:]]
+    lines += [Text(notice, style="yellow") for notice in state.notices]
     return Panel(
-        Group(*parts), title=f"tkperf: {plain(state.name)}", title_align="left", expand=True
+        Group(*lines), title=f"tkperf: {plain(state.name)}", title_align="left", expand=True
     )
 
 

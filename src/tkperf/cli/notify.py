@@ -150,5 +150,5 @@ def _run(command: str, options: RunOptions, result: RunResult) -> None:
         complain(f"tkperf: warning: --notify-command: {error}")
         return
     if done.status != 0:
-        said = " ".join((done.stderr or done.stdout).split())[:200]
-        complain(f"tkperf: warning: --notify-command ended with status {done.status}: {said}")
+        output = " ".join((done.stderr or done.stdout).split())[:200]
+        complain(f"tkperf: warning: --notify-command ended with status {done.status}: {output}")

@@ -169,13 +169,13 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
     name = "tests"
 
     def __init__(self, suite: str) -> None:
-        self._known = (*SUITES[suite], ALL_TESTS)
+        self._names = (*SUITES[suite], ALL_TESTS)
 
     def convert(self, value: str, param: object, ctx: object) -> tuple[str, ...]:
-        names = tuple(each.strip() for each in value.split(","))
-        for each in names:
-            if each not in self._known:
-                raise not_known("test", each, self._known)
+        names = tuple(name.strip() for name in value.split(","))
+        for name in names:
+            if name not in self._names:
+                raise not_known("test", name, self._names)
         return names
 
     def shell_complete(
@@ -183,9 +183,9 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
     ) -> list[CompletionItem]:
         before, comma, begun = incomplete.rpartition(",")
         return [
-            CompletionItem(f"{before}{comma}{each}")
-            for each in self._known
-            if each.startswith(begun)
+            CompletionItem(f"{before}{comma}{name}")
+            for name in self._names
+            if name.startswith(begun)
         ]
 
 
@@ -194,9 +194,9 @@ def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Fun
     tests = SUITES[suite]
     by_default = [name for name, test in tests.items() if test.by_default]
     others = [name for name in tests if name not in by_default]
-    said = f"{', '.join(by_default)} by default"
+    choices = f"{', '.join(by_default)} by default"
     if others:
-        said += f"; also {', '.join(others)}"
+        choices += f"; also {', '.join(others)}"
     return click.option(
         *flags,
         "tests",
@@ -204,14 +204,14 @@ def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Fun
         multiple=True,
         metavar="NAME,...",
         callback=lambda _ctx, _param, given: tuple(name for names in given for name in names),
-        help=f"Tests to run: {said}, or {ALL_TESTS} that the profile defines.",
+        help=f"Tests to run: {choices}, or {ALL_TESTS} that the profile defines.",
     )
 
 
 def complete_profile(_ctx: object, _param: object, begun: str) -> list[CompletionItem]:
     """The shipped profiles that begin so, or the user's files."""
-    found = [CompletionItem(name) for name in built_in_profiles() if name.startswith(begun)]
-    return found or [CompletionItem(begun, type="file")]
+    completions = [CompletionItem(name) for name in built_in_profiles() if name.startswith(begun)]
+    return completions or [CompletionItem(begun, type="file")]
 
 
 def profile_option(default: str) -> Callable[[Function], Function]:

@@ -155,7 +155,7 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
         raise UsageError(f"{path} is a drive and is not overwritten; name a file")
     if not path.is_file():
         return
-    if any(each is not None and each.exists() and path.samefile(each) for each in inputs):
+    if any(source is not None and source.exists() and path.samefile(source) for source in inputs):
         raise UsageError(
             f"{path} is read by this command and is not overwritten; name another file"
         )

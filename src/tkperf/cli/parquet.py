@@ -44,7 +44,7 @@ def render_parquet(table: Table) -> bytes:
         while batch := list(islice(rows, _ROWS_AT_ONCE)):
             arrays = zip(*batch, strict=True)
             columns = [
-                pa.array(each, kind) for each, kind in zip(arrays, schema.types, strict=True)
+                pa.array(values, kind) for values, kind in zip(arrays, schema.types, strict=True)
             ]
             writer.write_batch(pa.record_batch(columns, schema=schema))
     return file.getvalue()

@@ -62,8 +62,8 @@ class PlainLines:
                 return self._sample(event)
             case PurgeEnded():
                 purge = event.record
-                found = f"; {purge.note}" if purge.note else ""
-                return f"{event.test}: purged in {purge.duration_s:.1f} s: {purge.method}{found}"
+                remark = f"; {purge.note}" if purge.note else ""
+                return f"{event.test}: purged in {purge.duration_s:.1f} s: {purge.method}{remark}"
             case Noted():
                 return f"note: {event.note.text}"
             case StepEnded():
@@ -92,18 +92,18 @@ class PlainLines:
         return f"{event.test}: {sample.iops:,.0f} IOPS, {sample.bytes_per_s / 1e6:,.1f} MB/s"
 
     def _step(self, event: StepEnded) -> str | None:
-        step, seen = event.record, event.record.measurement
+        step, measurement = event.record, event.record.measurement
         if step.kind is StepKind.FILL:
             text = (
-                f"{event.test}: preconditioned with {format_capacity(seen.write.bytes)} in "
-                f"{format_duration(seen.duration_s)}"
+                f"{event.test}: preconditioned with {format_capacity(measurement.write.bytes)} in "
+                f"{format_duration(measurement.duration_s)}"
             )
         else:
             place = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
-            mean = seen.latency_mean_us
+            mean = measurement.latency_mean_us
             text = (
                 f"{event.test}: {step.section}, {place} {step.number}, {step.workload}: "
-                f"{seen.iops:,.0f} IOPS, {seen.megabytes_per_s:,.1f} MB/s"
+                f"{measurement.iops:,.0f} IOPS, {measurement.megabytes_per_s:,.1f} MB/s"
                 + ("" if mean is None else f", mean {mean:,.1f} us")
             )
         return f"{text}\n{step.job_file}" if self._jobs else text

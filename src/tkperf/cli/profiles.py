@@ -36,26 +36,28 @@ def profiles(context: click.Context, as_json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    found = [load_profile(name) for name in built_in_profiles()]
+    shipped = [load_profile(name) for name in built_in_profiles()]
     if as_json:
         listed = [
             {
-                "name": each.name,
-                "title": each.title,
-                "tests": _names_of_tests(each),
-                "default_of": _default_of(each),
+                "name": profile.name,
+                "title": profile.title,
+                "tests": _names_of_tests(profile),
+                "default_of": _default_of(profile),
             }
-            for each in found
+            for profile in shipped
         ]
         click.echo(json.dumps(listed, indent=2))
         return
     table = Table(box=SIMPLE_HEAD, show_edge=False)
     for column in ("profile", "title", "tests", "default of tkperf"):
         table.add_column(column, overflow="fold")
-    for each in found:
-        tests = _names_of_tests(each)
-        said = "; ".join(f"{suite}: {', '.join(names)}" for suite, names in tests.items())
-        table.add_row(each.name, plain(each.title), said, ", ".join(_default_of(each)))
+    for profile in shipped:
+        tests = _names_of_tests(profile)
+        tests_text = "; ".join(f"{suite}: {', '.join(names)}" for suite, names in tests.items())
+        table.add_row(
+            profile.name, plain(profile.title), tests_text, ", ".join(_default_of(profile))
+        )
     open_console().print(table)
 
 
@@ -77,7 +79,7 @@ def show(name: str, as_json: bool) -> None:
         document = {
             "profile": profile.as_plain_data(),
             "keys": {
-                key: {each.name: each.meaning for each in explain_keys(type(table))}
+                key: {explained.name: explained.meaning for explained in explain_keys(type(table))}
                 for key, table in profile.tables.items()
             },
             "tests": {
@@ -115,21 +117,21 @@ def _print_keys(profile: Profile, console: Console) -> None:
             drawn.add_column(column, overflow="fold", max_width=widest)
         values = data[key]
         assert isinstance(values, dict)
-        for each in explain_keys(type(table)):
-            if each.name != "source":
-                value = show_value(values[each.name]) if each.name in values else "-"
-                drawn.add_row(each.name, plain(value), plain(each.meaning))
+        for explained in explain_keys(type(table)):
+            if explained.name != "source":
+                value = show_value(values[explained.name]) if explained.name in values else "-"
+                drawn.add_row(explained.name, plain(value), plain(explained.meaning))
         console.print(drawn)
 
 
 def _tests(profile: Profile) -> dict[str, list[Test]]:
     """By suite; a RAID set's are those of an SSD."""
-    found: dict[str, list[Test]] = {}
+    by_suite: dict[str, list[Test]] = {}
     for suite, tests in SUITES.items():
         defined = [test for test in tests.values() if test.is_in(profile)]
-        if defined and defined not in found.values():
-            found[suite] = defined
-    return found
+        if defined and defined not in by_suite.values():
+            by_suite[suite] = defined
+    return by_suite
 
 
 def _names_of_tests(profile: Profile) -> dict[str, list[str]]:

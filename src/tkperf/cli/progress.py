@@ -31,37 +31,37 @@ SWITCH_INTERVAL_S = 0.0005
 
 @contextmanager
 def open_observers(
-    options: RunOptions, *, told: Observer = lambda _: None
+    options: RunOptions, *, on_note: Observer = lambda _: None
 ) -> Iterator[tuple[Observer, ...]]:
     """The log first, then the chosen view if any, closed however the run ends.
 
     None of them can end a run or hold it up: a run of days is worth more than somebody to watch
-    it. ``told`` hears what could not be shown.
+    it. ``on_note`` hears what could not be shown.
     """
     try:
         log = open_log(options.log_path)
     except OSError as error:
         raise RunFileError(f"cannot write the log {options.log_path}: {error.strerror}") from error
     opened = _simulation if options.device.startswith("sim:") else _in_background
-    with opened(_open_log(log, options), f"the log {options.log_path}", told) as lines:
+    with opened(_open_log(log, options), f"the log {options.log_path}", on_note) as lines:
 
-        def log_and_told(event: Event) -> None:
+        def log_and_note(event: Event) -> None:
             lines(event)
-            told(event)
+            on_note(event)
 
         open_view = _choose_view(options)
         if open_view is None:
             yield (lines,)
             return
-        with opened(UntilLost.opening(open_view, told=lines), "progress", log_and_told) as view:
+        with opened(UntilLost.opening(open_view, on_note=lines), "progress", log_and_note) as view:
             yield lines, view
 
 
 @contextmanager
-def _in_background(open_view: OpenView, name: str, told: Observer) -> Iterator[Observer]:
+def _in_background(open_view: OpenView, name: str, on_note: Observer) -> Iterator[Observer]:
     before_s = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    observer = InBackground(open_view, name=name, told=told)
+    observer = InBackground(open_view, name=name, on_note=on_note)
     try:
         yield observer
     finally:
@@ -112,20 +112,20 @@ class UntilLost:
     Then it is given up, and ``told`` gets a note, once.
     """
 
-    def __init__(self, view: View | None, *, told: Observer | None = None) -> None:
+    def __init__(self, view: View | None, *, on_note: Observer | None = None) -> None:
         self._view = view
-        self._told = told
+        self._on_note = on_note
 
     @classmethod
-    def opening(cls, open_view: OpenView, *, told: Observer) -> OpenView:
+    def opening(cls, open_view: OpenView, *, on_note: Observer) -> OpenView:
         """The same, of a view yet to be opened."""
 
         @contextmanager
         def opened() -> Iterator[View]:
             with ExitStack() as stack:
-                lost = cls(None, told=told)
+                lost = cls(None, on_note=on_note)
                 try:
-                    lost = cls(stack.enter_context(open_view()), told=told)
+                    lost = cls(stack.enter_context(open_view()), on_note=on_note)
                 except Exception as error:  # a terminal that cannot be drawn on
                     lost.give_up(error)
                 yield lost
@@ -143,9 +143,9 @@ class UntilLost:
     def give_up(self, error: Exception) -> None:
         """Show no more, and say why."""
         self._view = None
-        if self._told is not None:
+        if self._on_note is not None:
             text = f"progress is no longer shown: {error}"
-            self._told(Noted(note=RunNote(code="progress-lost", text=text)))
+            self._on_note(Noted(note=RunNote(code="progress-lost", text=text)))
 
 
 class JsonLines:
@@ -159,7 +159,7 @@ class JsonLines:
         if isinstance(event, SampleSeen):
             fields = {"test": event.test, "at_s": event.at_s, **_sample_fields(event.sample)}
         elif isinstance(event, StepEnded):
-            seen, step = event.record.measurement, event.record
+            measurement, step = event.record.measurement, event.record
             fields = {
                 "test": event.test,
                 "section": step.section,
@@ -167,15 +167,15 @@ class JsonLines:
                 "number": step.number,
                 "position": step.position,
                 "workload": msgspec.to_builtins(step.workload),
-                "duration_s": seen.duration_s,
+                "duration_s": measurement.duration_s,
                 "gap_s": step.gap_s,
-                "iops": seen.iops,
-                "megabytes_per_s": seen.megabytes_per_s,
-                "latency_mean_us": seen.latency_mean_us,
-                "host_limited": seen.host_limited,
+                "iops": measurement.iops,
+                "megabytes_per_s": measurement.megabytes_per_s,
+                "latency_mean_us": measurement.latency_mean_us,
+                "host_limited": measurement.host_limited,
                 "disturbances": None
                 if step.disturbances is None
-                else [each.code.value for each in step.disturbances],
+                else [disturbance.code.value for disturbance in step.disturbances],
                 "foreign_read_bytes": step.foreign_read_bytes,
                 "foreign_write_bytes": step.foreign_write_bytes,
             }

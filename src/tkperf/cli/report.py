@@ -137,8 +137,8 @@ def report(
             outputs.write(path, render_csv(table))
         for path, table in zip(parquet_files, tables(), strict=False):
             outputs.write(path, render_parquet(table))
-        for each in dict.fromkeys(opened.left_out[len(record.left_out) :]):
-            complain(f"left out of the tables: {each}")
+        for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
+            complain(f"left out of the tables: {left_out}")
         if json_file is not None:
             outputs.write(json_file, (render_json(result), "\n"))
         if xml is not None and xml_file is not None:

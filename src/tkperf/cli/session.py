@@ -101,10 +101,10 @@ def _require_log(options: RunOptions) -> None:
 
 
 @contextmanager
-def _watch(options: RunOptions, plan: RunPlan, told: Observer) -> Iterator[Sequence[Observer]]:
+def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Sequence[Observer]]:
     """The log and the chosen view; the host stays awake."""
     with ExitStack() as stack:
-        views = stack.enter_context(open_observers(options, told=told))
+        views = stack.enter_context(open_observers(options, on_note=on_note))
         if plan.subject.identity.kind is not TargetKind.SIMULATED:
             stack.enter_context(kept_awake(options.name, tell=views[0]))
         yield views

@@ -101,7 +101,7 @@ _WHOLE_NUMBERS = _Values(_whole, "1,2,4")
 )
 @click.option(
     "--access",
-    type=click.Choice([each.value for each in Access]),
+    type=click.Choice([access.value for access in Access]),
     help="Order of the addresses.",
 )
 @profile_option("pts-e-1.1")

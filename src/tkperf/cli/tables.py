@@ -94,14 +94,14 @@ def _print_test(test: TestResult, console: Console) -> None:
 
 def _print_section(section: SectionResult, console: Console) -> None:
     console.print(f"[bold]{plain(section.name)}[/bold]: {_verdict_line(section)}", highlight=False)
-    for found in describe_timelines(section.timelines):
-        console.print(f"over time: {plain(found)}", highlight=False)
+    for finding in describe_timelines(section.timelines):
+        console.print(f"over time: {plain(finding)}", highlight=False)
     if section.slices:
         _print_stream(section, console)
     elif not section.cells:
         console.print("no round was finished" + ("; what there is of it:" * bool(section.rounds)))
-        for each in section.rounds[-1:]:
-            _print_cells(replace(section, cells=each.cells), console)
+        for last_round in section.rounds[-1:]:
+            _print_cells(replace(section, cells=last_round.cells), console)
     elif section.areas:
         for key in section.plan.quantities[:1]:
             print_table(build_areas(section, QUANTITIES[key]), console)
@@ -127,7 +127,7 @@ def _verdict_line(section: SectionResult) -> str:
     if not verdict.judged:
         return f"not judged, {plain(section.ended_because)}; {plain(verdict.reason)}"
     state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
-    tracked = [_describe_verdict(each) for each in section.window_verdicts]
+    tracked = [_describe_verdict(window_verdict) for window_verdict in section.window_verdicts]
     between = "; " if len(tracked) == 1 else "\n  "
     return (
         f"{state}, {plain(section.ended_because)}{between}{between.join(tracked)}"
@@ -155,20 +155,20 @@ def print_table(table: Table, console: Console) -> None:
     drawn = rich.table.Table(box=SIMPLE_HEAD, show_edge=False)
     for name in table.head:
         drawn.add_column(plain(name), justify="right", overflow="fold")
-    figures = [each for row in table.rows for each in row if isinstance(each, Figure)]
-    narrow = max((each.value or 0 for each in figures), default=0) >= _LARGE
+    figures = [cell for row in table.rows for cell in row if isinstance(cell, Figure)]
+    narrow = max((cell.value or 0 for cell in figures), default=0) >= _LARGE
     for row in table.rows:
-        drawn.add_row(*(_text(each, narrow) for each in row))
+        drawn.add_row(*(_text(cell, narrow) for cell in row))
     console.print(drawn)
     for note in table.notes:
         console.print(note, style="dim", highlight=False)
 
 
-def _text(each: str | Figure, narrow: bool) -> str:
-    if isinstance(each, str):
-        return plain(each)
-    short = narrow and each.value is not None and each.value >= _LARGE / 10
-    return each.text(0 if short else None)
+def _text(cell: str | Figure, narrow: bool) -> str:
+    if isinstance(cell, str):
+        return plain(cell)
+    short = narrow and cell.value is not None and cell.value >= _LARGE / 10
+    return cell.text(0 if short else None)
 
 
 def _print_stream(section: SectionResult, console: Console) -> None:

@@ -19,25 +19,25 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
 
     A number that the chosen tests do not use is not changed for them.
     """
-    found: list[str] = []
+    alterations: list[str] = []
     standard, _ = fit_to_sector(
         fitted.plain,
         fitted.identity.logical_block_bytes,
-        tuple(each.test for each in fitted.tests),
+        tuple(test.test for test in fitted.tests),
     )
     for walked in fitted.tests:
         plain = look_ahead(walked.test, standard, fitted.active_range.length_bytes)
-        found += _of_test(plain, walked)
+        alterations += _of_test(plain, walked)
     if fitted.profile.demand.searched and not fitted.plain.demand.searched:
-        found.append("threads and queue depth -> found by a search")
-    found += _of_range(fitted)
-    cache, plain_cache = (each.write_cache.setting for each in (fitted.profile, fitted.plain))
+        alterations.append("threads and queue depth -> found by a search")
+    alterations += _of_range(fitted)
+    cache, plain_cache = (profile.write_cache.setting for profile in (fitted.profile, fitted.plain))
     if cache != plain_cache:
-        found.append(f"write cache {plain_cache} -> {cache}")
+        alterations.append(f"write cache {plain_cache} -> {cache}")
     purges = any(isinstance(phase, Purge) for test in fitted.tests for phase in test.phases)
     if request.no_purge and purges:
-        found.append("purge -> none")
-    return tuple(dict.fromkeys(found))
+        alterations.append("purge -> none")
+    return tuple(dict.fromkeys(alterations))
 
 
 def _of_range(fitted: Fitted) -> Iterator[str]:
@@ -82,10 +82,10 @@ def _of_phase(before: Phase, after: Phase) -> Iterator[str]:
     if isinstance(before, Continuous) and isinstance(after, Continuous):
         if before.duration_s != after.duration_s:
             yield f"slices of the stream {before.duration_s:g} s -> {after.duration_s:g} s"
-        longest = [format_duration(each.longest_s) for each in (before, after)]
+        longest = [format_duration(phase.longest_s) for phase in (before, after)]
         if longest[0] != longest[1]:
             yield f"longest stream {longest[0]} -> {longest[1]}"
-    loads = [getattr(each, "workload", None) for each in (before, after)]
+    loads = [getattr(phase, "workload", None) for phase in (before, after)]
     if isinstance(loads[0], Workload) and isinstance(loads[1], Workload):
         yield from _of_load(loads[0], loads[1])
 

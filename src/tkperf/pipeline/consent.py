@@ -155,7 +155,7 @@ def ask_about(holds: Sequence[Hold], *, empty: bool = False, given_as: str = "")
     return Question(
         devices=tuple(identity.path for identity in identities),
         ids=tuple(identity.confirm_id for identity in identities),
-        data=() if empty else tuple(str(each) for hold in holds for each in hold.data),
+        data=() if empty else tuple(str(content) for hold in holds for content in hold.data),
         empty=empty,
         given_as=given_as,
     )

@@ -191,17 +191,17 @@ def look_ahead(test: Test, profile: Profile, active_range_bytes: int) -> TestPha
 
 def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, ActiveRange | None, bool]]:
     """Every workload with its area, None for all of the range, and whether it is a fill."""
-    seen: object = None
+    last: object = None
     for phase in phases:
         match phase:
             case Fill():
                 yield phase.workload, None, True
-            case Continuous() if phase.workload is not seen:
+            case Continuous() if phase.workload is not last:
                 # A stream has thousands of slices, and rounds are all alike.
-                seen = phase.workload
+                last = phase.workload
                 yield phase.workload, None, False
-            case Round() if phase.steps is not seen:
-                seen = phase.steps
+            case Round() if phase.steps is not last:
+                last = phase.steps
                 yield from ((step.workload, step.workload.region, False) for step in phase.steps)
 
 
@@ -226,16 +226,16 @@ def _require_use_of_demand(
     """A search takes hours, most of them for its fill: it must be for something."""
     demand = profile.demand
     other = profile.at_demand(demand.jobs % 1024 + 1, demand.io_depth)
-    for each in tests:
-        if not each.test.finds_demand:
-            phases = look_ahead(each.test, other, active_range_bytes).phases
+    for test in tests:
+        if not test.test.finds_demand:
+            phases = look_ahead(test.test, other, active_range_bytes).phases
             measured, changed = (
                 tuple(load for load, _, is_fill in _loads(walked) if not is_fill)
-                for walked in (each.phases, phases)
+                for walked in (test.phases, phases)
             )
             if measured != changed:
                 return
-    names = ", ".join(each.test.name for each in tests if not each.test.finds_demand)
+    names = ", ".join(test.test.name for test in tests if not test.test.finds_demand)
     raise UsageError(f"--auto-demand: {names} would not use it, as every TC and QD is its own")
 
 
@@ -249,8 +249,8 @@ def _require_room(tests: Sequence[TestPhases], active_range: ActiveRange) -> Non
         (load, area) for test in tests for load, area, is_fill in _loads(test.phases) if not is_fill
     }
 
-    def needed_bytes(each: tuple[Workload, ActiveRange | None]) -> int:
-        load = each[0]
+    def needed_bytes(load_and_area: tuple[Workload, ActiveRange | None]) -> int:
+        load = load_and_area[0]
         threads = load.jobs if load.access is Access.SEQUENTIAL else 1
         return threads * load.block_size_bytes
 

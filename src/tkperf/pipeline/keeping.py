@@ -141,7 +141,7 @@ def keep_run(
             execute(
                 Run(
                     info=build_run_info(plan, title, equipment),
-                    tests=tuple(each.test for each in equipment.fitted.tests),
+                    tests=tuple(test.test for test in equipment.fitted.tests),
                     profile=equipment.fitted.profile,
                     engine=equipment.engine,
                     target=equipment.target,

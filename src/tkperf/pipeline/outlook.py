@@ -48,24 +48,24 @@ class Outlook:
 
     @property
     def shortest_s(self) -> float:
-        return sum(each.shortest_s for each in self.stages)
+        return sum(stage.shortest_s for stage in self.stages)
 
     @property
     def longest_s(self) -> float:
-        return sum(each.longest_s for each in self.stages)
+        return sum(stage.longest_s for stage in self.stages)
 
     @property
     def least_bytes(self) -> float:
         """Where rates are not those of an earlier run: what fills write, to the byte."""
-        return sum(each.least_bytes for each in self.stages)
+        return sum(stage.least_bytes for stage in self.stages)
 
     @property
     def most_bytes(self) -> float:
-        return sum(each.most_bytes for each in self.stages)
+        return sum(stage.most_bytes for stage in self.stages)
 
     @property
     def purges(self) -> int:
-        return sum(each.what == PURGE for each in self.stages)
+        return sum(stage.what == PURGE for stage in self.stages)
 
     @property
     def shares(self) -> tuple[float, float] | None:
@@ -121,17 +121,17 @@ def look_out(plan: RunPlan, rates: Rates, rating: Rating | None = None) -> Outlo
 
 
 def _stages(plan: RunPlan, test: TestPhases, rates: Rates) -> Iterator[Stage]:
-    known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
+    rates_known = rates.source is RateSource.RUN and all(map(rates.knows, test.workloads))
     best = _grouped(_walk(plan, test, rates, Case.BEST))
     unsteady = _grouped(_walk(plan, test, rates, Case.UNSTEADY))
     # Where rates are only bounds, an amount may never be reached.
-    longest = unsteady if known else _grouped(_walk(plan, test, rates, Case.WORST))
+    longest = unsteady if rates_known else _grouped(_walk(plan, test, rates, Case.WORST))
     range_bytes = plan.active_range.length_bytes
     passes = _Passes(members_bytes=plan.subject.filled_bytes, range_bytes=range_bytes)
     for key, phases in longest.items():
         most, least = unsteady.get(key, phases), best.get(key, [])
         written = [_written(group, rates, passes) for group in (least, most)]
-        if not known and key[1] is not Fill:
+        if not rates_known and key[1] is not Fill:
             written[0] = 0.0
         yield Stage(
             test=test.test.title,
@@ -197,8 +197,8 @@ def _describe(least: _Walked, most: _Walked, passes: _Passes) -> str:
     """What a row is; with pauses how many, and what comes between them."""
     pauses = sum(isinstance(phase, Idle) for phase, _ in most)
     if 0 < pauses < len(most):
-        least = [each for each in least if not isinstance(each[0], Idle)]
-        most = [each for each in most if not isinstance(each[0], Idle)]
+        least = [entry for entry in least if not isinstance(entry[0], Idle)]
+        most = [entry for entry in most if not isinstance(entry[0], Idle)]
         between = _describe(least, most, passes)
         if isinstance(most[0][0], Continuous):
             between = f"{len(most):,} times a {between}"

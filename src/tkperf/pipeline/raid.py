@@ -73,11 +73,11 @@ class SoftwareRaidSubject:
         self.warnings: tuple[RunWarning, ...] = (*find_unseen(members), *_unused_policies(config))
         self.identity = _stand_in(
             path,
-            self._raid.least_capacity_bytes([each.capacity_bytes for each in members]),
-            max(each.logical_block_bytes for each in members),
+            self._raid.least_capacity_bytes([member.capacity_bytes for member in members]),
+            max(member.logical_block_bytes for member in members),
         )
         self.facts = _describe(self.identity, self._raid.title, "members", [
-            inspect_device(each).plain() for each in members
+            inspect_device(member).plain() for member in members
         ])  # fmt: skip
 
     @property
@@ -87,7 +87,7 @@ class SoftwareRaidSubject:
     @property
     def overwritten_by(self) -> str | None:
         titles = {
-            each.method.title for each in self._drives if each.method and each.method.overwrites
+            drive.method.title for drive in self._drives if drive.method and drive.method.overwrites
         }
         return ", ".join(sorted(titles)) or None
 
@@ -111,7 +111,10 @@ class SoftwareRaidSubject:
             )
             # Whether fio can read at all shows on a member as well, which then still has its data.
             find_ioengine(self._request.ioengine, fitted, permits[0])
-            caches = [WriteCache(each, fitted.profile.write_cache.setting) for each in permits]
+            caches = [
+                WriteCache(member_permit, fitted.profile.write_cache.setting)
+                for member_permit in permits
+            ]
             undo.enter_context(restoring(*caches))
             disclosed = [cache.apply() for cache in caches]
             undo.enter_context(
@@ -121,13 +124,13 @@ class SoftwareRaidSubject:
             permit = grant_set_permit(str(self._raid.path), permits)
             undo.callback(permit.release)
             members = [
-                Member(permit=each, method=drive.method, cache=cache)
-                for each, drive, cache in zip(permits, self._drives, caches, strict=True)
+                Member(permit=member_permit, method=drive.method, cache=cache)
+                for member_permit, drive, cache in zip(permits, self._drives, caches, strict=True)
             ]
             equipment = self._equip(permit, members, fitted, version)
             equipment.write_cache = "members: " + ", ".join(sorted(set(disclosed)))
             equipment.counters = undo.enter_context(watching(permit.identity))
-            identities = [each.identity for each in permits]
+            identities = [member_permit.identity for member_permit in permits]
             equipment.fill_counters = undo.enter_context(watching(*identities))
             opened.append(equipment)
             yield equipment
@@ -184,8 +187,9 @@ class MegaRaidSubject:
             max(drive.sector_bytes for drive in drives),
         )
         self.facts = _describe(self.identity, self._raid.title, "set", [
-            {"path": each.address, "model": each.model, "serial": each.serial, "size": each.size}
-            for each in drives
+            {"path": drive.address, "model": drive.model,
+             "serial": drive.serial, "size": drive.size}
+            for drive in drives
         ])  # fmt: skip
 
     @property
@@ -293,10 +297,10 @@ def _member_lines(facts: DeviceFacts) -> tuple[tuple[str, str], ...]:
         (
             "member",
             ", ".join(
-                str(each[key]) for key in ("path", "model", "serial", "size") if each.get(key)
+                str(member[key]) for key in ("path", "model", "serial", "size") if member.get(key)
             ),
         )
-        for each in members
+        for member in members
     )
 
 

@@ -140,10 +140,14 @@ def _measured(record: RunRecord) -> dict[Workload, float]:
     sums: dict[Workload, tuple[int, float]] = {}
     for test in record.tests:
         for step in test.steps:
-            seen = step.measurement
-            if step.kind is StepKind.WARM_UP or not seen.rates_known or not seen.bytes:
+            measurement = step.measurement
+            if (
+                step.kind is StepKind.WARM_UP
+                or not measurement.rates_known
+                or not measurement.bytes
+            ):
                 continue
             load = replace(step.workload, region=None)
             total_bytes, total_s = sums.get(load, (0, 0.0))
-            sums[load] = total_bytes + seen.bytes, total_s + seen.duration_s
+            sums[load] = total_bytes + measurement.bytes, total_s + measurement.duration_s
     return {load: total_bytes / total_s for load, (total_bytes, total_s) in sums.items()}

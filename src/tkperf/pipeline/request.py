@@ -161,11 +161,11 @@ class RunRequest:
         """Whether the tests that have no demand of their own get one by a search."""
         tests = SUITES[self.suite]
         return self.auto_demand or any(
-            each.finds_demand for each in tests.values() if each.name in self.tests
+            test.finds_demand for test in tests.values() if test.name in self.tests
         )
 
     def _check_auto_demand(self) -> None:
-        if self.auto_demand and not any(each.finds_demand for each in SUITES[self.suite].values()):
+        if self.auto_demand and not any(test.finds_demand for test in SUITES[self.suite].values()):
             raise UsageError(f"--auto-demand: the suite {self.suite} has no search for the demand")
         given = [
             option
@@ -205,7 +205,7 @@ def _naming(option: str) -> Iterator[None]:
         raise UsageError(f"{option}: {error}") from error
 
 
-def _one_of(what: str, value: str, known: Iterable[str]) -> None:
-    names = list(known)
+def _one_of(what: str, value: str, choices: Iterable[str]) -> None:
+    names = list(choices)
     if value not in names:
         raise not_known(what, value, names)

@@ -74,8 +74,8 @@ def find_test(suite: str, name: str) -> Test | None:
 
 def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
     """How a test is shown whose run file does not say; None if this version does not know it."""
-    known = find_test(suite, test)
-    return None if known is None else known.plan(sections)
+    definition = find_test(suite, test)
+    return None if definition is None else definition.plan(sections)
 
 
 def load_profile(name_or_path: str) -> Profile:

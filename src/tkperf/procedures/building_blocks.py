@@ -172,7 +172,7 @@ def find_decisive(verdicts: Sequence[SteadyStateVerdict]) -> SteadyStateVerdict:
     """
     if not verdicts:
         raise ValueError("steady state needs a tracking variable")
-    return next((each for each in verdicts if not each.reached), verdicts[0])
+    return next((verdict for verdict in verdicts if not verdict.reached), verdicts[0])
 
 
 def _why_ended(verdict: SteadyStateVerdict, rounds: int, *, named: bool) -> str:

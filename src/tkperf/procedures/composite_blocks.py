@@ -48,9 +48,9 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
         if len({size_kib for size_kib, _ in self.block_shares}) < len(self.block_shares):
             return "block_shares: a block size occurs twice"
         for name, shares in (
-            ("block_shares: the percentages", [each for _, each in self.block_shares]),
-            ("zone_shares: the accesses", [each for each, _ in self.zone_shares]),
-            ("zone_shares: the parts of the range", [each for _, each in self.zone_shares]),
+            ("block_shares: the percentages", [percent for _, percent in self.block_shares]),
+            ("zone_shares: the accesses", [percent for percent, _ in self.zone_shares]),
+            ("zone_shares: the parts of the range", [percent for _, percent in self.zone_shares]),
         ):
             if sum(shares) != 100:
                 return f"{name} add up to {sum(shares)}, not to 100"
@@ -64,7 +64,10 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
 
     @property
     def zones(self) -> tuple[Zone, ...]:
-        return tuple(Zone(accesses, part) for accesses, part in self.zone_shares)
+        return tuple(
+            Zone(access_percent, range_percent)
+            for access_percent, range_percent in self.zone_shares
+        )
 
 
 def composite_workload(profile: Profile, table: CompositeBlocksTable) -> Workload:

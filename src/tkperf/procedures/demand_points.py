@@ -70,7 +70,7 @@ def window_means(rounds: Sequence[RoundResult]) -> tuple[CellMeans, ...]:
 
 
 def _of(workload: Workload, rounds: Sequence[RoundResult]) -> tuple[Measurement, ...]:
-    return tuple(each[workload] for each in rounds)
+    return tuple(result[workload] for result in rounds)
 
 
 def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints:
@@ -87,15 +87,15 @@ def choose_points(cells: Sequence[CellMeans], ceiling_us: float) -> DemandPoints
         raise ValueError("points are chosen from measured cells")
     ordered = sorted(cells, key=_demand)
     below = [
-        each
-        for each in ordered
-        if each.latency_mean_us is not None and each.latency_mean_us < ceiling_us
+        cell
+        for cell in ordered
+        if cell.latency_mean_us is not None and cell.latency_mean_us < ceiling_us
     ]
     considered = below or ordered
     minimum = ordered[0]
-    maximum = max(considered, key=lambda each: each.iops)
+    maximum = max(considered, key=lambda cell: cell.iops)
     half_way = (maximum.iops + minimum.iops) / 2
-    middle = min(considered, key=lambda each: abs(each.iops - half_way))
+    middle = min(considered, key=lambda cell: abs(cell.iops - half_way))
     at = {Point.MAXIMUM: maximum, Point.MIDDLE: middle, Point.MINIMUM: minimum}
     return DemandPoints(at=at, all_above_ceiling=not below)
 
@@ -113,9 +113,9 @@ def choose_saturating(
     if not cells:
         raise ValueError("a demand is chosen from measured cells")
     ordered = sorted(cells, key=_demand)
-    best = max(ordered, key=lambda each: each.iops)
+    best = max(ordered, key=lambda cell: cell.iops)
     enough = best.iops * (1 - within_percent / 100)
-    return next(each for each in ordered if each.iops >= enough), best
+    return next(cell for cell in ordered if cell.iops >= enough), best
 
 
 def _demand(cell: CellMeans) -> tuple[int, int]:

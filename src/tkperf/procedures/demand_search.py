@@ -84,7 +84,7 @@ def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
         for jobs in table.jobs
         for depth in table.io_depths
     )
-    greatest = max((step.workload for step in steps), key=lambda each: each.total_outstanding_ios)
+    greatest = max((step.workload for step in steps), key=lambda load: load.total_outstanding_ios)
     rounds: list[RoundResult] = []
     outcome = yield from rounds_until_all_steady(
         SECTION,
@@ -105,8 +105,8 @@ def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
         f"{outcome.ended_because}; found {enough}, the fewest outstanding I/Os within "
         f"{table.within_percent:g} % of the best, {best}"
     )
-    found = Demand(jobs=enough.workload.jobs, io_depth=enough.workload.io_depth)
-    return Outcome(sections=(replace(outcome, ended_because=because),), demand=found)
+    demand = Demand(jobs=enough.workload.jobs, io_depth=enough.workload.io_depth)
+    return Outcome(sections=(replace(outcome, ended_because=because),), demand=demand)
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

@@ -161,9 +161,9 @@ def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
     _, *states = sections
     pairs = tuple(pair for pair in pairwise(states) if pair[1].startswith(_BASELINE))
     around = tuple(
-        each
-        for each in zip(sections, sections[1:], sections[2:], strict=False)
-        if each[1:] in pairs
+        neighbours
+        for neighbours in zip(sections, sections[1:], sections[2:], strict=False)
+        if neighbours[1:] in pairs
     )
     iops = ("iops",)
     return (

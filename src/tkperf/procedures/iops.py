@@ -38,12 +38,12 @@ class IopsTable(MixesAndSizes, frozen=True, kw_only=True):
     def fault(self, profile: Profile) -> str | None:
         cells = {(percent, size) for percent in self.read_percents for size in self.block_sizes_kib}
         tracked = [(self.tracking_read_percent, self.tracking_block_size_kib)]
-        for each in self.also_tracked:
-            cell = (each.read_percent, each.block_size_kib)
+        for other in self.also_tracked:
+            cell = (other.read_percent, other.block_size_kib)
             if cell not in cells:
-                return f"also_tracked: {each.text} is no cell of the test"
+                return f"also_tracked: {other.text} is no cell of the test"
             if cell in tracked:
-                return f"also_tracked: {each.text} is tracked twice"
+                return f"also_tracked: {other.text} is tracked twice"
             tracked.append(cell)
         return super().fault(profile)
 
@@ -82,7 +82,7 @@ def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
     )
     cells = (
         (table.tracking_read_percent, table.tracking_block_size_kib),
-        *((each.read_percent, each.block_size_kib) for each in table.also_tracked),
+        *((other.read_percent, other.block_size_kib) for other in table.also_tracked),
     )
     tracked = [_iops_of(find_tracked(steps, *cell)) for cell in cells]
     outcome = yield from rounds_until_all_steady(SECTION, steps, profile.steady_state, tracked)
@@ -114,7 +114,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 def _tracking(table: IopsTable) -> tuple[str, ...]:
     if not table.also_tracked:
         return (f"Tracking variable: IOPS of RND {table.tracked}",)
-    others = ", ".join(each.text for each in table.also_tracked)
+    others = ", ".join(other.text for other in table.also_tracked)
     return (f"Tracking variables, all steady in one window: IOPS of RND {table.tracked}, {others}",)
 
 

@@ -130,7 +130,7 @@ def section_plan(name: str) -> SectionPlan:
                 "p99_us", "p99.9_us", "p99.99_us", "latency_max_us", title="Every level",
             ),
             drawn(FigureKind.OVER_AXIS, "iops", title="Achieved v offered IOPS"),
-            *(drawn(FigureKind.OVER_AXIS, each, log=True) for each in latencies),
+            *(drawn(FigureKind.OVER_AXIS, key, log=True) for key in latencies),
             drawn(FigureKind.OVER_AXIS, "backlog_ios"),
             drawn(FigureKind.OVER_AXIS, "behind_us"),
         ),

@@ -88,13 +88,13 @@ def section_plan(name: str) -> SectionPlan:
         quantities=("latency_mean_us", "p99.9_us", "latency_max_us"),
         figures=(
             drawn(
-                FigureKind.LISTING, *(each.key for each in PERCENTILES), "latency_max_us",
+                FigureKind.LISTING, *(quantity.key for quantity in PERCENTILES), "latency_max_us",
                 title="Latency quantiles", apart=True,
             ),
             drawn(FigureKind.OVER_TIME, "latency_mean_us", apart=True),
             drawn(FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True),
             drawn(FigureKind.OVER_TIME, "p99_us", "p99.9_us", log=True, apart=True),
-            *(replace(each, apart=True) for each in DISTRIBUTION),
+            *(replace(figure, apart=True) for figure in DISTRIBUTION),
         ),
     )  # fmt: skip
 

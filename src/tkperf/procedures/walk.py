@@ -31,28 +31,28 @@ def walk(test: Test, profile: Profile, active_range_bytes: int) -> Iterator[Phas
 
 def find_workloads(test: Test, profile: Profile, active_range_bytes: int) -> tuple[Workload, ...]:
     """Every workload of a test once, those of its fills too, in the order of their first step."""
-    found: dict[Workload, None] = {}
-    seen: object = None
+    workloads: dict[Workload, None] = {}
+    last: object = None
     for phase in walk(test, profile, active_range_bytes):
         match phase:
-            case Round() if phase.steps is not seen:
-                seen = phase.steps
-                found |= dict.fromkeys(step.workload for step in phase.steps)
-            case Fill() | Continuous() if phase.workload is not seen:
-                seen = phase.workload
-                found[phase.workload] = None
+            case Round() if phase.steps is not last:
+                last = phase.steps
+                workloads |= dict.fromkeys(step.workload for step in phase.steps)
+            case Fill() | Continuous() if phase.workload is not last:
+                last = phase.workload
+                workloads[phase.workload] = None
             case _:
                 pass
-    return tuple(found)
+    return tuple(workloads)
 
 
 def first_rounds(test: Test, profile: Profile, active_range_bytes: int) -> dict[str, Round]:
     """The first round of each section that has rounds."""
-    found: dict[str, Round] = {}
+    rounds: dict[str, Round] = {}
     for phase in walk(test, profile, active_range_bytes):
         if isinstance(phase, Round):
-            found.setdefault(phase.section, phase)
-    return found
+            rounds.setdefault(phase.section, phase)
+    return rounds
 
 
 def find_excess(tests: Iterable[Test], profile: Profile) -> str | None:
@@ -89,11 +89,11 @@ def _find_excess(phases: Iterable[Phase]) -> str | None:
 
 
 def _find_twice(steps: Sequence[Step]) -> Workload | None:
-    seen: set[Workload] = set()
+    earlier: set[Workload] = set()
     for step in steps:
-        if step.workload in seen:
+        if step.workload in earlier:
             return step.workload
-        seen.add(step.workload)
+        earlier.add(step.workload)
     return None
 
 
@@ -112,7 +112,7 @@ def fit_to_sector(
     """
     tables = {table for test in tests for table in test.tables}
     fitted = profile.with_tables(
-        *(profile.table(each).fitted(logical_block_bytes) for each in tables)
+        *(profile.table(table).fitted(logical_block_bytes) for table in tables)
     )
     warnings = {}
     for test in tests:

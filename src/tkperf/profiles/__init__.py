@@ -57,17 +57,17 @@ class Profile:
         Raises:
             ProfileError: there is none.
         """
-        found = self.tables.get(type_.key)
-        if not isinstance(found, type_):
+        table = self.tables.get(type_.key)
+        if not isinstance(table, type_):
             raise ProfileError(f"profile {self.name} has no table {type_.key}")
-        return found
+        return table
 
     def has(self, type_: type[Table]) -> bool:
         return isinstance(self.tables.get(type_.key), type_)
 
     def with_tables(self, *changed: Table) -> Profile:
         """The profile with these tables in the place of its own."""
-        return replace(self, tables={**self.tables, **{each.key: each for each in changed}})
+        return replace(self, tables={**self.tables, **{table.key: table for table in changed}})
 
     @property
     def steady_state(self) -> SteadyStateTable:
@@ -173,7 +173,9 @@ def _agrees(own: Profile, shipped: Profile) -> bool:
 
     It may lack tables: those of tests that were added since it was copied.
     """
-    theirs = {key: msgspec.structs.replace(each, source="") for key, each in shipped.tables.items()}
+    theirs = {
+        key: msgspec.structs.replace(table, source="") for key, table in shipped.tables.items()
+    }
     return all(
         msgspec.structs.replace(table, source="") == theirs.get(key)
         for key, table in own.tables.items()
@@ -196,7 +198,7 @@ def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> 
         language="TOML",
         error=ProfileError,
     )
-    tables = {each.key: getattr(document, each.key) for each in (*SHARED_TABLES, *types)}
+    tables = {type_.key: getattr(document, type_.key) for type_ in (*SHARED_TABLES, *types)}
     profile = Profile(
         name=document.name,
         title=document.title,
@@ -227,8 +229,8 @@ def _document_type(tests: tuple[type[TestTable], ...]) -> type[msgspec.Struct]:
             ("name", Name),
             ("title", str),
             ("notice", str),
-            *((each.key, each) for each in SHARED_TABLES),
-            *((each.key, each | None, None) for each in tests),
+            *((type_.key, type_) for type_ in SHARED_TABLES),
+            *((type_.key, type_ | None, None) for type_ in tests),
         ],
         frozen=True,
         kw_only=True,
@@ -246,9 +248,9 @@ def read_stored_profile(data: Mapping[str, object], tests: Iterable[type[TestTab
     for type_ in dict.fromkeys((*SHARED_TABLES, *tests)):
         stored = data.get(type_.key)
         if isinstance(stored, dict):
-            known = {key: stored[key] for key in type_.__struct_fields__ if key in stored}
+            values = {key: stored[key] for key in type_.__struct_fields__ if key in stored}
             try:
-                tables[type_.key] = msgspec.convert(known, type_)
+                tables[type_.key] = msgspec.convert(values, type_)
             except msgspec.ValidationError:
                 continue
     name, title, notice = (str(data.get(key) or "") for key in ("name", "title", "notice"))
@@ -286,5 +288,5 @@ def apply_options(
     profile = profile.with_tables(demand, cache, used)
     if step_s is None:
         return profile
-    tests = (each for each in profile.tables.values() if isinstance(each, TestTable))
-    return profile.with_tables(*(each.scaled(step_s) for each in tests))
+    tests = (table for table in profile.tables.values() if isinstance(table, TestTable))
+    return profile.with_tables(*(table.scaled(step_s) for table in tests))

@@ -34,9 +34,9 @@ def show_value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return " ".join(f"{name} {show_value(each)}" for name, each in value.items())
+        return " ".join(f"{name} {show_value(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
-        joint = "; " if any(isinstance(each, dict | list | tuple) for each in value) else ", "
+        joint = "; " if any(isinstance(item, dict | list | tuple) for item in value) else ", "
         return joint.join(map(show_value, value)) or "none"
     return f"{value:g}" if isinstance(value, int | float) else str(value)
 
@@ -62,19 +62,21 @@ def _values(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
             return _between(type_)
         case msgspec.inspect.LiteralType():
-            return _alternatives([f'"{each}"' for each in type_.values])
+            return _alternatives([f'"{value}"' for value in type_.values])
         case msgspec.inspect.EnumType():
-            return _alternatives([f'"{each.value}"' for each in type_.cls])
+            return _alternatives([f'"{member.value}"' for member in type_.cls])
         case msgspec.inspect.VarTupleType():
             item = _values(_bare(type_.item_type))
             return f"list of {type_.min_length or 0} to {type_.max_length}: {item}"
         case msgspec.inspect.TupleType():
-            return f"[{'; '.join(_values(_bare(each)) for each in type_.item_types)}]"
+            return f"[{'; '.join(_values(_bare(item_type)) for item_type in type_.item_types)}]"
         case msgspec.inspect.StructType():
             return "{ " + ", ".join(field.name for field in type_.fields) + " }"
         case msgspec.inspect.UnionType():
             (given,) = (
-                each for each in type_.types if not isinstance(each, msgspec.inspect.NoneType)
+                alternative
+                for alternative in type_.types
+                if not isinstance(alternative, msgspec.inspect.NoneType)
             )
             return _values(_bare(given))
         case _:

@@ -32,7 +32,7 @@ def _in_any_table(table: Table) -> str | None:
                 if size_kib * KIB % 512:
                     return f"{field.name}: {size_kib * KIB:g} bytes is not a multiple of 512 bytes"
         # Loads of a sequence may come again.
-        again = not any(isinstance(each, msgspec.Struct) for each in values)
+        again = not any(isinstance(entry, msgspec.Struct) for entry in values)
         if again and len(set(values)) < len(values):
             return f"{field.name}: a value occurs twice"
     return None
