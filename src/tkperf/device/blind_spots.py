@@ -77,11 +77,11 @@ def find_blind_spots(
     alone = alone and file_system not in (*_SHARED, "overlay", "not known")
     spots = [*_unseen_processes(survey, root, alone=alone)]
     if file_system in _SHARED:
-        said = (
+        sentence = (
             f"{on_one_line(identity.path)} is on {file_system}: a use of it by another machine "
             "would not be noticed"
         )
-        spots.append(BlindSpot(code=Unseen.OTHER_MACHINES, text=said))
+        spots.append(BlindSpot(code=Unseen.OTHER_MACHINES, text=sentence))
     private = any(spot.code is Unseen.PID_NAMESPACE for spot in spots)
     if not alone:
         spots += _unseen_kernel_users(survey)
@@ -96,71 +96,73 @@ def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[Bl
     now = "; nobody else has it open now" if alone else ""
     if not _sees_all_processes(survey.proc_root):
         where = _container(survey.proc_root, root)
-        said = (
+        sentence = (
             f"tkperf runs in {where} and sees only the processes in it: a use of {target} by "
             f"anything outside would not be noticed{now}"
         )
-        yield BlindSpot(code=Unseen.PID_NAMESPACE, text=said)
+        yield BlindSpot(code=Unseen.PID_NAMESPACE, text=sentence)
     elif _is_hidden(survey.proc_root):
-        said = (
+        sentence = (
             f"/proc hides the processes of other users (hidepid): a use of {target} by one of them "
             f"would not be noticed{now}"
         )
-        yield BlindSpot(code=Unseen.HIDDEN_PROCESSES, text=said)
-    elif survey.seen.closed:
-        said = (
-            f"processes of other users ({survey.seen.closed:,}) may not be looked into: a use of "
+        yield BlindSpot(code=Unseen.HIDDEN_PROCESSES, text=sentence)
+    elif survey.processes.closed:
+        sentence = (
+            f"processes of other users ({survey.processes.closed:,}) may not be looked into: a use of "
             f"{target} by one of them would not be noticed{now}"
         )
-        yield BlindSpot(code=Unseen.OTHER_USERS, text=said)
+        yield BlindSpot(code=Unseen.OTHER_USERS, text=sentence)
 
 
 def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
     silent = [loop.name for loop in survey.loops if not loop.asked]
     if silent:
-        said = (
+        sentence = (
             f"what is behind {', '.join(silent)} could be looked up by name only, as the loop "
             "driver could not be asked (it takes root and the node in /dev)"
         )
-        yield BlindSpot(code=Unseen.LOOP_DEVICES, text=said)
+        yield BlindSpot(code=Unseen.LOOP_DEVICES, text=sentence)
     lost = [
-        on_one_line(str(each)) for each in survey.exports if each.path and not _exists(each.path)
+        on_one_line(str(export))
+        for export in survey.exports
+        if export.path and not _exists(export.path)
     ]
     modules = find_silent_modules(survey.sys_root)
     if modules:
-        said = (
+        sentence = (
             f"what the kernel's {', '.join(modules)} exports cannot be seen, as configfs is not "
             "mounted here (mount -t configfs none /sys/kernel/config)"
         )
-        yield BlindSpot(code=Unseen.EXPORTS, text=said)
+        yield BlindSpot(code=Unseen.EXPORTS, text=sentence)
     if lost:
-        said = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
-        yield BlindSpot(code=Unseen.EXPORTS, text=said)
+        sentence = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
+        yield BlindSpot(code=Unseen.EXPORTS, text=sentence)
     # A block device in use as swap space is claimed, so that it shows all the same.
     files = [on_one_line(name) for name in survey.lost_swaps]
     if files and survey.subject.files and survey.ask_file_state(count=False).swap is None:
-        said = f"the swap file {', '.join(files)} cannot be found by that name"
-        yield BlindSpot(code=Unseen.SWAP, text=said)
+        sentence = f"the swap file {', '.join(files)} cannot be found by that name"
+        yield BlindSpot(code=Unseen.SWAP, text=sentence)
     if not all(folder.exists() for folder in survey.subject.nodes.values()):
-        said = (
+        sentence = (
             f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is not "
             "there or not whole), so that its partitions and what is made of them could not be "
             "looked for"
         )
-        yield BlindSpot(code=Unseen.SYSFS, text=said)
+        yield BlindSpot(code=Unseen.SYSFS, text=sentence)
 
 
 def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
     points: dict[str, list[str]] = {}
-    for what, overlay, known in survey.find_overlays():
-        if not known:
+    for what, overlay, certain in survey.find_overlays():
+        if not certain:
             points.setdefault(what, []).append(on_one_line(overlay.point))
     for what, overlays in points.items():
-        said = (
+        sentence = (
             f"whether {what} is part of the overlay mounted at {', '.join(overlays)} cannot be "
             "found out, as the folders that it is made of cannot be reached from here"
         )
-        yield BlindSpot(code=Unseen.OVERLAYS, text=said)
+        yield BlindSpot(code=Unseen.OVERLAYS, text=sentence)
 
 
 def _exists(path: str) -> bool:

@@ -29,7 +29,7 @@ def read_counts(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> Coun
 
     Of a single partition ``others_bytes`` is what the rest of its disk moved.
     """
-    nodes = [sys_root / "dev/block" / each for each in majors_minors]
+    nodes = [sys_root / "dev/block" / major_minor for major_minor in majors_minors]
     fields = [_read_stat(node) for node in nodes]
     if not nodes or not all(fields):
         return None
@@ -53,7 +53,7 @@ def read_counts(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> Coun
 
 def read_counting(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> bool | None:
     """Whether the kernel is to count the I/O of all these devices; None if one does not say."""
-    disks = [find_disk(sys_root / "dev/block" / each) for each in majors_minors]
+    disks = [find_disk(sys_root / "dev/block" / major_minor) for major_minor in majors_minors]
     asked = [number(disk / "queue/iostats") for disk in disks]
     return None if not asked or None in asked else all(asked)
 
@@ -112,7 +112,7 @@ class DeviceCounters:
 @contextmanager
 def watching(*identities: DeviceIdentity) -> Iterator[DeviceCounters]:
     """Counters of devices for as long as the block lasts; a file has none of its own."""
-    names = [each.major_minor for each in identities if each.major_minor]
+    names = [identity.major_minor for identity in identities if identity.major_minor]
     counters = DeviceCounters(names)
     try:
         yield counters

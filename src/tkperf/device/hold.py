@@ -103,7 +103,9 @@ class Hold:
     @property
     def descriptors(self) -> tuple[int, ...]:
         """What a program inherits that writes to the device: the lock, and the claim if not lent."""
-        return tuple(each for each in (self._anchor, self._exclusive) if each >= 0)
+        return tuple(
+            descriptor for descriptor in (self._anchor, self._exclusive) if descriptor >= 0
+        )
 
     def require_same(self) -> None:
         """Raises DeviceError unless what is held is the device that was shown."""
@@ -130,20 +132,20 @@ class Hold:
             DeviceError: it cannot be looked at, so that nobody knows what would be lost.
         """
         if self.identity.kind is TargetKind.FILE:
-            found = find_signatures({self.identity.path: self.path})
-            return found or describe_content(self.identity.path, self.path)
+            signatures = find_signatures({self.identity.path: self.path})
+            return signatures or describe_content(self.identity.path, self.path)
         places = {self.identity.path: self.path}
         opened: list[int] = []
         try:
-            for part in find_parts(find_node(self.identity.major_minor or ""))[1:]:
-                node = Path("/dev") / part.name
-                descriptor = _open_node(node, text(part / "dev"))
+            for partition in find_parts(find_node(self.identity.major_minor or ""))[1:]:
+                node = Path("/dev") / partition.name
+                descriptor = _open_node(node, text(partition / "dev"))
                 if descriptor is not None:
                     opened.append(descriptor)
                     places[str(node)] = _link(descriptor)
-            found = find_signatures(places)
-            if found or self.identity.interface != "loop":
-                return found
+            signatures = find_signatures(places)
+            if signatures or self.identity.interface != "loop":
+                return signatures
             # A loop device is somebody's file.
             return describe_content(self.identity.path, self.path)
         finally:
@@ -222,11 +224,11 @@ def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
         return os.open(path, flags)
     except (OSError, DeviceError) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
-        said = str(error)
+        reason = str(error)
         if isinstance(cause, OSError):
-            said = "it is a link now" if cause.errno == errno.ELOOP else str(cause.strerror)
+            reason = "it is a link now" if cause.errno == errno.ELOOP else str(cause.strerror)
         raise RefusedError(
-            f"{identity.path} cannot be held exclusively: {said}; nothing was touched"
+            f"{identity.path} cannot be held exclusively: {reason}; nothing was touched"
         ) from error
 
 

@@ -132,8 +132,8 @@ def open_target(real: Path, flags: int) -> int:
         advice = "run tkperf as root" if os.geteuid() else "something forbids it even to root"
         raise DeviceError(f"{real} cannot be opened: not permitted; {advice}") from None
     except OSError as error:
-        said = "it became a link" if error.errno == errno.ELOOP else error.strerror
-        raise DeviceError(f"{real} cannot be opened: {said}") from error
+        reason = "it became a link" if error.errno == errno.ELOOP else error.strerror
+        raise DeviceError(f"{real} cannot be opened: {reason}") from error
 
 
 def identify(descriptor: int, path: Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdentity:
@@ -234,13 +234,13 @@ def _interface(disk: Path, properties: dict[str, str]) -> str | None:
             return interface
     if text(disk / "device/vendor") == "ATA" or properties.get("ID_BUS") == "ata":
         return "SATA"
-    if any(part.startswith("end_device-") for part in above):
+    if any(component.startswith("end_device-") for component in above):
         return "SAS"
-    if any(part.startswith("usb") for part in above):
+    if any(component.startswith("usb") for component in above):
         return "USB"
     if (disk / "device/scsi_level").exists():
         return "SCSI"
-    return "virtio" if any(part.startswith("virtio") for part in above) else None
+    return "virtio" if any(component.startswith("virtio") for component in above) else None
 
 
 def _serial(disk: Path, properties: dict[str, str]) -> str | None:

@@ -124,16 +124,16 @@ def _ask_smartctl(
     facts: DeviceFacts, identity: DeviceIdentity, run: Callable[..., Completed]
 ) -> None:
     """Knows the serial number behind USB bridges, too."""
-    seen = _json(facts, run, ["smartctl", "--info", "--json", identity.path])
-    if seen is None:
+    report = _json(facts, run, ["smartctl", "--info", "--json", identity.path])
+    if report is None:
         return
-    rotation = seen.get("rotation_rate")
+    rotation = report.get("rotation_rate")
     facts.add(
         "smartctl --info",
-        model=_word(seen.get("model_name") or seen.get("scsi_model_name")),
-        vendor=_word(seen.get("scsi_vendor")),
-        serial=_word(seen.get("serial_number")),
-        firmware=_word(seen.get("firmware_version") or seen.get("scsi_revision")),
+        model=_word(report.get("model_name") or report.get("scsi_model_name")),
+        vendor=_word(report.get("scsi_vendor")),
+        serial=_word(report.get("serial_number")),
+        firmware=_word(report.get("firmware_version") or report.get("scsi_revision")),
         rotation_rate_rpm=rotation if isinstance(rotation, int) and rotation > 0 else None,
     )
 
@@ -160,17 +160,17 @@ def _json(
         facts.gaps.append(str(error))
         return None
     try:
-        seen = json.loads(done.stdout)
+        document = json.loads(done.stdout)
     except ValueError:
-        seen = None
-    if not isinstance(seen, dict):
-        said = (done.stderr or done.stdout).strip().splitlines()
+        document = None
+    if not isinstance(document, dict):
+        lines = (done.stderr or done.stdout).strip().splitlines()
         facts.gaps.append(
             f"'{' '.join(words)}' printed no JSON (exit status {done.status})"
-            + (f": {said[0][:120]}" if said else "")
+            + (f": {lines[0][:120]}" if lines else "")
         )
         return None
-    return seen
+    return document
 
 
 def _word(value: object) -> str | None:

@@ -84,8 +84,8 @@ def _sata(port: Path, disk: Path) -> Link | None:
     identify = binary(disk / "device/vpd_pg89")[IDENTIFY_OFFSET:]
     word = identify[2 * SATA_CAPABILITIES_WORD : 2 * SATA_CAPABILITIES_WORD + 2]
     bits = int.from_bytes(word, "little")
-    known = len(word) == 2 and bits not in (0x0000, 0xFFFF)
-    able = [gbps for bit, gbps in enumerate(SATA_SPEEDS_GBPS, 1) if known and bits >> bit & 1]
+    is_valid = len(word) == 2 and bits not in (0x0000, 0xFFFF)
+    able = [gbps for bit, gbps in enumerate(SATA_SPEEDS_GBPS, 1) if is_valid and bits >> bit & 1]
     return Link(
         negotiated=f"SATA {_gts(speed):g} Gbit/s",
         fastest=f"SATA {max(able):g} Gbit/s" if able else None,

@@ -191,16 +191,16 @@ def grant_controller_permit(
     Raises:
         RefusedError: the wrong numbers, or a drive without one.
     """
-    known = {address: serial for address, serial in serials.items() if serial}
-    if len(known) < len(serials):
+    serial_of = {address: serial for address, serial in serials.items() if serial}
+    if len(serial_of) < len(serials):
         raise RefusedError("a drive behind the controller tells no serial number: not touched")
-    expected = ",".join(known.values())
+    expected = ",".join(serial_of.values())
     if confirmed_id != expected:
         raise RefusedError(
             f"'{confirmed_id}' does not confirm the drives: expected '{expected}'. "
             "Nothing was touched"
         )
-    return ControllerPermit(known, made_by=_MADE_HERE)
+    return ControllerPermit(serial_of, made_by=_MADE_HERE)
 
 
 def hold_target(identity: DeviceIdentity) -> Hold:
@@ -218,7 +218,7 @@ def hold_target(identity: DeviceIdentity) -> Hold:
     try:
         refuse_objections(identity, held=held.anchor)
         held.data = held.find_data()
-        members = [each for each in held.data if each.member]
+        members = [signature for signature in held.data if signature.member]
         if members:
             raise RefusedError(
                 f"{identity.path} must not be erased: it holds "

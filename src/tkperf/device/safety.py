@@ -106,35 +106,37 @@ def find_data(identity: DeviceIdentity) -> tuple[Signature, ...]:
 def _paths(identity: DeviceIdentity) -> tuple[str, ...]:
     """The device by the path it was found at, its partitions by the kernel's names."""
     node = find_node(identity.major_minor or "")
-    parts = (Path("/dev") / part.name for part in find_parts(node)[1:])
-    return (identity.path, *(str(part) for part in parts if part.exists()))
+    partitions = (Path("/dev") / partition.name for partition in find_parts(node)[1:])
+    return (identity.path, *(str(partition) for partition in partitions if partition.exists()))
 
 
 def _device_objections(survey: Survey, used_by_us: str | None) -> Iterator[Objection]:
     """What uses a block device or a layer below it, but for processes."""
     subject = survey.subject
-    numbers = {f"{os.major(each)}:{os.minor(each)}": subject.nodes[each] for each in subject.nodes}
+    numbers = {
+        f"{os.major(device)}:{os.minor(device)}": subject.nodes[device] for device in subject.nodes
+    }
     for mount in survey.mounts:
         if mount.major_minor in numbers:
             where = f" in the mount namespace of {mount.seen_by}" if mount.seen_by else ""
-            said = (
+            sentence = (
                 f"{numbers[mount.major_minor].name} is mounted at {on_one_line(mount.point)}{where}"
             )
-            yield Objection(reason=Reason.MOUNTED, text=said)
+            yield Objection(reason=Reason.MOUNTED, text=sentence)
     for name, major_minor in find_btrfs_members(survey.sys_root):
         if major_minor in numbers:
-            said = f"{numbers[major_minor].name} belongs to the mounted btrfs {name}"
-            yield Objection(reason=Reason.MOUNTED, text=said)
-    for part in subject.nodes.values():
-        for holder in sorted((part / "holders").glob("*")):
+            sentence = f"{numbers[major_minor].name} belongs to the mounted btrfs {name}"
+            yield Objection(reason=Reason.MOUNTED, text=sentence)
+    for node in subject.nodes.values():
+        for holder in sorted((node / "holders").glob("*")):
             if holder.name != used_by_us:
-                yield Objection(reason=Reason.HOLDER, text=_describe_holder(part, holder))
-    disks = [find_disk(subject.nodes[each]) for each in subject.exact]
+                yield Objection(reason=Reason.HOLDER, text=_describe_holder(node, holder))
+    disks = [find_disk(subject.nodes[device]) for device in subject.exact]
     for system_disk, why in find_system_disks(survey.sys_root, survey.mounts).items():
         if system_disk in disks:
             below = "" if system_disk == disks[0] else f"{system_disk.name} is below it, and "
             yield Objection(reason=Reason.SYSTEM_DISK, text=below + why)
-    target = [subject.nodes[each] for each in subject.exact[:1]]
+    target = [subject.nodes[device] for device in subject.exact[:1]]
     if any(number(folder / "ro") == 1 for folder in [*target, *disks[:1]]):
         yield Objection(reason=Reason.READ_ONLY, text="it is read-only")
 
@@ -144,19 +146,19 @@ def _hidden_objections(survey: Survey) -> Iterator[Objection]:
     subject = survey.subject
     for swap in survey.swaps:
         if swap.status is not None and (what := subject.name_of(swap.status)):
-            said = f"{_it(what, survey)} is in use as swap space"
-            yield Objection(reason=Reason.SWAP, text=said)
+            sentence = f"{_it(what, survey)} is in use as swap space"
+            yield Objection(reason=Reason.SWAP, text=sentence)
     for loop in survey.loops:
         if not subject.is_part(loop) and (what := subject.name_behind(loop)):
-            said = f"{what} is behind loop device {loop.name}"
-            yield Objection(reason=Reason.LOOP_BACKING, text=said)
-    said_of = set()
+            sentence = f"{what} is behind loop device {loop.name}"
+            yield Objection(reason=Reason.LOOP_BACKING, text=sentence)
+    reported = set()
     for export in survey.exports:
         what = survey.name_of_export(export)
-        if what is not None and (export.user, what) not in said_of:
-            said_of.add((export.user, what))
-            said = f"{what} is used by {on_one_line(str(export))}"
-            yield Objection(reason=Reason.EXPORTED, text=said)
+        if what is not None and (export.user, what) not in reported:
+            reported.add((export.user, what))
+            sentence = f"{what} is used by {on_one_line(str(export))}"
+            yield Objection(reason=Reason.EXPORTED, text=sentence)
 
 
 def _it(what: str, survey: Survey) -> str:
@@ -170,7 +172,7 @@ def _process_objections(survey: Survey) -> Iterator[Objection]:
     reasons = {How.OPEN: Reason.OPEN, How.RUNNING: Reason.RUNNING}
     for how in How:
         users: dict[str, list[str]] = {}
-        for use in survey.seen.uses:
+        for use in survey.processes.uses:
             if use.how is how and (use.writes or survey.subject.readers_count):
                 users.setdefault(use.what, []).append(use.process)
         for what, processes in users.items():
@@ -182,11 +184,11 @@ def _process_objections(survey: Survey) -> Iterator[Objection]:
                 How.REGISTERED: "is registered with io_uring in",
                 How.MAPPED: "is mapped into memory by",
             }
-            said = f"{_it(what, survey)} {ways[how]} {', '.join(processes)}"
-            yield Objection(reason=reasons.get(how, Reason.MAPPED), text=said)
+            sentence = f"{_it(what, survey)} {ways[how]} {', '.join(processes)}"
+            yield Objection(reason=reasons.get(how, Reason.MAPPED), text=sentence)
 
 
-def _describe_holder(part: Path, holder: Path) -> str:
+def _describe_holder(node: Path, holder: Path) -> str:
     resolved = holder.resolve()
     kind = "a layer above it"
     if (resolved / "md").exists():
@@ -197,7 +199,7 @@ def _describe_holder(part: Path, holder: Path) -> str:
     for prefix, owner in DM_OWNERS.items():
         if uuid.startswith(prefix):
             kind = f"{owner} {text(resolved / 'dm/name') or ''}".strip()
-    return f"{part.name} is used by {holder.name} ({kind})"
+    return f"{node.name} is used by {holder.name} ({kind})"
 
 
 def _member_objections(identity: DeviceIdentity) -> Iterator[Objection]:
@@ -226,19 +228,19 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
     except OSError as error:
         claimed = error.errno == errno.EBUSY
         if claimed:
-            names = ", ".join(dict.fromkeys(use.process for use in survey.seen.uses))
+            names = ", ".join(dict.fromkeys(use.process for use in survey.processes.uses))
             who = names or "the kernel, or a process that you may not see,"
-            said = f"it is in use: {who} has it open exclusively"
+            sentence = f"it is in use: {who} has it open exclusively"
         else:
-            said = f"it cannot be opened: {error.strerror}"
-        yield Objection(reason=Reason.BUSY, text=said)
+            sentence = f"it cannot be opened: {error.strerror}"
+        yield Objection(reason=Reason.BUSY, text=sentence)
     if not claimed:
         yield from _process_objections(survey)
     for below in survey.subject.exact[1:]:
         name = survey.subject.nodes[below].name
         if _is_claimed(Path("/dev") / name, below):
-            said = f"{name}, which is below it, is in use: somebody has it open exclusively"
-            yield Objection(reason=Reason.BUSY, text=said)
+            sentence = f"{name}, which is below it, is in use: somebody has it open exclusively"
+            yield Objection(reason=Reason.BUSY, text=sentence)
 
 
 def _is_claimed(path: Path, device: int) -> bool:
@@ -259,30 +261,30 @@ def _file_objections(
         yield Objection(reason=Reason.READ_ONLY, text="the file is read-only for you")
     if Path(path).stat().st_nlink > 1:
         yield Objection(reason=Reason.HARD_LINKS, text="the file has other names too (hard links)")
-    found = [
+    objections = [
         *_hidden_objections(survey),
         *_process_objections(survey),
         *_lock_objections(survey),
         *_overlay_objections(survey),
     ]
-    yield from found
+    yield from objections
     if held is None:
-        yield from _state_objections(survey, {each.reason for each in found})
+        yield from _state_objections(survey, {objection.reason for objection in objections})
 
 
-def _state_objections(survey: Survey, found: set[Reason]) -> Iterator[Objection]:
+def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objection]:
     """What the kernel says of a file as a whole, of which nothing has been said yet."""
     # Whoever has been found has it open, so that counting tells nothing new.
-    state = survey.ask_file_state(count=not found)
-    if state.swap and Reason.SWAP not in found:
-        said = "the file is in use as swap space"
-        yield Objection(reason=Reason.SWAP, text=said)
-    elif state.open_elsewhere and not found:
-        said = (
+    state = survey.ask_file_state(count=not reasons)
+    if state.swap and Reason.SWAP not in reasons:
+        sentence = "the file is in use as swap space"
+        yield Objection(reason=Reason.SWAP, text=sentence)
+    elif state.open_elsewhere and not reasons:
+        sentence = (
             "the file is in use by somebody who cannot be seen from here: the kernel, or a process "
             "of another user or container has it open, mapped or running"
         )
-        yield Objection(reason=Reason.OPEN, text=said)
+        yield Objection(reason=Reason.OPEN, text=sentence)
 
 
 def _lock_objections(survey: Survey) -> Iterator[Objection]:
@@ -291,18 +293,18 @@ def _lock_objections(survey: Survey) -> Iterator[Objection]:
         if lock.process is not None and is_ours(process):
             continue
         who = describe_process(process) if lock.process else "somebody who has it open"
-        if not any(use.process == who for use in survey.seen.uses):
-            said = f"the file is locked ({lock.kind}) by {who}"
-            yield Objection(reason=Reason.LOCKED, text=said)
+        if not any(use.process == who for use in survey.processes.uses):
+            sentence = f"the file is locked ({lock.kind}) by {who}"
+            yield Objection(reason=Reason.LOCKED, text=sentence)
     if survey.is_open_over_nfs():
-        said = "a client of this machine's NFS server has the file open"
-        yield Objection(reason=Reason.OPEN, text=said)
+        sentence = "a client of this machine's NFS server has the file open"
+        yield Objection(reason=Reason.OPEN, text=sentence)
 
 
 def _overlay_objections(survey: Survey) -> Iterator[Objection]:
-    for what, overlay, known in survey.find_overlays():
-        if known:
+    for what, overlay, certain in survey.find_overlays():
+        if certain:
             where = f" in the mount namespace of {overlay.seen_by}" if overlay.seen_by else ""
             point = on_one_line(overlay.point)
-            said = f"{what} is part of the {overlay.kind} mounted at {point}{where}"
-            yield Objection(reason=Reason.OVERLAY, text=said)
+            sentence = f"{what} is part of the {overlay.kind} mounted at {point}{where}"
+            yield Objection(reason=Reason.OVERLAY, text=sentence)

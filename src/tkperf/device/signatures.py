@@ -59,13 +59,13 @@ def find_signatures(
     Raises:
         DeviceError: they cannot be read, so that nobody knows what would be lost.
     """
-    found: list[Signature] = []
+    signatures: list[Signature] = []
     for name, path in places.items():
         try:
             done = run(["wipefs", "--json", "--no-act", path], timeout_s=LIMIT_S)
             if done.status != 0:
-                said = done.stderr.strip().replace(path, name)
-                raise DeviceError(f"cannot look for data on {name}: {said[:200]}")
+                reason = done.stderr.strip().replace(path, name)
+                raise DeviceError(f"cannot look for data on {name}: {reason[:200]}")
             listed = json.loads(done.stdout or '{"signatures": []}')["signatures"]
         except EngineError as error:
             raise DeviceError(f"cannot look for data on {name}: {error}") from error
@@ -73,11 +73,11 @@ def find_signatures(
             raise DeviceError(f"cannot look for data on {name}: wipefs printed no list") from None
         # A partition table has several signatures, one meaning.
         kinds = {str(entry["type"]): entry.get("label") for entry in listed}
-        found += [
+        signatures += [
             Signature(device=name, kind=kind, label=label, member=_member(kind, path))
             for kind, label in kinds.items()
         ]
-    return tuple(found)
+    return tuple(signatures)
 
 
 def describe_content(
@@ -113,13 +113,13 @@ def describe_content(
     kind = "data of no known kind"
     if find_program("file") is not None:
         try:
-            said = run(
+            answer = run(
                 ["file", "--brief", "--dereference", "--special-files", path], timeout_s=LIMIT_S
             )
         except EngineError:
-            said = Completed(status=1, stdout="", stderr="")
-        recognised = drop_controls(said.stdout.strip())[:200]
-        if said.status == 0 and recognised not in ("", "data"):
+            answer = Completed(status=1, stdout="", stderr="")
+        recognised = drop_controls(answer.stdout.strip())[:200]
+        if answer.status == 0 and recognised not in ("", "data"):
             kind = f"data that looks like {recognised}"
     return (Signature(device=name, kind=kind, label=None, member=None),)
 

@@ -38,9 +38,9 @@ class DriveTarget:
     ) -> PurgeResult:
         if self._method is None:
             return NOT_PURGED
-        found = run_purge(
+        verification = run_purge(
             self._permit, self._method, watch=Watch(progress=on_progress, note=on_note)
         )
         # Erasing may have reset the drive, and with it its settings.
         self._cache.apply()
-        return PurgeResult(method=self._method.title, note=found.text)
+        return PurgeResult(method=self._method.title, note=verification.text)

@@ -69,8 +69,8 @@ class SysfsSwitch:
     attribute: Path
 
     def read(self) -> bool | None:
-        said = text(self.attribute) or ""
-        return said.startswith("write back") if said else None
+        mode = text(self.attribute) or ""
+        return mode.startswith("write back") if mode else None
 
     def write(self, on: bool) -> None:
         try:

@@ -94,11 +94,13 @@ class FioEngine:
         self._cursors = SequentialCursors(active_range)
         self._members = tuple(
             FioTarget(
-                path=each.identity.path,
+                path=member.identity.path,
                 ioengine=ioengine,
-                active_range=ActiveRange(offset_bytes=0, length_bytes=each.identity.capacity_bytes),
+                active_range=ActiveRange(
+                    offset_bytes=0, length_bytes=member.identity.capacity_bytes
+                ),
             )
-            for each in fill_permits
+            for member in fill_permits
         )
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:

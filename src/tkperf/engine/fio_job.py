@@ -194,7 +194,7 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> 
 def _block_lines(workload: Workload) -> list[str]:
     if not workload.block_mix:
         return [f"bs={workload.block_size_bytes}"]
-    shares = (f"{each.block_size_bytes}/{each.percent}" for each in workload.block_mix)
+    shares = (f"{share.block_size_bytes}/{share.percent}" for share in workload.block_mix)
     lines = [f"bssplit={':'.join(shares)}"]
     if workload.access is Access.RANDOM and workload.block_size_bytes >= MIX_ALIGNMENT_BYTES:
         lines.append(f"blockalign={MIX_ALIGNMENT_BYTES}")
@@ -204,7 +204,7 @@ def _block_lines(workload: Workload) -> list[str]:
 def _zone_lines(workload: Workload) -> list[str]:
     if not workload.zones:
         return []
-    zones = (f"{each.access_percent}/{each.range_percent}" for each in workload.zones)
+    zones = (f"{zone.access_percent}/{zone.range_percent}" for zone in workload.zones)
     return [f"random_distribution=zoned:{':'.join(zones)}"]
 
 

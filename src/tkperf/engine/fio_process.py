@@ -150,7 +150,7 @@ class FioProcess:
                 self.stop()
                 raise StepFailedError(
                     f"only {came} of {format_count(self._threads, 'thread')} of fio came to the "
-                    f"start on {self._device} within {LONGEST_START_S:.0f} s{self._said()}; is "
+                    f"start on {self._device} within {LONGEST_START_S:.0f} s{self._quote_output()}; is "
                     "there a limit on processes (ulimit -u, pids.max)?"
                 )
             self._read(0.002, ignore)
@@ -201,13 +201,13 @@ class FioProcess:
         """
         if self.released_s is None or self.ended_s is not None:
             return False
-        seen = self._documents
+        documents_before = self._documents
         self._process.send_signal(signal.SIGUSR1)
-        while self._documents == seen and self.ended_s is None:
+        while self._documents == documents_before and self.ended_s is None:
             if (left_s := deadline_s - time.monotonic()) <= 0:
                 break
             self._read(left_s, on_reading)
-        return self._documents > seen
+        return self._documents > documents_before
 
     def wait_for_jobs(self, deadline_s: float, on_reading: OnReading) -> bool:
         """Take in output until every job thread is gone; False if some are not by the deadline."""
@@ -297,8 +297,8 @@ class FioProcess:
     def _look_for_stops(self) -> None:
         """The kernel tells a parent, also of stops that are over; until the process has exited."""
         with suppress(ChildProcessError):  # it was waited for
-            told = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
-            self._stopped |= os.waitid(os.P_PID, self._process.pid, told) is not None
+            options = os.WSTOPPED | os.WCONTINUED | os.WNOHANG
+            self._stopped |= os.waitid(os.P_PID, self._process.pid, options) is not None
 
     def stop(self) -> None:
         """End fio whatever it does. Safe at any time."""
@@ -375,22 +375,22 @@ class FioProcess:
         failed = [error for error in self.last.errors if error]
         if status == 0 and not failed and self.document and not ended_at_gate:
             return
-        said = self._said()
+        quoted = self._quote_output()
         if status < 0:
-            killed = f"fio on {self._device} was killed by signal {-status}{said}"
+            killed = f"fio on {self._device} was killed by signal {-status}{quoted}"
             raise LostAtGateError(killed) if ended_at_gate else StepFailedError(killed)
         if status == 0 and not failed and ended_at_gate:
-            raise LostAtGateError(f"fio on {self._device} ended before its first I/O{said}")
+            raise LostAtGateError(f"fio on {self._device} ended before its first I/O{quoted}")
         if status == 0 and not failed:
             raise EngineError(
-                f"fio on {self._device} ended without printing a result{said}; "
+                f"fio on {self._device} ended without printing a result{quoted}; "
                 "is the 'fio' on PATH the real one?"
             )
         names = ", ".join(f"{error} ({os.strerror(error)})" for error in sorted(set(failed)))
         cause = f"job error {names}" if failed else f"exit status {status}"
-        raise EngineError(f"fio failed on {self._device}: {cause}{said}")
+        raise EngineError(f"fio failed on {self._device}: {cause}{quoted}")
 
-    def _said(self) -> str:
+    def _quote_output(self) -> str:
         """fio's own words, shortened, for an error message."""
         with suppress(BlockingIOError):
             if self._stderr in self._open:

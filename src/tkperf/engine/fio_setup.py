@@ -25,10 +25,10 @@ def find_fio_version() -> str:
     answer = run_command(["fio", "--version"], timeout_s=30)
     match = re.match(r"fio-(\d+)\.(\d+)", answer.stdout)
     if answer.status != 0 or match is None:
-        said = (answer.stdout or answer.stderr).strip()[:200]
-        raise EngineError(f"'fio --version' does not tell a version but: {said!r}; is it fio?")
+        output = (answer.stdout or answer.stderr).strip()[:200]
+        raise EngineError(f"'fio --version' does not tell a version but: {output!r}; is it fio?")
     if (int(match[1]), int(match[2])) < OLDEST_FIO:
-        oldest = ".".join(str(part) for part in OLDEST_FIO)
+        oldest = ".".join(str(number) for number in OLDEST_FIO)
         raise EngineError(
             f"{answer.stdout.strip()} is too old: tkperf needs fio {oldest} or newer "
             "(Debian 12, Ubuntu 24.04 and later have it)"
@@ -103,4 +103,4 @@ def _why_not(path: str, block_bytes: int, ioengine: str, jobs: int, io_depth: in
     reason = os.strerror(error) if error and abs(error) < 4096 else ""
     if not (words or reason):
         reason = f"exit status {answer.status}" if answer.status else "it printed no result"
-    return ": ".join(part for part in (reason, words[:200]) if part)
+    return ": ".join(phrase for phrase in (reason, words[:200]) if phrase)

@@ -55,8 +55,8 @@ class LocalFio:
         name = f"{self._started:05d}"
         # The very devices that the permits hold, whatever their names may come to stand for.
         paths = [permit.path for permit in permits]
-        held = {id(each): each for each in (self._permit, *self._fill_permits)}
-        inherit = [lock for each in held.values() for lock in each.locks]
+        held = {id(permit): permit for permit in (self._permit, *self._fill_permits)}
+        inherit = [lock for permit in held.values() for lock in permit.locks]
 
         def start_in(work: Path) -> FioProcess:
             folder = work / name

@@ -51,7 +51,7 @@ class Waiting:
     @property
     def let_go_s(self) -> float | None:
         """When one of them was let go, on the monotonic clock."""
-        times = (each.process.released_s for each in self._prepared.values())
+        times = (prepared.process.released_s for prepared in self._prepared.values())
         return next((time_s for time_s in times if time_s is not None), None)
 
     def prepare(self, load: Load) -> None:

@@ -50,17 +50,17 @@ class Documents:
         """Raises Unusable: the text is full of braces that begin no JSON."""
         try:
             # Three times as fast, of a file that is one document and nothing else.
-            found = [msgspec.json.decode(self._text)]
+            values = [msgspec.json.decode(self._text)]
         except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
             yield from self._search()
             return
-        for value in found:
+        for value in values:
             yield from _documents_in(value, DEEPEST)
 
     def _search(self) -> Iterator[dict[str, Any]]:
         decoder, position, failed, ended = json.JSONDecoder(), 0, 0, 0
-        text = _NO_NUMBER.sub(lambda found: " " * len(found[1]) + "NaN", self._text)
-        text = _ESCAPED.sub(lambda found: found[0] if found[1] else "\\\\", text)
+        text = _NO_NUMBER.sub(lambda match: " " * len(match[1]) + "NaN", self._text)
+        text = _ESCAPED.sub(lambda match: match[0] if match[1] else "\\\\", text)
         while (position := text.find("{", position)) >= 0:
             try:
                 value, position = decoder.raw_decode(text, position)
@@ -133,17 +133,17 @@ def group_jobs(document: Mapping[str, Any]) -> list[list[dict[str, Any]]]:
     Results of several hosts may come in any order.
     """
     groups: list[list[dict[str, Any]]] = []
-    known: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+    latest: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
     for job in document["jobs"]:
         if not isinstance(job, dict):
             continue
         options, group = options_of(document, job), job.get("groupid")
         waits = "wait_for" in options or (group is None and "stonewall" in options)
         place = host_of(job), str(group)
-        if waits or place not in known:
-            known[place] = []
-            groups.append(known[place])
-        known[place].append(job)
+        if waits or place not in latest:
+            latest[place] = []
+            groups.append(latest[place])
+        latest[place].append(job)
     return groups
 
 
@@ -249,12 +249,12 @@ def stamp_ms(document: Mapping[str, Any]) -> float | None:
 
 def _spelled_ms(text: str) -> float | None:
     """``Tue Oct  6 11:17:44 2015``, by the clock of the host that wrote it."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"\w{3} (\w{3}) +(\d{1,2}) (\d{2}):(\d{2}):(\d{2}) (\d{4})", text.strip(), re.ASCII
     )
-    if found is None or found[1] not in _MONTHS:
+    if match is None or match[1] not in _MONTHS:
         return None
-    day, hour, minute, second, year = (int(each) for each in found.groups()[1:])
+    day, hour, minute, second, year = (int(digits) for digits in match.groups()[1:])
     if not (year >= 1970 and 1 <= day <= 31):
         return None
-    return timegm((year, _MONTHS.index(found[1]) + 1, day, hour, minute, second)) * 1000.0
+    return timegm((year, _MONTHS.index(match[1]) + 1, day, hour, minute, second)) * 1000.0

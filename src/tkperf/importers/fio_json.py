@@ -50,7 +50,7 @@ def parse_fio_json(files: Iterable[tuple[str, str]], *, name: str) -> ImportedRu
         UsageError: no file holds a result of fio that can be taken.
     """
     results = FioResults()
-    for file, text in sorted(files, key=lambda each: natural_key(each[0])):
+    for file, text in sorted(files, key=lambda entry: natural_key(entry[0])):
         results.add(file, text)
     return results.build_run(name)
 
@@ -82,22 +82,22 @@ class FioResults:
             return
         source = self._sources[digest] = len(self._names)
         self._names.append(file)
-        documents, found = Documents(text), 0
+        documents, taken = Documents(text), 0
         try:
             for number, document in enumerate(last_of_each_run(documents)):
                 self._add_document(document, source, number)
-                found += 1
+                taken += 1
         except Unusable as why:
-            if found:
+            if taken:
                 self.remarks.say("read-in-part", f"only its beginning is taken: {why}", file)
             else:
                 self.remarks.leave_out_file(file, why)
             return
-        if found and documents.cut_off:
+        if taken and documents.cut_off:
             self.remarks.say(
                 "cut-off", "is cut off or damaged: of its JSON only what is whole is taken", file
             )
-        elif not found:
+        elif not taken:
             cut = "its JSON is cut off or damaged" if documents.cut_off else None
             none = "holds no JSON result of fio (--output-format=json or json+)"
             self.remarks.leave_out_file(file, Unusable(cut or none))
@@ -120,12 +120,12 @@ class FioResults:
         series = arrange(self._results, self._names, self.remarks)
         test = build_test(FIO_TEST, series, self._names)
         require_room(test.steps, place=_some(sorted(self._names, key=natural_key)))
-        versions = sorted(self._versions, key=lambda each: self._versions[each])
+        versions = sorted(self._versions, key=lambda version: self._versions[version])
         return ImportedRun(
             name=name,
             date=None,
             written_s=None if self._first_ms is None else self._first_ms / 1000,
-            tool=" and ".join(each.replace("fio-", "fio ", 1) for each in versions),
+            tool=" and ".join(version.replace("fio-", "fio ", 1) for version in versions),
             profile_name="fio",
             profile=self._profile(),
             fio_version=versions[0],
@@ -140,9 +140,9 @@ class FioResults:
 
     def _require_results(self) -> None:
         if not self._results:
-            said = [each.text for each in self.remarks.warnings()[:MOST_SAID]]
+            reasons = [warning.text for warning in self.remarks.warnings()[:MOST_SAID]]
             place = _some(sorted(self._names, key=natural_key)) or "no file"
-            raise UsageError(f"{place}: nothing could be imported: {'; '.join(said)}")
+            raise UsageError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
 
     def _say_twice(self, what: str, file: str, source: int) -> None:
         first = readable(self._names[source])
@@ -158,14 +158,14 @@ class FioResults:
             raise Unusable("a job of fio's is not an object")
         if not jobs:
             raise Unusable("fio ran, but no job of it moved data")
-        found = list(self._of_document(document, source, number))
+        results = list(self._of_document(document, source, number))
         written_ms = stamp_ms(document)
-        fingerprint = (written_ms, tuple(_fingerprint(result) for result in found))
-        if found and self._documents.setdefault(fingerprint, source) != source:
+        fingerprint = (written_ms, tuple(_fingerprint(result) for result in results))
+        if results and self._documents.setdefault(fingerprint, source) != source:
             # In another text, such as a copy with other line ends.
             self._say_twice("holds the same result", file, self._documents[fingerprint])
             return
-        self._results += found
+        self._results += results
         for jobname in find_jobs_at_once(document):
             self._at_once.setdefault(jobname, file)
         version = one_line(str(document.get("fio version", ""))) or "fio"
@@ -183,7 +183,7 @@ class FioResults:
         of other names that ran at once with the same workload are neither its rounds nor one known
         load.
         """
-        file, found = self._names[source], []
+        file, results = self._names[source], []
         for at, group in enumerate(group_jobs(document)):
             of_group = []
             for clones in _clones(group):
@@ -197,8 +197,8 @@ class FioResults:
                     continue
                 result.place, result.written_ms = (number, at), stamp_ms(document)
                 of_group.append(result)
-            found += self._alone(of_group, file)
-        return found + self._of_all_clients(document, found, source, number)
+            results += self._alone(of_group, file)
+        return results + self._of_all_clients(document, results, source, number)
 
     def _alone(self, of_group: list[Result], file: str) -> list[Result]:
         named = Counter(result.workload for result in of_group)
@@ -243,11 +243,11 @@ class FioResults:
         )
 
     def _of_all_clients(
-        self, document: Mapping[str, Any], found: Sequence[Result], source: int, number: int
+        self, document: Mapping[str, Any], results: Sequence[Result], source: int, number: int
     ) -> list[Result]:
         """fio's sum over its servers, where it is the sum of one workload."""
         rows = [row for row in document.get("all clients", ()) if isinstance(row, dict)]
-        hosts = {result.identity.host for result in found}
+        hosts = {result.identity.host for result in results}
         if not rows or len({host_of(job) for job in document["jobs"]}) < 2:
             return []
         file = self._names[source]
@@ -256,13 +256,13 @@ class FioResults:
             "each host's numbers were measured while the others ran; they stand in sections of their own",
             file,
         )
-        workloads = {(result.job, result.workload) for result in found}
-        if len(workloads) != 1 or len(found) != len(hosts):
+        workloads = {(result.job, result.workload) for result in results}
+        if len(workloads) != 1 or len(results) != len(hosts):
             why = Unusable("fio's sum over all clients is one of several workloads")
             self.remarks.leave_out_job(file, ALL_CLIENTS, why)
             return []
         options = options_of(document, document["jobs"][0])
-        threads = sum(result.workload.jobs for result in found)
+        threads = sum(result.workload.jobs for result in results)
         try:
             whole = self._result(
                 rows[:1], options | {"numjobs": threads}, source, ALL_CLIENTS.lower()
@@ -279,7 +279,7 @@ class FioResults:
 
     def _profile(self) -> dict[str, object]:
         """Threads and depth, where all results have the same; else each section says its own."""
-        demands = {(each.workload.jobs, each.workload.io_depth) for each in self._results}
+        demands = {(result.workload.jobs, result.workload.io_depth) for result in self._results}
         profile: dict[str, object] = {"title": "fio results"}
         if not self.remarks.has("job-options-missing") and len(demands) == 1:
             ((jobs, io_depth),) = demands
@@ -297,26 +297,26 @@ def _clones(group: Sequence[Job]) -> Iterable[list[Job]]:
 
 def _fingerprint(result: Result) -> tuple[object, ...]:
     """What two results of different fio runs never have in common."""
-    seen = result.measurement
+    measurement = result.measurement
     sides = [
-        (each.ios, each.bytes, each.latency_sum_ns, each.latency_min_ns, each.latency_max_ns)
-        for each in (seen.read, seen.write)
+        (side.ios, side.bytes, side.latency_sum_ns, side.latency_min_ns, side.latency_max_ns)
+        for side in (measurement.read, measurement.write)
     ]
-    return result.job, result.workload, seen.duration_s, *sides
+    return result.job, result.workload, measurement.duration_s, *sides
 
 
 def _some(names: Sequence[str]) -> str:
     more = len(names) - MOST_SAID
-    said = ", ".join(readable(name) for name in names[:MOST_SAID])
-    return f"{said} and {more:,} more" if more > 0 else said
+    listed = ", ".join(readable(name) for name in names[:MOST_SAID])
+    return f"{listed} and {more:,} more" if more > 0 else listed
 
 
 def _shared_load(at_once: Mapping[str, str]) -> str:
     """What a reader must know of jobs that did not wait for each other."""
     names = [one_line(name) for name in sorted(at_once, key=natural_key)]
-    said = ", ".join(names[:MOST_SAID]) + ", ..." * (len(names) > MOST_SAID)
+    listed = ", ".join(names[:MOST_SAID]) + ", ..." * (len(names) > MOST_SAID)
     first = one_line(min(at_once.values(), key=natural_key))
     return (
-        f"SHARED LOAD: jobs of one fio ran at the same time ({said}; first in {first}): the drive "
+        f"SHARED LOAD: jobs of one fio ran at the same time ({listed}; first in {first}): the drive "
         "served them together, none of their numbers is what it does alone"
     )

@@ -50,21 +50,21 @@ def parse_number(value: object, kb_base: int = 1024) -> int | None:
     if text.startswith("0x"):
         digits = re.match(r"0x([0-9a-f]{1,16})", text)
         return int(digits[1], 16) if digits else None
-    found = re.match(r"(\d+)(.*)", text[: _MOST_DIGITS + 10], re.DOTALL)
-    if found is None or len(found[1]) > _MOST_DIGITS:
+    match = re.match(r"(\d+)(.*)", text[: _MOST_DIGITS + 10], re.DOTALL)
+    if match is None or len(match[1]) > _MOST_DIGITS:
         return None
-    power = "kmgtp".find(found[2][:1]) + 1 if found[2] else 0
-    swapped = power and found[2][1:3] == "ib"
+    power = "kmgtp".find(match[2][:1]) + 1 if match[2] else 0
+    swapped = power and match[2][1:3] == "ib"
     base = {1024: 1000, 1000: 1024}[kb_base] if swapped else kb_base
-    return int(found[1]) * int(base**power)
+    return int(match[1]) * int(base**power)
 
 
 def parse_time_s(value: object) -> float | None:
     """A time as fio reads it: seconds without a unit; None if it is none, or 0."""
-    found = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", str(value).strip().lower())
-    if found is None or found[2] not in _TIME_UNITS_S:
+    match = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", str(value).strip().lower())
+    if match is None or match[2] not in _TIME_UNITS_S:
         return None
-    return int(found[1]) * _TIME_UNITS_S[found[2]] or None
+    return int(match[1]) * _TIME_UNITS_S[match[2]] or None
 
 
 def is_size_given(options: Options) -> bool:
@@ -83,11 +83,11 @@ def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | Non
         return (DEFAULT_BLOCK_BYTES,)
     text = str(options[given[-1]])
     if given[-1] in _RANGES:
-        low_high = re.split("[-:]", _part(text.split(","), side) or text)
-        return tuple(dict.fromkeys(parse_number(each, kb_base) for each in low_high))
+        low_high = re.split("[-:]", _for_side(text.split(","), side) or text)
+        return tuple(dict.fromkeys(parse_number(bound, kb_base) for bound in low_high))
     # "4k-8k" and "4k:8k" are to fio what "4k,8k" is.
     sizes = text.split(",") if "," in text else re.split("[-:]", text)
-    size = _part(sizes, side)
+    size = _for_side(sizes, side)
     return (parse_number(size, kb_base) if size else DEFAULT_BLOCK_BYTES,)
 
 
@@ -98,16 +98,16 @@ def name_sizes(options: Options) -> str:
     return f"{name}={options.get(name, '4k')}"
 
 
-def _part(parts: list[str], side: str) -> str:
+def _for_side(values: list[str], side: str) -> str:
     """Of values for reads, writes and trims the direction's; one value is for all."""
-    at = 1 if side == "write" and len(parts) > 1 else 0
-    return parts[at].strip()
+    at = 1 if side == "write" and len(values) > 1 else 0
+    return values[at].strip()
 
 
 def _split(text: str, side: str, kb_base: int) -> tuple[int | None, ...]:
     """Sizes of ``4k/60:8k/40``; what has 0 % of the I/Os is none of them."""
     sizes = []
-    for entry in _part(text.split(","), side).split(":"):
+    for entry in _for_side(text.split(","), side).split(":"):
         size, _, share = entry.partition("/")
         if share.strip() != "0":
             sizes.append(parse_number(size, kb_base))

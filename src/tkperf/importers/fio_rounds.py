@@ -31,8 +31,8 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
     for section in dict.fromkeys(one.section for one in series):
         cells = [one for one in series if one.section == section]
         steps += _steps(cells, files)
-        found, ended = _judge(section, cells, criteria)
-        verdicts += found
+        judged, ended = _judge(section, cells, criteria)
+        verdicts += judged
         sections.append(ended)
         plans.append(_plan(section, [one.workload for one in cells]))
     plan = TestPlan(title="Results of fio", sections=tuple(plans))
@@ -51,7 +51,7 @@ def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
                 over_rounds(
                     "iops", f"Steady state convergence: {access} {_words(mix)}", mix, log=True
                 )
-                for mix in sorted({each.read_percent for each in workloads})
+                for mix in sorted({workload.read_percent for workload in workloads})
             ),
             drawn(FigureKind.WINDOW),
             drawn(FigureKind.OVER_AXIS, "iops", log=True),
@@ -73,7 +73,7 @@ def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
             for position, one in enumerate(cells)
             for number, result in zip(_numbers(one, cells), one.rounds, strict=True)
         ),
-        key=lambda each: each[:2],
+        key=lambda entry: entry[:2],
     )
     for number, _, result in numbered:
         file = files[result.source].replace("\\", "/").rpartition("/")[2]
@@ -96,7 +96,7 @@ def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
 
 
 def _numbers(one: Series, cells: Sequence[Series]) -> range:
-    last = max(len(each.rounds) for each in cells)
+    last = max(len(cell.rounds) for cell in cells)
     return range(last - len(one.rounds) + 1, last + 1)
 
 
@@ -156,10 +156,10 @@ def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
     if not judged:
         return ""
     unsteady = [cell.mix_and_size for cell, verdict in judged.items() if not verdict.reached]
-    said = f"; by their own rounds {len(judged) - len(unsteady)} of {len(judged)} other cells are steady"
+    clause = f"; by their own rounds {len(judged) - len(unsteady)} of {len(judged)} other cells are steady"
     if unsteady:
         more = len(unsteady) - MOST_SAID
-        said += f", not {', '.join(unsteady[:MOST_SAID])}" + (
+        clause += f", not {', '.join(unsteady[:MOST_SAID])}" + (
             f" and {more} more" if more > 0 else ""
         )
-    return said
+    return clause

@@ -187,28 +187,28 @@ def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]
 
 def _order(one: Series, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks) -> None:
     """Rounds by the time at which fio wrote them; where that is not known by their files' names."""
-    by_name = sorted(one.rounds, key=lambda each: (keys[each.source], each.place))
-    if any(each.written_ms is None for each in by_name):
+    by_name = sorted(one.rounds, key=lambda result: (keys[result.source], result.place))
+    if any(result.written_ms is None for result in by_name):
         one.rounds = by_name
-        for each in by_name if len({each.source for each in by_name}) > 1 else ():
-            if each.written_ms is None:
+        for result in by_name if len({result.source for result in by_name}) > 1 else ():
+            if result.written_ms is None:
                 remarks.say(
                     "no-time-stamps",
                     "no time in the results: rounds are in the order of the files' names, numbers in them "
                     "counted as numbers",
-                    names[each.source],
+                    names[result.source],
                 )
         return
-    one.rounds = sorted(one.rounds, key=lambda each: _order_key(each, keys))
+    one.rounds = sorted(one.rounds, key=lambda result: _order_key(result, keys))
     families: dict[str, float] = {}
-    for each in by_name:
-        stamp, family = each.written_ms or 0.0, without_numbers(names[each.source])
+    for result in by_name:
+        stamp, family = result.written_ms or 0.0, without_numbers(names[result.source])
         if stamp < families.get(family, 0.0):
             remarks.say(
                 "order-conflict",
                 "the order of the files' names is not that of the times fio wrote in them: rounds are in "
                 "the order of these",
-                names[each.source],
+                names[result.source],
             )
         families[family] = max(stamp, families.get(family, 0.0))
     for before, after in zip(one.rounds, one.rounds[1:], strict=False):
@@ -233,11 +233,11 @@ def _name_sections(series: Sequence[Series], names: Sequence[str]) -> None:
     taken: set[tuple[str, Workload]] = set()
     for group in rivals.values():
         labels = [_labels(one, group, names) for one in group]
-        for one, said in zip(group, labels, strict=True):
-            name, count = ", ".join((one.section, *said)), 1
+        for one, differences in zip(group, labels, strict=True):
+            name, count = ", ".join((one.section, *differences)), 1
             while (place := (name, one.workload)) in taken:
                 count += 1
-                name = ", ".join((one.section, *said, f"({count})"))
+                name = ", ".join((one.section, *differences, f"({count})"))
             taken.add(place)
             one.section = name
 
@@ -253,17 +253,17 @@ def _labels(one: Series, group: Sequence[Series], names: Sequence[str]) -> list[
         "file": f"file {file.rpartition('/')[2]}",
         "runtime_s": "no runtime" if mine.runtime_s is None else f"runtime {mine.runtime_s:g} s",
     }
-    said = [
+    labels = [
         text
         for facet, text in facets.items()
         if len({getattr(other.identity, facet) for other in group}) > 1
     ]
     options = [dict(other.identity.conditions) for other in group]
-    for name in sorted({name for each in options for name in each}):
-        if len({each.get(name) for each in options}) > 1:
+    for name in sorted({name for conditions in options for name in conditions}):
+        if len({conditions.get(name) for conditions in options}) > 1:
             value = dict(mine.conditions).get(name)
-            said.append(f"no {name}" if value is None else f"{name}={value}"[:60])
-    return [readable(text[:80]).replace("\n", " ") for text in said[:4]]
+            labels.append(f"no {name}" if value is None else f"{name}={value}"[:60])
+    return [readable(text[:80]).replace("\n", " ") for text in labels[:4]]
 
 
 def _base_name(workload: Workload) -> str:

@@ -171,22 +171,22 @@ def _block_size(
 
 
 def _stated_size(options: Options, sides: Sequence[str], kb_base: int) -> int:
-    said = shown(name_sizes(options))
-    found = []
+    quoted = shown(name_sizes(options))
+    sizes_bytes = []
     for side in sides:
         sizes = block_sizes_of(options, side, kb_base)
         if len(sizes) > 1:
-            raise Unusable(f"{said} is I/Os of several sizes")
+            raise Unusable(f"{quoted} is I/Os of several sizes")
         size = sizes[0] if sizes else None
         if not size:
-            raise Unusable(f"{said} is not a size")
+            raise Unusable(f"{quoted} is not a size")
         if size > LARGEST_BLOCK_BYTES:
-            raise Unusable(f"{said} is more than any block")
-        found.append(size)
-    if len(set(found)) > 1:
-        different = " and ".join(format_block_size(size) for size in found)
+            raise Unusable(f"{quoted} is more than any block")
+        sizes_bytes.append(size)
+    if len(set(sizes_bytes)) > 1:
+        different = " and ".join(format_block_size(size) for size in sizes_bytes)
         raise Unusable(f"reads and writes are of different sizes ({different})")
-    return found[0]
+    return sizes_bytes[0]
 
 
 def _is_of_size(clones: Sequence[Job], sides: Sequence[str], size: int, demand: int) -> bool:
@@ -213,15 +213,15 @@ def _measured_size(clones: Sequence[Job], sides: Sequence[str], demand: int) -> 
 
 def _threads(clones: Sequence[Job], options: Options, file: str, remarks: Remarks) -> int:
     """How many clones ran: as listed, or as told; of a group by the time they ran together."""
-    told = _option(options, "numjobs", 1)
+    stated = _option(options, "numjobs", 1)
     if len(clones) > 1:
         # Two jobs of one name are clones, too, whatever their numjobs says.
-        return max(told, len(clones))
+        return max(stated, len(clones))
     runtime_ms, together_ms = runtime_ms_of(clones[0]), clones[0].get("job_runtime")
     if not isinstance(together_ms, int) or runtime_ms < SHORTEST_CHECKED_MS:
-        return told
+        return stated
     ran = together_ms / runtime_ms
-    if told == 1 and 1.5 < ran <= LARGEST_DEMAND and abs(ran - round(ran)) < 0.05 * ran:
+    if stated == 1 and 1.5 < ran <= LARGEST_DEMAND and abs(ran - round(ran)) < 0.05 * ran:
         remarks.say(
             "threads-counted",
             "fio did not write numjobs: threads are counted by the time that they ran together, so many "
@@ -230,16 +230,16 @@ def _threads(clones: Sequence[Job], options: Options, file: str, remarks: Remark
             f" ({round(ran)})",
         )
         return round(ran)
-    if told > 1 and 1.05 < ran < 0.95 * told:
+    if stated > 1 and 1.05 < ran < 0.95 * stated:
         remarks.say(
             "clones-of-different-times",
             "clones ran for different times; their I/Os are counted over the longest one's, as fio does "
             "(group_reporting)",
             file,
-            f": {told} clones for {together_ms / 1000:.1f} s together, the longest "
+            f": {stated} clones for {together_ms / 1000:.1f} s together, the longest "
             f"{runtime_ms / 1000:.1f} s",
         )
-    return told
+    return stated
 
 
 def _io_depth(job: Job, options: Options, file: str, remarks: Remarks) -> int:

@@ -68,11 +68,11 @@ def imported_test(
 
 def describe_rounds(rounds: int, files: str, verdict: SteadyStateVerdict) -> str:
     """Why a section ended; views say themselves why nothing was judged."""
-    said = f"{rounds} round{'s' * (rounds > 1)} in the imported {files}"
+    counted = f"{rounds} round{'s' * (rounds > 1)} in the imported {files}"
     if not verdict.judged:
-        return said
+        return counted
     reached = "reached" if verdict.reached else f"not reached: {verdict.reason}"
-    return f"{said}, steady state {reached}"
+    return f"{counted}, steady state {reached}"
 
 
 def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
@@ -86,11 +86,11 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
         ("bytes", sum(step.measurement.bytes for step in steps)),
         (
             "I/Os in latency bins",
-            sum(each.histogram.total for step in steps for each in _sides(step)),
+            sum(side.histogram.total for step in steps for side in _sides(step)),
         ),
         (
             "ns of latency",
-            max((each.latency_sum_ns for step in steps for each in _sides(step)), default=0),
+            max((side.latency_sum_ns for step in steps for side in _sides(step)), default=0),
         ),
     ):
         if largest > LARGEST_COUNT:
@@ -107,9 +107,9 @@ def readable(text: str) -> str:
         return text
     return "".join(
         "\N{REPLACEMENT CHARACTER}"
-        if unicodedata.category(each) in ("Cc", "Cs") and each not in "\n\t"
-        else each
-        for each in text.replace("\r\n", "\n")
+        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\n\t"
+        else character
+        for character in text.replace("\r\n", "\n")
     )
 
 

@@ -33,10 +33,10 @@ class Unusable(Exception):  # noqa: N818 - a finding about a file, not a fault o
 
 def natural_key(name: str) -> NaturalKey:
     """Order of names in which numbers count as numbers: ``r2`` before ``r10``."""
-    parts = re.split(r"(\d+)", name)
+    pieces = re.split(r"(\d+)", name)
     key = tuple(
-        (len(part.lstrip("0")), part.lstrip("0")) if at % 2 else part
-        for at, part in enumerate(parts)
+        (len(piece.lstrip("0")), piece.lstrip("0")) if at % 2 else piece
+        for at, piece in enumerate(pieces)
     )
     return key, name
 
@@ -60,36 +60,36 @@ class Remarks:
 
     def __init__(self) -> None:
         self._left_out: dict[tuple[bool, str], list[_Found]] = {}
-        self._said: dict[tuple[str, str], list[_Found]] = {}
+        self._remarks: dict[tuple[str, str], list[_Found]] = {}
 
     def leave_out_file(self, file: str, why: Unusable) -> None:
         self._left_out.setdefault((False, why.kind), []).append(_Found(file, None, why.detail))
 
     def leave_out_job(self, file: str, job: str, why: Unusable) -> None:
-        found = _Found(file, readable(job[:40]), why.detail)
-        self._left_out.setdefault((True, why.kind), []).append(found)
+        entry = _Found(file, readable(job[:40]), why.detail)
+        self._left_out.setdefault((True, why.kind), []).append(entry)
 
     def say(self, code: str, text: str, file: str, detail: str = "") -> None:
         """Remark on a file: ``text`` is the same for all of its kind."""
-        self._said.setdefault((code, text), []).append(_Found(file, None, detail))
+        self._remarks.setdefault((code, text), []).append(_Found(file, None, detail))
 
     def has(self, code: str) -> bool:
-        return any(each == code for each, _ in self._said)
+        return any(remark_code == code for remark_code, _ in self._remarks)
 
     def warnings(self) -> tuple[RunWarning, ...]:
         """What was left out first, each reason once with how often and where first."""
-        said = [*self._of_left_out(), *self._of_remarks()]
-        if len(said) <= MOST_WARNINGS:
-            return tuple(said)
-        more = format_count(len(said) - MOST_WARNINGS, "more kind")
+        warnings = [*self._of_left_out(), *self._of_remarks()]
+        if len(warnings) <= MOST_WARNINGS:
+            return tuple(warnings)
+        more = format_count(len(warnings) - MOST_WARNINGS, "more kind")
         last = RunWarning(
             code="more", text=f"and {more} of warnings; import fewer files to see them"
         )
-        return (*said[:MOST_WARNINGS], last)
+        return (*warnings[:MOST_WARNINGS], last)
 
     def _of_left_out(self) -> Iterator[RunWarning]:
-        for (of_job, kind), found in sorted(self._left_out.items()):
-            in_order = sorted(found, key=lambda each: natural_key(each.file))
+        for (of_job, kind), entries in sorted(self._left_out.items()):
+            in_order = sorted(entries, key=lambda entry: natural_key(entry.file))
             first = in_order[0]
             if of_job:
                 who = _jobs(in_order)
@@ -99,32 +99,32 @@ class Remarks:
             yield RunWarning(code="job-left-out" if of_job else "file-left-out", text=text)
 
     def _of_remarks(self) -> Iterator[RunWarning]:
-        for (code, text), found in sorted(self._said.items()):
-            in_order = sorted(found, key=lambda each: natural_key(each.file))
+        for (code, text), entries in sorted(self._remarks.items()):
+            in_order = sorted(entries, key=lambda entry: natural_key(entry.file))
             yield RunWarning(
                 code=code,
-                text=f"{_names([each.file for each in in_order])}: {text}{in_order[0].detail}",
+                text=f"{_names([entry.file for entry in in_order])}: {text}{in_order[0].detail}",
             )
 
 
-def _jobs(found: Sequence[_Found]) -> str:
-    names = list(dict.fromkeys(str(each.job) for each in found))
-    if len(found) == 1:
+def _jobs(entries: Sequence[_Found]) -> str:
+    names = list(dict.fromkeys(str(entry.job) for entry in entries))
+    if len(entries) == 1:
         return f"job {names[0]} is"
     return (
-        f"{format_count(len(found), 'result')} of job{'s' * (len(names) > 1)} {_names(names)} are"
+        f"{format_count(len(entries), 'result')} of job{'s' * (len(names) > 1)} {_names(names)} are"
     )
 
 
-def _files(found: Sequence[_Found]) -> str:
-    if len(found) == 1:
-        return f"{readable(found[0].file)} is"
-    return f"{format_count(len(found), 'file')} ({_names([each.file for each in found])}) are"
+def _files(entries: Sequence[_Found]) -> str:
+    if len(entries) == 1:
+        return f"{readable(entries[0].file)} is"
+    return f"{format_count(len(entries), 'file')} ({_names([entry.file for entry in entries])}) are"
 
 
 def _names(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are."""
     unique = list(dict.fromkeys(names))
     more = len(unique) - MOST_SAID
-    said = ", ".join(readable(name) for name in unique[:MOST_SAID])
-    return f"{said} and {more:,} more" if more > 0 else said
+    listed = ", ".join(readable(name) for name in unique[:MOST_SAID])
+    return f"{listed} and {more:,} more" if more > 0 else listed

@@ -111,7 +111,7 @@ class Source:
 def _is_matrix(value: object, depth: int) -> bool:
     if depth == 0:
         return _is_number(value) and value >= 0
-    return isinstance(value, list) and all(_is_matrix(each, depth - 1) for each in value)
+    return isinstance(value, list) and all(_is_matrix(row, depth - 1) for row in value)
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -125,7 +125,9 @@ def _find_larger(value: Any, largest: float) -> float | None:
     """The first number in nested lists that is more than ``largest``."""
     if not isinstance(value, list):
         return value if value > largest else None
-    return next((seen for each in value if (seen := _find_larger(each, largest)) is not None), None)
+    return next(
+        (larger for item in value if (larger := _find_larger(item, largest)) is not None), None
+    )
 
 
 def _shown(value: object) -> str:

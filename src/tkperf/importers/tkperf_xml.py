@@ -71,20 +71,20 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         ) from None
     except (ParseError, ValueError, LookupError) as error:
         raise UsageError(f"{file}: not XML: {error}") from None
-    found = {element.tag: Source(file, element) for element in root if element.tag in TABLES}
-    if not found:
+    sources = {element.tag: Source(file, element) for element in root if element.tag in TABLES}
+    if not sources:
         raise UsageError(f"{file}: no result of TKperf: it has none of {', '.join(TABLES)}")
-    if len(found) < sum(element.tag in TABLES for element in root):
+    if len(sources) < sum(element.tag in TABLES for element in root):
         raise UsageError(f"{file}: a test is in it twice")
     tests, warnings = [], []
-    for name in (each for each in TABLES if each in found):
-        test = _PARSERS[name](found[name])
+    for name in (tag for tag in TABLES if tag in sources):
+        test = _PARSERS[name](sources[name])
         require_room(test.steps, place=f"{file}, {name}/roundmat")
         tests.append(test)
-        warnings += [*_missing(found[name]), *_disagreements(found[name], test)]
+        warnings += [*_missing(sources[name]), *_disagreements(sources[name], test)]
     header = Source(file, root)
     tool = _tool(_line(header.text("ioperfversion")))
-    versions = (_line(source.text("fioversion")) for source in found.values())
+    versions = (_line(source.text("fioversion")) for source in sources.values())
     notices, description = _notices(header.text("devinfo"))
     return ImportedRun(
         name=root.tag,
@@ -92,7 +92,7 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
         written_s=None,
         tool=tool,
         profile_name=PROFILE_NAME,
-        profile=_profile(tool, found),
+        profile=_profile(tool, sources),
         fio_version=next((version for version in versions if version), None),
         command_line=header.text("cmdline"),
         description=description,
@@ -114,18 +114,18 @@ def _tool(version: str | None) -> str:
     return version if version.startswith(("tkperf ", "TKperf ")) else f"TKperf {version}"
 
 
-def _profile(tool: str, found: Mapping[str, Source]) -> dict[str, object]:
+def _profile(tool: str, sources: Mapping[str, Source]) -> dict[str, object]:
     """The numbers of a profile that the file has, in the tables that hold them in a run of ours."""
     profile: dict[str, object] = {"title": f"{tool} result XML"}
-    for name, source in found.items():
+    for name, source in sources.items():
         demand = {"jobs": source.count("numjobs"), "io_depth": source.count("iodepth")}
-        known = None not in demand.values()
+        is_complete = None not in demand.values()
         table: dict[str, object] = {}
         if source.runtime_s is not None:
             table["slice_s" if name == "writesat" else "step_s"] = source.runtime_s
-        if known and name == "lat":
+        if is_complete and name == "lat":
             table |= demand
-        elif known:
+        elif is_complete:
             profile.setdefault("demand", demand)
         if table:
             profile[TABLES[name]] = table
@@ -146,8 +146,8 @@ def _iops(source: Source) -> TestRecord:
         cells = _named(source, mixes, IOPS_MIXES, IOPS_SIZES_KIB)
         for position, (mix, size_kib, iops) in enumerate(cells):
             workload = source.workload(Access.RANDOM, mix, size_kib)
-            seen = _rate(workload, iops, source.step_s)
-            steps.append(_step("IOPS", number, position, workload, source, seen))
+            measurement = _rate(workload, iops, source.step_s)
+            steps.append(_step("IOPS", number, position, workload, source, measurement))
     return _judged(source, "iops", "IOPS", steps, "RND 0/100 4k IOPS", "IOPS")
 
 
@@ -159,8 +159,10 @@ def _latency(source: Source) -> TestRecord:
             workload = source.workload(Access.RANDOM, mix, size_kib)
             times = _times(source, triple, ios=UNKNOWN_IOS)
             read, write = (times, NO_IO) if mix else (NO_IO, times)
-            seen = Measurement(duration_s=source.step_s, read=read, write=write, rates_known=False)
-            steps.append(_step("Latency", number, position, workload, source, seen))
+            measurement = Measurement(
+                duration_s=source.step_s, read=read, write=write, rates_known=False
+            )
+            steps.append(_step("Latency", number, position, workload, source, measurement))
     return _judged(source, "lat", "Latency", steps, "RND 0/100 4k mean latency", "us")
 
 
@@ -181,8 +183,8 @@ def _throughput(source: Source) -> TestRecord:
             for position, (mix, kib_per_s) in enumerate(zip((100, 0), rates, strict=True)):
                 workload = source.workload(Access.SEQUENTIAL, mix, size_kib)
                 iops = kib_per_s / size_kib
-                seen = _rate(workload, iops, source.step_s)
-                steps.append(_step(section, number, position, workload, source, seen))
+                measurement = _rate(workload, iops, source.step_s)
+                steps.append(_step(section, number, position, workload, source, measurement))
         tracking = f"SEQ 0/100 {format_block_size(round(size_kib * KIB))} MB/s"
         tests.append(_judged(source, "tp", section, steps, tracking, "MB/s"))
     return _merged(tests)
@@ -203,12 +205,22 @@ def _write_saturation(source: Source) -> TestRecord:
     workload = source.workload(Access.RANDOM, 0, 4)
     steps = []
     for number, (iops, triple) in enumerate(zip(rates, latencies, strict=True), start=1):
-        seen = _rate(workload, iops, source.step_s)
+        measurement = _rate(workload, iops, source.step_s)
         # A slice counts in the mean of the whole stream by its I/Os.
-        times = _times(source, triple, ios=max(1, seen.ios))
-        seen = replace(seen, write=replace(times, ios=seen.ios, bytes=seen.bytes))
+        times = _times(source, triple, ios=max(1, measurement.ios))
+        measurement = replace(
+            measurement, write=replace(times, ios=measurement.ios, bytes=measurement.bytes)
+        )
         steps.append(
-            _step("Write Saturation", number, 0, workload, source, seen, kind=StepKind.CONTINUOUS)
+            _step(
+                "Write Saturation",
+                number,
+                0,
+                workload,
+                source,
+                measurement,
+                kind=StepKind.CONTINUOUS,
+            )
         )
     ended = SectionOutcome(
         section="Write Saturation",
@@ -269,7 +281,7 @@ def _step(
     position: int,
     workload: Workload,
     source: Source,
-    seen: Measurement,
+    measurement: Measurement,
     *,
     kind: StepKind = StepKind.ROUND,
 ) -> StepRecord:
@@ -282,7 +294,7 @@ def _step(
         planned_s=source.step_s,
         started_s=0.0,
         gap_s=None,
-        measurement=seen,
+        measurement=measurement,
         job_file=f"; imported from {readable(source.file.rpartition('/')[2])}, no fio job was kept\n",
     )
 
@@ -292,9 +304,9 @@ def _judged(
 ) -> TestRecord:
     """The test with our verdict after each round."""
     values_of: dict[str, Callable[[Measurement], float]] = {
-        "IOPS": lambda seen: seen.iops,
+        "IOPS": lambda measurement: measurement.iops,
         "us": mean_latency_us,
-        "MB/s": lambda seen: seen.megabytes_per_s,
+        "MB/s": lambda measurement: measurement.megabytes_per_s,
     }
     tracked = [
         step
@@ -363,7 +375,7 @@ def _disagreements(source: Source, test: TestRecord) -> Iterator[RunWarning]:
     ours = test.verdicts[-1].verdict if test.name in ("iops", "lat") and test.verdicts else None
     if test.name == "tp":
         first = test.steps[0].section
-        ours = [each.verdict for each in test.verdicts if each.section == first][-1]
+        ours = [record.verdict for record in test.verdicts if record.section == first][-1]
     theirs = source.value("reachstdystate")
     if ours is not None and isinstance(theirs, bool) and theirs is not ours.reached:
         yield RunWarning(

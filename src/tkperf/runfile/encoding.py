@@ -146,8 +146,8 @@ def _as_table(rows: Sequence[SampleRow]) -> FloatArray:
         raise ValueError("a sample has an impossible time or count")  # numpy reads 'NaN', too
     table = np.array(rows, dtype=np.float64)
     amounts = table[:, 2:]
-    known = np.concatenate((table[:, :2].ravel(), amounts[~np.isnan(amounts)]))
-    whole = (known >= 0) & (known < np.inf) & (known == np.trunc(known))
+    present = np.concatenate((table[:, :2].ravel(), amounts[~np.isnan(amounts)]))
+    whole = (present >= 0) & (present < np.inf) & (present == np.trunc(present))
     if not (whole.all() and (table[:, 1] > 0).all()):
         raise ValueError("a sample has an impossible time or count")
     return table
@@ -161,7 +161,7 @@ def _decode_side(
     trailing = unzigzag(numbers.many(size))
     minima, maxima = numbers.many(size).tolist(), numbers.many(size).tolist()
     latency_ios = np.array([ios or 0 for ios, _, _ in columns], dtype=np.int64) - trailing
-    _require_fit(np.array([each.total for each in histograms]), latency_ios)
+    _require_fit(np.array([histogram.total for histogram in histograms]), latency_ios)
     side = []
     for row, (ios, bytes_, latency_sum_ns) in enumerate(columns):
         side.append(

@@ -94,7 +94,7 @@ class Rows:
     def leave_out(self, what: str, reason: object, **place: Any) -> None:
         self.left_out.append(LeftOut(what=what, reason=str(reason)[:_LONGEST_REASON], **place))
 
-    def _each(
+    def _parse_rows(
         self,
         rows: list[dict[str, Any]],
         parse: Callable[[dict[str, Any]], T],
@@ -113,7 +113,9 @@ class Rows:
             return row["key"], json.loads(row["value"])
 
         rows = self._all("SELECT key, value FROM run")
-        return dict(self._each(rows, parse, lambda row: f"fact {str(row['key'])[:40]} of the run"))
+        return dict(
+            self._parse_rows(rows, parse, lambda row: f"fact {str(row['key'])[:40]} of the run")
+        )
 
     def _end(self, facts: dict[str, Any], written: bool) -> RunEnd:
         """How the run ended, as far as that can be known."""
@@ -133,7 +135,7 @@ class Rows:
     def _texts(self, table: str, type_: type[T]) -> tuple[T, ...]:
         rows = self._all(f"SELECT * FROM {table} ORDER BY id")  # noqa: S608 - own names only
         return tuple(
-            self._each(
+            self._parse_rows(
                 rows, lambda row: convert(table, row, type_), lambda row: f"{table} {row['id']}"
             )
         )
@@ -145,10 +147,10 @@ class Rows:
         for row in rows:
             name = f"test {row['id']}"
             # Steps and their samples are found by the name of their test.
-            if row["name"] in (each.name for each in tests):
+            if row["name"] in (test.name for test in tests):
                 self.leave_out(name, f"table test: two tests of one name, {row['name']}")
                 continue
-            tests.extend(self._each([row], partial(self._test, written), lambda *_: name))  # noqa: B023
+            tests.extend(self._parse_rows([row], partial(self._test, written), lambda *_: name))  # noqa: B023
         sections = {(test.name, step.section) for test in tests for step in test.steps}
         require_few(len(sections), MOST_SECTIONS, "sections")
         return tuple(tests)
@@ -168,36 +170,36 @@ class Rows:
             started_s=row.started_s,
             ended_s=row.ended_s,
             outcome=next(
-                self._each(
+                self._parse_rows(
                     outcomes,
-                    lambda each: parse_outcome(each["outcome"]),
+                    lambda outcome_row: parse_outcome(outcome_row["outcome"]),
                     lambda _: f"the outcome of test {row.name}",
                     test=row.name,
                 ),
                 None,
             ),
             purges=tuple(
-                self._each(
+                self._parse_rows(
                     of_test("SELECT * FROM purge"),
                     parse_purge,
-                    lambda each: f"purge {each['sequence']} of {row.name}",
+                    lambda purge_row: f"purge {purge_row['sequence']} of {row.name}",
                     test=row.name,
                 )
             ),
             steps=self._steps(row.name, columns["id"]),
             verdicts=tuple(
-                self._each(
+                self._parse_rows(
                     of_test("SELECT * FROM verdict"),
                     parse_verdict,
-                    lambda each: f"verdict {each['sequence']} of {row.name}",
+                    lambda verdict_row: f"verdict {verdict_row['sequence']} of {row.name}",
                     test=row.name,
                 )
             ),
             under_way=self._under_way(row.name, columns["id"]),
             plan=next(
-                self._each(
+                self._parse_rows(
                     [{"plan": row.plan}] if row.plan is not None else [],
-                    lambda each: parse_plan(each["plan"]),
+                    lambda plan_row: parse_plan(plan_row["plan"]),
                     lambda _: f"how test {row.name} is shown",
                     test=row.name,
                 ),
@@ -242,7 +244,7 @@ class Rows:
             "SELECT * FROM disturbance WHERE step_sequence = ? ORDER BY number", step["sequence"]
         )
         name = f"what disturbed {_row_name(test, step)}"
-        return tuple(self._each(rows, parse_disturbance, lambda _: name, test=test))
+        return tuple(self._parse_rows(rows, parse_disturbance, lambda _: name, test=test))
 
     def _under_way(self, test: str, test_id: int) -> UnfinishedStep | None:
         rows = self._all("SELECT * FROM under_way WHERE test_id = ?", test_id)
@@ -251,18 +253,20 @@ class Rows:
 
         def parse(columns: dict[str, Any]) -> UnfinishedStep:
             samples: list[Sample] = []
-            for part in self._all("SELECT * FROM under_way_part ORDER BY number"):
+            for part_row in self._all("SELECT * FROM under_way_part ORDER BY number"):
                 seconds = self._db.execute(
                     "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
                     "write_ios, write_bytes, write_latency_sum_ns FROM under_way_sample "
                     "WHERE part = ? ORDER BY number",
-                    (part["number"],),
+                    (part_row["number"],),
                 ).fetchall()
-                samples += decode_samples([tuple(each) for each in seconds], part["sample_details"])
+                samples += decode_samples(
+                    [tuple(second) for second in seconds], part_row["sample_details"]
+                )
             return parse_under_way(columns, samples)
 
         name = f"what was measured of the step of {test} that did not end"
-        return next(self._each(rows, parse, lambda _: name, test=test), None)
+        return next(self._parse_rows(rows, parse, lambda _: name, test=test), None)
 
 
 def step_name(test: str, step: StepRecord) -> str:
@@ -274,11 +278,11 @@ def step_name(test: str, step: StepRecord) -> str:
 
 def _row_name(test: str, columns: dict[str, Any]) -> str:
     """A step that cannot be read, by what its row says all the same."""
-    said = {
+    shown = {
         key: drop_controls(str(columns[key]))[:40]
         for key in ("section", "kind", "number", "read_percent", "block_size_bytes")
     }
     return (
-        f"step {columns['sequence']} of {test} ({said['section']}, {said['kind']} "
-        f"{said['number']}, {said['read_percent']} % reads of {said['block_size_bytes']} bytes)"
+        f"step {columns['sequence']} of {test} ({shown['section']}, {shown['kind']} "
+        f"{shown['number']}, {shown['read_percent']} % reads of {shown['block_size_bytes']} bytes)"
     )

@@ -22,20 +22,22 @@ def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str
     for side in ("read", "write"):
         stats: list[IoStats] = [getattr(sample, side) for sample in kept]
         odd = misfits(
-            np.array([each.histogram.total for each in stats], dtype=np.int64),
-            np.array([each.latency_ios for each in stats], dtype=np.int64),
+            np.array([side_stats.histogram.total for side_stats in stats], dtype=np.int64),
+            np.array([side_stats.latency_ios for side_stats in stats], dtype=np.int64),
         )
         kept = [sample for sample, is_odd in zip(kept, odd, strict=True) if not is_odd]
-    known = tuple(
-        replace(each, read=_known(each.read), write=_known(each.write)) if _has_odd(each) else each
-        for each in kept
+    mended = tuple(
+        replace(sample, read=_mend_side(sample.read), write=_mend_side(sample.write))
+        if _has_odd(sample)
+        else sample
+        for sample in kept
     )
-    said = []
+    clauses = []
     if gone := len(samples) - len(kept):
-        said.append(f"{gone} of {len(samples)} seconds")
-    if changed := sum(new is not old for new, old in zip(known, kept, strict=True)):
-        said.append(f"the extreme latencies of {changed} of {len(samples)} seconds")
-    return known, ", ".join(said) or None
+        clauses.append(f"{gone} of {len(samples)} seconds")
+    if changed := sum(new is not old for new, old in zip(mended, kept, strict=True)):
+        clauses.append(f"the extreme latencies of {changed} of {len(samples)} seconds")
+    return mended, ", ".join(clauses) or None
 
 
 def _is_possible(sample: Sample) -> bool:
@@ -57,7 +59,7 @@ def _has_odd(sample: Sample) -> bool:
     return any(value != _extreme(value) for value in extremes)
 
 
-def _known(stats: IoStats) -> IoStats:
+def _mend_side(stats: IoStats) -> IoStats:
     return replace(
         stats,
         latency_min_ns=_extreme(stats.latency_min_ns),

@@ -135,7 +135,7 @@ class RunFile:
             "WHERE step_sequence = ? ORDER BY number",
             (step_sequence,),
         ).fetchall()
-        return [tuple(each) for each in rows]
+        return [tuple(row) for row in rows]
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
         """fio's last JSON document of the step; of a stream, only its newest slice has one."""

@@ -87,9 +87,9 @@ _TABLES = ("profile", "options", "device")
 _FACTS = get_type_hints(RunInfo)
 _FACT_CHECKS = {
     key: [
-        msgspec.defstruct(key, [(key, each)])
-        for each in (_Fact, type_, get_type_hints(_Facts, include_extras=True).get(key))
-        if each is not None
+        msgspec.defstruct(key, [(key, check)])
+        for check in (_Fact, type_, get_type_hints(_Facts, include_extras=True).get(key))
+        if check is not None
     ]
     for key, type_ in _FACTS.items()
 }
@@ -209,19 +209,19 @@ def parse_facts(facts: Mapping[str, Any], *, name: str) -> tuple[RunInfo, dict[s
     Args:
         name: of the run, where that is not known.
     """
-    known: dict[str, Any] = dict(_NOT_KNOWN, name=name)
+    readable: dict[str, Any] = dict(_NOT_KNOWN, name=name)
     unread: dict[str, str] = {}
     for key, type_ in _FACTS.items():
         if key not in facts:
-            if key in known:
+            if key in readable:
                 unread[key] = "it is missing"
             continue
         value, reasons = mend_fact(key, facts[key])
         unread.update(reasons)
         if key in reasons:
             continue
-        known[key] = msgspec.convert(value, type_)
-    return RunInfo(**known), unread
+        readable[key] = msgspec.convert(value, type_)
+    return RunInfo(**readable), unread
 
 
 def mend_fact(key: str, value: object) -> tuple[Any, dict[str, str]]:
@@ -269,7 +269,7 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
     Raises:
         ValueError: not even its name.
     """
-    known, unread = dict(columns), dict[str, str]()
+    mended, unread = dict(columns), dict[str, str]()
     stand_ins = {
         "status": RunStatus.INTERRUPTED,
         "started_s": 0.0,
@@ -280,10 +280,10 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
     for key, stand_in in stand_ins.items():
         try:
             type_ = get_type_hints(TestRow, include_extras=True)[key]
-            convert("test", {key: known[key]}, msgspec.defstruct(key, [(key, type_)]))
+            convert("test", {key: mended[key]}, msgspec.defstruct(key, [(key, type_)]))
         except ValueError as error:
-            known[key], unread[key] = stand_in, str(error)
-    test = convert("test", known, TestRow)
+            mended[key], unread[key] = stand_in, str(error)
+    test = convert("test", mended, TestRow)
     if test.ended_s is not None and test.ended_s < test.started_s:
         unread["ended_s"] = f"test {test.name} ends before it starts"
         test = msgspec.structs.replace(test, ended_s=None)
@@ -325,7 +325,7 @@ def _with_nan(verdict: dict[str, Any]) -> dict[str, Any]:
 
 def _optional_columns() -> dict[str, Any]:
     """Columns of table step that may be NULL, with their types."""
-    found = {}
+    columns = {}
     for prefix, struct in (
         ("", _StepRow),
         ("", _FlagsRow),
@@ -335,8 +335,8 @@ def _optional_columns() -> dict[str, Any]:
     ):
         for name, type_ in get_type_hints(struct, include_extras=True).items():
             if NoneType in get_args(type_):
-                found[prefix + name] = type_
-    return found
+                columns[prefix + name] = type_
+    return columns
 
 
 _OPTIONAL = _optional_columns()
@@ -350,19 +350,19 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
     Raises:
         ValueError: a column that must not be NULL holds what cannot be.
     """
-    known, unread = dict(columns), dict[str, str]()
+    mended, unread = dict(columns), dict[str, str]()
     for name, type_ in _OPTIONAL.items():
         try:
-            msgspec.convert(known[name], type_)
+            msgspec.convert(mended[name], type_)
         except msgspec.ValidationError as error:
-            known[name], unread[name] = None, f"{str(columns[name])[:30]}: {error}"
-    flags = convert("step", known, _FlagsRow)
+            mended[name], unread[name] = None, f"{str(columns[name])[:30]}: {error}"
+    flags = convert("step", mended, _FlagsRow)
     record = StepRecord(
-        **msgspec.structs.asdict(convert("step", known, _StepRow)),
+        **msgspec.structs.asdict(convert("step", mended, _StepRow)),
         planned_pause=bool(flags.planned_pause),
         disturbances=() if flags.watched else None,
-        workload=parse_workload("step", known),
-        measurement=_measurement(known, unread),
+        workload=parse_workload("step", mended),
+        measurement=_measurement(mended, unread),
     )
     return record, unread
 

@@ -65,7 +65,7 @@ class StepUnderWay:
         )
         if self.begun is None or not (cut_off or due):
             return ()
-        part, self._samples = tuple(self._samples), []
+        samples, self._samples = tuple(self._samples), []
         if isinstance(event, SampleSeen):
             self._taken_at_s = event.at_s
-        return part
+        return samples

@@ -84,7 +84,7 @@ def _shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any, ...]
     shares = msgspec.json.decode(text, type=list[tuple[Count, Count]])
     if not 0 < len(shares) <= _MOST_SHARES:
         raise ValueError(f"{len(shares)} shares")
-    return tuple(type_(*each) for each in shares)
+    return tuple(type_(*share) for share in shares)
 
 
 def _region(row: _Row) -> ActiveRange | None:

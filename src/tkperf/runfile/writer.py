@@ -89,7 +89,7 @@ class RunFileWriter:
             self._db, path, build=self._build, tell=self._tell_trouble, patient=patient
         )
         self._under_way = StepUnderWay()
-        self._parts = 0
+        self._parts_kept = 0
         self._begun: StepStarted | None = None
         self._test_name: str | None = None
         self._test_id = 0
@@ -113,8 +113,8 @@ class RunFileWriter:
             RunFileError: the file could not be written for so long that no more can wait, or in
                 the end.
         """
-        if part := self._under_way.take_part(event):
-            self._backlog.put(Entry(statements=self._part(part), part=True))
+        if samples := self._under_way.take_part(event):
+            self._backlog.put(Entry(statements=self._part_statements(samples), part=True))
         self._under_way.see(event)
         if isinstance(event, StepEnded):
             self._backlog.drop_parts()
@@ -201,10 +201,10 @@ class RunFileWriter:
         key = (str(self._test_id), *mended)
         if mended and key not in self._mended:
             self._mended.add(key)
-            found = ", ".join(f"{name} {reason}" for name, reason in mended.items())
+            reasons = ", ".join(f"{name} {reason}" for name, reason in mended.items())
             self._warn(
                 "not-measured",
-                f"impossible values are kept as not measured, from {_place(row)} on: {found}",
+                f"impossible values are kept as not measured, from {_place(row)} on: {reasons}",
             )
         marks = ", ".join(_JOB_ID if name == "job_file" else "?" for name in row)
         names = ", ".join("job_id" if name == "job_file" else name for name in row)
@@ -220,9 +220,9 @@ class RunFileWriter:
             # As a reader gets it: JSON has no tuples.
             info[key], impossible = mend_fact(key, json.loads(json.dumps(info[key])))
             if impossible:
-                found = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
+                reasons = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
                 self._warn(
-                    "not-kept", f"facts of the run that no reader takes are not kept: {found}"
+                    "not-kept", f"facts of the run that no reader takes are not kept: {reasons}"
                 )
             if key in impossible:
                 del info[key]
@@ -287,9 +287,9 @@ class RunFileWriter:
         )
 
     def _step_ended(self, event: StepEnded) -> None:
-        step, seen = event.record, event.record.measurement
+        step, measurement = event.record, event.record.measurement
         sequence = self._next()
-        samples, odd = possible_samples(seen.samples)
+        samples, odd = possible_samples(measurement.samples)
         if odd is not None:
             self._warn("not-measured", f"impossible in a step of {step.section}, not kept: {odd}")
         if step.kind is StepKind.CONTINUOUS:
@@ -311,13 +311,13 @@ class RunFileWriter:
             foreign_read_bytes=step.foreign_read_bytes,
             foreign_write_bytes=step.foreign_write_bytes,
             watched=None if step.disturbances is None else 1,
-            duration_s=seen.duration_s,
-            **_stats_columns("read", seen.read),
-            **_stats_columns("write", seen.write),
-            cpu_busiest_thread_percent=seen.cpu and seen.cpu.busiest_thread_percent,
-            cpu_all_threads_percent=seen.cpu and seen.cpu.all_threads_percent,
-            host_limited=seen.host_limited,
-            rates_known=seen.rates_known,
+            duration_s=measurement.duration_s,
+            **_stats_columns("read", measurement.read),
+            **_stats_columns("write", measurement.write),
+            cpu_busiest_thread_percent=measurement.cpu and measurement.cpu.busiest_thread_percent,
+            cpu_all_threads_percent=measurement.cpu and measurement.cpu.all_threads_percent,
+            host_limited=measurement.host_limited,
+            rates_known=measurement.rates_known,
             job_file=step.job_file,
             fio_json=compress(step.engine_output),
             sample_details=encode_sample_details(samples),
@@ -333,10 +333,10 @@ class RunFileWriter:
                 number=number,
                 **msgspec.to_builtins(disturbance),
             )
-        if self._parts:
+        if self._parts_kept:
             self._forget_parts()
 
-    def _part(self, samples: Sequence[Sample]) -> tuple[Statement, ...]:
+    def _part_statements(self, samples: Sequence[Sample]) -> tuple[Statement, ...]:
         """Some more seconds of the step under way, the first with what was begun."""
         begun = self._under_way.begun
         assert begun is not None
@@ -353,20 +353,20 @@ class RunFileWriter:
                 planned_bytes=begun.planned_bytes,
                 started_s=begun.at_s,
             )
-        self._parts += 1
+        self._parts_kept += 1
         self._insert(
-            "under_way_part", number=self._parts, sample_details=encode_sample_details(samples)
+            "under_way_part", number=self._parts_kept, sample_details=encode_sample_details(samples)
         )
         self._do(
             "INSERT INTO under_way_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *((self._parts, number, *row) for number, row in enumerate(sample_rows(samples))),
+            *((self._parts_kept, number, *row) for number, row in enumerate(sample_rows(samples))),
         )
         return tuple(self._statements)
 
     def _forget_parts(self) -> None:
         for table in ("under_way_sample", "under_way_part", "under_way"):
             self._do(f"DELETE FROM {table}", ())  # noqa: S608 - own names only
-        self._parts = 0
+        self._parts_kept = 0
 
 
 def describe_existing(path: Path) -> str:

@@ -47,11 +47,14 @@ class PurgePlan:
         if name is not None and name in by_name:
             return by_name[name]
         if name is not None:
-            why = next((each.because for each in self.refusals if each.name == name), "not offered")
+            why = next(
+                (refusal.because for refusal in self.refusals if refusal.name == name),
+                "not offered",
+            )
             has = ", ".join(by_name) or "none"
             raise UsageError(f"{device} cannot be purged by {name}: {why}; it offers: {has}")
         if not automatic:
-            because = "; ".join(f"{each.name}: {each.because}" for each in self.refusals)
+            because = "; ".join(f"{refusal.name}: {refusal.because}" for refusal in self.refusals)
             raise DeviceError(
                 f"{device} has no way to be purged ({because}). Purge it yourself and use "
                 "--no-purge, which every result will disclose, or give a --purge-command"

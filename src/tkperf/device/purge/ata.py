@@ -66,7 +66,7 @@ def in_order(own: Sequence[Offer], generic: Sequence[Offer], disk: Path) -> tupl
 
     SAS and RAID adapters translate ATA commands, and long ones are known to be cut short there.
     """
-    direct = any(re.fullmatch(r"ata\d+", part) for part in disk.resolve().parts)
+    direct = any(re.fullmatch(r"ata\d+", component) for component in disk.resolve().parts)
     return (*own, *generic) if direct else (*generic, *own)
 
 
@@ -101,9 +101,9 @@ def find_sanitize_under_way(device: str) -> float | None:
     return (_progress(done.stdout) or 0.0) if _IN_PROCESS in done.stdout else None
 
 
-def _progress(said: str) -> float | None:
-    found = re.search(r"\((\d+)%\)", said)
-    return int(found[1]) / 100 if found else None
+def _progress(answer: str) -> float | None:
+    match = re.search(r"\((\d+)%\)", answer)
+    return int(match[1]) / 100 if match else None
 
 
 def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
@@ -114,16 +114,16 @@ def _wait_for_sanitize(device: Handle, watch: Watch) -> None:
     """
     until_s = time.monotonic() + SANITIZE_LIMIT_S
     while time.monotonic() < until_s:
-        said = run_tool(
+        answer = run_tool(
             device, ["hdparm", "--sanitize-status", device.path], limit_s=COMMAND_LIMIT_S
         ).stdout
-        if _IN_PROCESS not in said:
-            if "Completed Without Error" not in said:
+        if _IN_PROCESS not in answer:
+            if "Completed Without Error" not in answer:
                 raise DeviceError(
-                    f"the sanitize of {device.name} did not complete: {' '.join(said.split())[:200]}"
+                    f"the sanitize of {device.name} did not complete: {' '.join(answer.split())[:200]}"
                 )
             return
-        watch.progress(_progress(said))
+        watch.progress(_progress(answer))
         time.sleep(POLL_S)
     raise DeviceError(
         f"the sanitize of {device.name} did not end within {SANITIZE_LIMIT_S / 3600:g} h"

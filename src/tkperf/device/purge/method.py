@@ -86,10 +86,10 @@ def run_tool(
     except EngineError as error:
         raise DeviceError(f"purging {device.name} failed: {error}") from error
     if done.status != 0:
-        said = " ".join((done.stderr.strip() or done.stdout.strip()).split())
+        output = " ".join((done.stderr.strip() or done.stdout.strip()).split())
         called = " ".join(argv).replace(device.path, device.name)
         raise DeviceError(
             f"purging {device.name} failed: '{called}' ended with status {done.status}"
-            + (f": {said.replace(device.path, device.name)[:300]}" if said else "")
+            + (f": {output.replace(device.path, device.name)[:300]}" if output else "")
         )
     return done

@@ -184,7 +184,7 @@ def _status(log: dict[str, object]) -> int:
     """SSTAT as a number or, in newer versions of nvme-cli, as an object with the number."""
     value = log.get("sstat")
     if isinstance(value, dict):
-        value = next((each for each in value.values() if isinstance(each, int)), 0)
+        value = next((entry for entry in value.values() if isinstance(entry, int)), 0)
     return value & 0b111 if isinstance(value, int) else 0
 
 
@@ -192,13 +192,13 @@ def _other_namespaces(disk: Path) -> tuple[str, ...]:
     controller = find_nvme_controller(disk)
     if controller is None:
         return ()
-    found = {
+    names = {
         entry.name
         for folder in {controller, disk.parent}
         for entry in folder.glob("nvme*n*")
         if (entry / "dev").exists() and (entry / "queue").exists()
     }
-    return tuple(sorted(found - {disk.name}))
+    return tuple(sorted(names - {disk.name}))
 
 
 def _deallocated_reads_zero(namespace: dict[str, object]) -> bool:
@@ -213,13 +213,13 @@ def _query(argv: list[str]) -> dict[str, object]:
     """
     done = run_command(argv, timeout_s=QUERY_LIMIT_S)
     try:
-        seen = json.loads(done.stdout)
+        document = json.loads(done.stdout)
     except ValueError:
-        seen = None
-    if not isinstance(seen, dict):
-        said = " ".join((done.stderr or done.stdout).split())[:120]
-        raise EngineError(f"'{' '.join(argv)}' printed no JSON (status {done.status}): {said}")
-    return seen
+        document = None
+    if not isinstance(document, dict):
+        output = " ".join((done.stderr or done.stdout).split())[:120]
+        raise EngineError(f"'{' '.join(argv)}' printed no JSON (status {done.status}): {output}")
+    return document
 
 
 def _int(values: dict[str, object], name: str) -> int:

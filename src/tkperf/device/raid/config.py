@@ -87,8 +87,8 @@ def load_raid_config(path: Path) -> RaidConfig:
 def _find_fault(config: RaidConfig) -> str | None:
     """The first value that no schema can rule out, as ``key: reason``."""
     if config.raidlevel not in (*FEWEST_MEMBERS, *map(str, FEWEST_MEMBERS)):
-        known = ", ".join(map(str, FEWEST_MEMBERS))
-        return f"raidlevel: {_quote(config.raidlevel)} is not one of {known}"
+        levels = ", ".join(map(str, FEWEST_MEMBERS))
+        return f"raidlevel: {_quote(config.raidlevel)} is not one of {levels}"
     fewest = FEWEST_MEMBERS[config.level]
     if len(config.devices) < fewest:
         return f"devices: {len(config.devices)} for RAID {config.level}, it takes {fewest} or more"
@@ -116,13 +116,13 @@ def _quote(value: int | str) -> str:
 
 
 def _find_device_fault(config: RaidConfig) -> str | None:
-    seen: dict[str, str] = {}
+    device_at: dict[str, str] = {}
     for device in config.devices:
         if not device.isprintable() or not device.strip() or device.startswith("-"):
             return f"devices: {_quote(device)} is no name of a device"
     for device in config.devices:
         real = os.path.realpath(device) if config.type == "sw_mdadm" else _LEADING_0.sub("", device)
-        if real in seen:
-            return f"devices: {device} and {seen[real]} are the same device"
-        seen[real] = device
+        if real in device_at:
+            return f"devices: {device} and {device_at[real]} are the same device"
+        device_at[real] = device
     return None

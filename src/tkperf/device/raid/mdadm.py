@@ -59,8 +59,11 @@ class MdadmSet:
             DeviceError: a member is too small to be one.
         """
         chunk_bytes = (self._config.strip_kib or 512) * KIB
-        usable = [each - max(LEAST_KEPT_BYTES, each // KEPT_SHARE) for each in members_bytes]
-        usable = [each - each % chunk_bytes for each in usable]
+        usable = [
+            size_bytes - max(LEAST_KEPT_BYTES, size_bytes // KEPT_SHARE)
+            for size_bytes in members_bytes
+        ]
+        usable = [size_bytes - size_bytes % chunk_bytes for size_bytes in usable]
         if min(usable) <= 0:
             raise DeviceError(
                 f"{self.path}: a member of {format_capacity(min(members_bytes))} is too small for a "
@@ -169,15 +172,15 @@ class MdadmSet:
                 ["mdadm", *arguments],
                 timeout_s=COMMAND_LIMIT_S,
                 must_finish=True,
-                inherit=[each for member in members for each in member.descriptors],
+                inherit=[descriptor for member in members for descriptor in member.descriptors],
             )
         except EngineError as error:
             raise DeviceError(f"{self.path}: {error}") from error
         if done.status not in tolerated:
-            said = " ".join((done.stderr or done.stdout).split())
+            output = " ".join((done.stderr or done.stdout).split())
             for member in members:
-                said = said.replace(member.path, member.name)
-            raise DeviceError(f"{self.path}: 'mdadm {arguments[0]}' failed: {said[:300]}")
+                output = output.replace(member.path, member.name)
+            raise DeviceError(f"{self.path}: 'mdadm {arguments[0]}' failed: {output[:300]}")
         return done
 
 

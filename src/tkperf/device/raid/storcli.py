@@ -131,16 +131,16 @@ class StorcliSet:
             DeviceError: the controller does not tell how large a drive is.
         """
         sizes = [drive.least_bytes for drive in drives]
-        known = [size for size in sizes if size is not None]
-        if len(known) < len(sizes):
+        stated_bytes = [size for size in sizes if size is not None]
+        if len(stated_bytes) < len(sizes):
             unknown = ", ".join(drive.address for drive in drives if drive.least_bytes is None)
             raise DeviceError(
                 f"{self.path}: the controller does not tell the size of drive {unknown}: see "
                 f"'{self._program} {self._controller}/eall/sall show'. Nothing was touched"
             )
-        level, count = self._config.level, len(known)
+        level, count = self._config.level, len(stated_bytes)
         shares = {0: float(count), 1: 1.0, 5: count - 1.0, 6: count - 2.0, 10: count / 2}
-        return int(min(known) * shares[level])
+        return int(min(stated_bytes) * shares[level])
 
     def drives(self) -> tuple[PhysicalDrive, ...]:
         """The members as the controller knows them, in the order of the configuration.
@@ -347,7 +347,7 @@ class StorcliSet:
             DeviceError: the program hangs, prints no JSON, or reports a failure.
         """
         argv = [self._program, *words, "J"]
-        said = " ".join(words)
+        command = " ".join(words)
         try:
             done = run_command(argv, timeout_s=COMMAND_LIMIT_S, must_finish=True)
         except EngineError as error:
@@ -358,14 +358,14 @@ class StorcliSet:
             succeeded = status["Status"] == "Success"
         except (ValueError, KeyError, IndexError, TypeError):
             raise DeviceError(
-                f"{self.path}: '{said}' of {self._program} printed no JSON of the expected form "
+                f"{self.path}: '{command}' of {self._program} printed no JSON of the expected form "
                 f"(status {done.status}): {' '.join(done.stdout.split())[:120]}"
             ) from None
         if not succeeded:
             if missing_is_empty and "No VDs" in json.dumps(status):
                 return {}
             reasons = status.get("Detailed Status") or status.get("Description", "")
-            raise DeviceError(f"{self.path}: '{said}' failed: {json.dumps(reasons)[:300]}")
+            raise DeviceError(f"{self.path}: '{command}' failed: {json.dumps(reasons)[:300]}")
         data = controller.get("Response Data", {})
         return {ROWS: data} if isinstance(data, list) else _table(data)
 
@@ -380,8 +380,8 @@ def _word(value: object) -> str | None:
 
 def _addresses(rows: object) -> tuple[str, ...]:
     """``enclosure:slot`` of each row of a table of drives."""
-    known = rows if isinstance(rows, list) else []
-    return tuple(str(row.get("EID:Slt", "")) for row in known if isinstance(row, dict))
+    listed = rows if isinstance(rows, list) else []
+    return tuple(str(row.get("EID:Slt", "")) for row in listed if isinstance(row, dict))
 
 
 def _first_row(rows: object, otherwise: str) -> dict[str, object]:

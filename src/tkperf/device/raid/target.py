@@ -90,12 +90,12 @@ class MdadmTarget:
         if len(methods) == 0:
             return NOT_PURGED
         self.take_apart()
-        found = _purge_in_parallel(self._members, on_progress, on_note)
+        verifications = _purge_in_parallel(self._members, on_progress, on_note)
         for member in self._members:
             member.cache.apply()
         return PurgeResult(
             method=f"{len(self._members)} members in parallel: {', '.join(sorted(methods))}",
-            note="; ".join(sorted({verification.text for verification in found})),
+            note="; ".join(sorted({verification.text for verification in verifications})),
         )
 
     def build(self, on_progress: OnProgress) -> None:
@@ -183,8 +183,8 @@ def _purge_in_parallel(
             try:
                 notice = notices.get(timeout=0.5)
             except queue.Empty:
-                known = [share for share in shares.values() if share is not None]
-                on_progress(min(known) if len(known) == len(members) else None)
+                reported = [share for share in shares.values() if share is not None]
+                on_progress(min(reported) if len(reported) == len(members) else None)
             except KeyboardInterrupt as interruption:
                 stopped_by = interruption
             else:

@@ -86,11 +86,11 @@ def _parse_lio(info: str) -> Iterator[Export]:
 
 def find_nfs_opens(proc_root: Path) -> set[tuple[int, int]]:
     """File system and inode of what clients of the NFS server have open."""
-    found = set()
+    files = set()
     for states in proc_root.glob("fs/nfsd/clients/*/states"):
         for major, minor, inode in _NFS_OPEN.findall(text(states) or ""):
-            found.add((os.makedev(int(major, 16), int(minor, 16)), int(inode)))
-    return found
+            files.add((os.makedev(int(major, 16), int(minor, 16)), int(inode)))
+    return files
 
 
 def find_silent_modules(sys_root: Path) -> list[str]:

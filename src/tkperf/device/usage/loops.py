@@ -42,13 +42,13 @@ class Loop:
 
 def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[Loop, ...]:
     """Every loop device that has something behind it."""
-    found = []
+    loops = []
     for entry in sorted(sys_root.glob("block/loop*/loop/backing_file")):
         folder = entry.parent.parent
         number = device_number(folder)
         if number is not None:
-            found.append(_describe(folder.name, number, exact_text(entry) or "", dev_root))
-    return tuple(found)
+            loops.append(_describe(folder.name, number, exact_text(entry) or "", dev_root))
+    return tuple(loops)
 
 
 def _describe(name: str, number: int, says: str, dev_root: Path) -> Loop:

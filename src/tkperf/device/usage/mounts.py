@@ -40,7 +40,7 @@ class Mount:
 
 def unescape(field: str) -> str:
     """A name as it is: the kernel writes white space and backslashes as ``\\040``."""
-    return _OCTAL.sub(lambda found: chr(int(found[1], 8)), field)
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), field)
 
 
 def read_mounts(process: Path, seen_by: str | None) -> Iterator[Mount]:
@@ -100,9 +100,9 @@ def find_place(path: str | Path, mounts: Sequence[Mount], proc_root: Path) -> Pl
         return None
     finally:
         os.close(descriptor)
-    found = re.search(r"^mnt_id:\s*(\d+)$", facts, re.MULTILINE)
+    match = re.search(r"^mnt_id:\s*(\d+)$", facts, re.MULTILINE)
     for mount in mounts:
-        if found and mount.mount_id == int(found[1]):
+        if match and mount.mount_id == int(match[1]):
             try:
                 below = PurePosixPath(real).relative_to(mount.point)
             except ValueError:
@@ -137,7 +137,7 @@ def find_layers(mounts: Sequence[Mount]) -> Iterator[Layer]:
 
 def parse_lower_layers(value: str) -> list[str]:
     """``/a:/b``, a colon in a name written as ``\\:``."""
-    return [_without_backslashes(each) for each in _LOWER_LAYER.findall(unescape(value))]
+    return [_without_backslashes(path) for path in _LOWER_LAYER.findall(unescape(value))]
 
 
 def _without_backslashes(value: str) -> str:
@@ -151,14 +151,14 @@ def holds(layer: Layer, target: Path, mounts: Sequence[Mount], proc_root: Path) 
     the directories above the file.
     """
     ways = [str(layer.overlay.process / "root") + layer.path, layer.path]
-    known = False
+    reachable = False
     for way in ways if layer.path.startswith("/") else []:
         try:
             folder = os.stat(way)
         except (OSError, ValueError):
             continue
-        known = True
-        here, there = (find_place(each, mounts, proc_root) for each in (target, way))
+        reachable = True
+        here, there = (find_place(path, mounts, proc_root) for path in (target, way))
         if here is None or there is None:
             inside = any(os.path.samestat(above.stat(), folder) for above in target.parents)
         else:
@@ -166,7 +166,7 @@ def holds(layer: Layer, target: Path, mounts: Sequence[Mount], proc_root: Path) 
             inside = same and here.inside.is_relative_to(there.inside)
         if inside:
             return True
-    return False if known else None
+    return False if reachable else None
 
 
 def shows(overlay: Mount, target: Path) -> bool:
@@ -178,14 +178,14 @@ def shows(overlay: Mount, target: Path) -> bool:
     root = str(overlay.process / "root") if overlay.seen_by else ""
     try:
         own = target.stat()
-        for parts in range(1, len(target.parts)):
-            name = Path(root + overlay.point, *target.parts[-parts:])
+        for depth in range(1, len(target.parts)):
+            name = Path(root + overlay.point, *target.parts[-depth:])
             try:
-                seen = name.stat()
+                shown = name.stat()
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            same = (seen.st_ino, seen.st_size, seen.st_mtime_ns)
-            if seen.st_dev != own.st_dev and same == (own.st_ino, own.st_size, own.st_mtime_ns):
+            same = (shown.st_ino, shown.st_size, shown.st_mtime_ns)
+            if shown.st_dev != own.st_dev and same == (own.st_ino, own.st_size, own.st_mtime_ns):
                 return True
     except (OSError, ValueError):
         return False

@@ -78,23 +78,23 @@ def look_at_processes(proc_root: Path, subject: Subject, *, file_systems: set[in
         file_systems: numbers of the file systems that the subject's files lie on, as the kernel
             has them; stat has others on btrfs and overlays.
     """
-    seen = Seen()
+    processes = Seen()
     for name in sorted((name for name in os.listdir(proc_root) if name.isdecimal()), key=int):
         process = proc_root / name
-        _note_namespace(process, seen)
+        _note_namespace(process, processes)
         if not (subject.nodes or subject.files):
             continue
         try:
             uses = list(_uses_of(process, subject, file_systems))
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ESRCH):
-                seen.closed += not is_kernel_thread(process)
+                processes.closed += not is_kernel_thread(process)
             continue
         if uses and is_ours(process):
-            seen.own.append(name)
+            processes.own.append(name)
         elif uses:
-            seen.uses += _first_of_each(process, uses)
-    return seen
+            processes.uses += _first_of_each(process, uses)
+    return processes
 
 
 def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
@@ -104,13 +104,13 @@ def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
         subject = Subject(nodes={held.st_rdev: folder})
     else:
         subject = Subject(files={(held.st_dev, held.st_ino): "the file"})
-    seen = look_at_processes(proc_root, subject, file_systems=set())
-    return list(dict.fromkeys(use.process for use in seen.uses))
+    processes = look_at_processes(proc_root, subject, file_systems=set())
+    return list(dict.fromkeys(use.process for use in processes.uses))
 
 
-def _note_namespace(process: Path, seen: Seen) -> None:
+def _note_namespace(process: Path, processes: Seen) -> None:
     try:
-        seen.namespaces.setdefault(os.readlink(f"{process}/ns/mnt"), process)
+        processes.namespaces.setdefault(os.readlink(f"{process}/ns/mnt"), process)
     except OSError:
         return
 
@@ -122,21 +122,21 @@ class _Found:
     writes: bool
 
 
-def _first_of_each(process: Path, found: list[_Found]) -> Iterator[Use]:
+def _first_of_each(process: Path, uses: list[_Found]) -> Iterator[Use]:
     """One use of each thing, the strongest."""
     ranks = list(How)
-    said = set()
-    for each in sorted(found, key=lambda each: (ranks.index(each.how), not each.writes)):
-        if each.what not in said:
-            said.add(each.what)
+    named = set()
+    for use in sorted(uses, key=lambda use: (ranks.index(use.how), not use.writes)):
+        if use.what not in named:
+            named.add(use.what)
             yield Use(
-                process=describe_process(process), what=each.what, how=each.how, writes=each.writes
+                process=describe_process(process), what=use.what, how=use.how, writes=use.writes
             )
 
 
 def _uses_of(process: Path, subject: Subject, file_systems: set[int]) -> Iterator[_Found]:
-    if subject.files and (found := _running(process, subject)):
-        yield found
+    if subject.files and (running := _running(process, subject)):
+        yield running
     for task in (process, *_tasks_of_their_own(process)):
         yield from _descriptors(task, subject)
         yield from _mappings(task, subject, file_systems)
@@ -277,8 +277,12 @@ def _name_of_mapped(
         return subject.name_of_path(name)
     except (OSError, ValueError):
         # Its name leads nowhere: on btrfs and overlays the inode has to do.
-        same = (each for each in subject.files if each[1] == file[1] and file[0] in file_systems)
-        return next((subject.files[each] for each in same), None)
+        same = (
+            candidate
+            for candidate in subject.files
+            if candidate[1] == file[1] and file[0] in file_systems
+        )
+        return next((subject.files[candidate] for candidate in same), None)
 
 
 def is_kernel_thread(process: Path) -> bool:

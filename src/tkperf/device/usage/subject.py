@@ -73,8 +73,8 @@ class Subject:
         return self.name_of(os.stat(path))
 
     def name_of_device(self, device: int) -> str | None:
-        found = self.nodes.get(device) or self.beneath.get(device)
-        return found.name if found else None
+        node = self.nodes.get(device) or self.beneath.get(device)
+        return node.name if node else None
 
     def name_of_base(self, base: str) -> str | None:
         """What has this last part of a path."""
@@ -94,17 +94,17 @@ class Subject:
 
 def find_device_subject(major_minor: str, loops: tuple[Loop, ...], sys_root: Path) -> Subject:
     """A block device with all that belongs to it, down to what is behind loop devices."""
-    found = _Layers(loops, sys_root)
-    found.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
-    disks = {find_disk(folder) for folder in (*found.nodes.values(), *found.beneath.values())}
+    layers = _Layers(loops, sys_root)
+    layers.add(os.makedev(*map(int, major_minor.split(":"))), claimed=False)
+    disks = {find_disk(folder) for folder in (*layers.nodes.values(), *layers.beneath.values())}
     return Subject(
-        nodes=found.nodes,
-        beneath=found.beneath,
-        exact=tuple(found.exact),
+        nodes=layers.nodes,
+        beneath=layers.beneath,
+        exact=tuple(layers.exact),
         characters=_character_devices(disks),
-        files=found.files,
-        bases={found.paths[file].name: name for file, name in found.files.items()},
-        paths=found.paths,
+        files=layers.files,
+        bases={layers.paths[file].name: name for file, name in layers.files.items()},
+        paths=layers.paths,
     )
 
 
@@ -134,9 +134,9 @@ class _Layers:
         layer = self.beneath if claimed else self.nodes
         # Where sysfs does not have it, its number still stands for it.
         layer.setdefault(device, node)
-        for each in _related(node, disk, self.sys_root):
-            if (found := device_number(each)) is not None:
-                layer.setdefault(found, each)
+        for folder in _related(node, disk, self.sys_root):
+            if (related := device_number(folder)) is not None:
+                layer.setdefault(related, folder)
         for slave in sorted(disk.glob("slaves/*")):
             if (below := device_number(slave)) is not None:
                 self.add(below, claimed=True)
@@ -173,18 +173,18 @@ def find_other_paths(disk: Path, sys_root: Path) -> list[Path]:
     return [other for other in others if other != disk and name_of(other) == own]
 
 
-def _overlapping(part: Path, disk: Path) -> list[Path]:
+def _overlapping(partition: Path, disk: Path) -> list[Path]:
     """Other partitions that share sectors with a partition: a damaged or hybrid table has such."""
 
     def sectors(folder: Path) -> tuple[int, int]:
         start = number(folder / "start") or 0
         return start, start + (number(folder / "size") or 0)
 
-    if part == disk:
+    if partition == disk:
         return []
-    first, end = sectors(part)
-    others = (each for each in find_parts(disk)[1:] if each != part)
-    return [each for each in others if sectors(each)[0] < end and first < sectors(each)[1]]
+    first, end = sectors(partition)
+    others = (other for other in find_parts(disk)[1:] if other != partition)
+    return [other for other in others if sectors(other)[0] < end and first < sectors(other)[1]]
 
 
 def _character_devices(disks: set[Path]) -> dict[int, str]:
@@ -197,4 +197,4 @@ def _character_devices(disks: set[Path]) -> dict[int, str]:
         if controller is not None:
             folders += [controller, *controller.glob("ng*n*")]
     numbers = ((device_number(folder), folder.name) for folder in folders)
-    return {found: name for found, name in numbers if found is not None}
+    return {device: name for device, name in numbers if device is not None}

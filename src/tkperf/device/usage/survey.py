@@ -41,7 +41,7 @@ class Survey:
     swaps: tuple[Swap, ...]
     exports: tuple[Export, ...]
     mounts: tuple[Mount, ...]
-    seen: Seen
+    processes: Seen
 
     def name_of_export(self, export: Export) -> str | None:
         """What of the target the kernel exports; None too if the path leads nowhere."""
@@ -60,7 +60,7 @@ class Survey:
     @property
     def lost_swaps(self) -> tuple[str, ...]:
         """Swap files whose names lead nowhere."""
-        return tuple(each.name for each in self.swaps if each.status is None and each.is_file)
+        return tuple(swap.name for swap in self.swaps if swap.status is None and swap.is_file)
 
     def ask_file_state(self, *, count: bool) -> FileState:
         """What the kernel says of a file target as a whole."""
@@ -70,7 +70,7 @@ class Survey:
             self.identity.path,
             self.identity.inode,
             # Where tkperf has it open itself, nobody is alone with it.
-            count=count and not self.seen.own,
+            count=count and not self.processes.own,
             swap=bool(self.lost_swaps),
             file_system=self.place.mount.kind if self.place else None,
         )
@@ -91,17 +91,17 @@ class Survey:
     def find_overlays(self) -> Iterator[tuple[str, Mount, bool]]:
         """Overlays that a file is part of (True), or may be, as nobody can tell any more (False)."""
         for file, path in self.subject.paths.items():
-            found: dict[int, tuple[Mount, bool]] = {}
+            overlays: dict[int, tuple[Mount, bool]] = {}
             for layer in find_layers(self.mounts):
                 holding = holds(layer, path, self.mounts, self.proc_root)
-                if holding or (holding is None and layer.overlay.mount_id not in found):
-                    found[layer.overlay.mount_id] = (layer.overlay, holding is True)
+                if holding or (holding is None and layer.overlay.mount_id not in overlays):
+                    overlays[layer.overlay.mount_id] = (layer.overlay, holding is True)
             for mount in self.mounts:
-                sure = mount.mount_id in found and found[mount.mount_id][1]
+                sure = mount.mount_id in overlays and overlays[mount.mount_id][1]
                 if mount.kind == "overlay" and not sure and shows(mount, path):
-                    found[mount.mount_id] = (mount, True)
-            for overlay, known in found.values():
-                yield self.subject.files[file], overlay, known
+                    overlays[mount.mount_id] = (mount, True)
+            for overlay, certain in overlays.values():
+                yield self.subject.files[file], overlay, certain
 
 
 def make_survey(
@@ -129,12 +129,12 @@ def make_survey(
         assert identity.major_minor is not None
         subject = find_device_subject(identity.major_minor, loops, sys_root)
     places = [find_place(path, own_mounts, proc_root) for path in subject.paths.values()]
-    seen = look_at_processes(
+    processes = look_at_processes(
         proc_root,
         replace(subject, nodes={}, beneath={}, characters={}) if files_only else subject,
-        file_systems={each.file_system for each in places if each},
+        file_systems={place.file_system for place in places if place},
     )
-    mounts = (*own_mounts, *_mounts_of_others(seen, proc_root))
+    mounts = (*own_mounts, *_mounts_of_others(processes, proc_root))
     return Survey(
         identity=identity,
         sys_root=sys_root,
@@ -145,7 +145,7 @@ def make_survey(
         swaps=find_swaps(proc_root),
         exports=tuple(find_exports(sys_root, proc_root, mounts)),
         mounts=mounts,
-        seen=seen,
+        processes=processes,
     )
 
 
@@ -169,12 +169,12 @@ def _file_subject(identity: DeviceIdentity, path: Path, place: Place | None) -> 
     )
 
 
-def _mounts_of_others(seen: Seen, proc_root: Path) -> Iterator[Mount]:
+def _mounts_of_others(processes: Seen, proc_root: Path) -> Iterator[Mount]:
     """Those of each mount namespace other than ours."""
     try:
         own = os.readlink(proc_root / "self/ns/mnt")
     except OSError:
         own = None
-    for namespace, process in seen.namespaces.items():
+    for namespace, process in processes.namespaces.items():
         if namespace != own:
             yield from read_mounts(process, describe_process(process))

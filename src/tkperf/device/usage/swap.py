@@ -27,9 +27,9 @@ def find_swaps(proc_root: Path) -> tuple[Swap, ...]:
 
 
 def _look_up(name: str, is_file: bool) -> Swap:
-    for each in (name, name.removesuffix(DELETED)):
+    for path in (name, name.removesuffix(DELETED)):
         try:
-            return Swap(name, os.stat(each), is_file)
+            return Swap(name, os.stat(path), is_file)
         except (OSError, ValueError):
             continue
     return Swap(name, None, is_file)

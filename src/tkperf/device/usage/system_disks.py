@@ -70,11 +70,11 @@ def _booted_partition(sys_root: Path) -> str | None:
 
 
 def _guid(mixed_endian: bytes) -> str:
-    parts = (
+    fields = (
         mixed_endian[3::-1],
         mixed_endian[5:3:-1],
         mixed_endian[7:5:-1],
         mixed_endian[8:10],
         mixed_endian[10:],
     )
-    return "-".join(part.hex() for part in parts)
+    return "-".join(field.hex() for field in fields)

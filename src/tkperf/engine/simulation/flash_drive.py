@@ -183,9 +183,9 @@ class FlashDrive:
         return min(0.9, busy_us / (state.dies * 1e6))
 
     def _answer(self, workload: Workload, demand: _Demand, state: _State) -> Answer:
-        known = self._answers.get((workload, state))
-        if known is not None:
-            return known
+        remembered = self._answers.get((workload, state))
+        if remembered is not None:
+            return remembered
         model = self._model
         # Schweitzer's approximation: who comes finds the queue as it would be without him.
         outstanding = min(workload.total_outstanding_ios, model.queue_places)
@@ -272,7 +272,7 @@ class FlashDrive:
             return 0.0
         missed = 0.0
         zones = workload.zones or (Zone(100, 100),)
-        for zone in sorted(zones, key=lambda each: -each.access_percent / each.range_percent):
+        for zone in sorted(zones, key=lambda zone: -zone.access_percent / zone.range_percent):
             zone_bytes = zone.range_percent / 100 * region.length_bytes
             missed += zone.access_percent / 100 * (1 - min(1.0, left / zone_bytes))
             left = max(0.0, left - zone_bytes)

@@ -136,11 +136,13 @@ class HardDisk:
 
 def _places(zones: tuple[Zone, ...]) -> np.ndarray:
     """A hundred places as likely as each other, as shares of the region."""
-    each, begin, found = np.arange(100) + 0.5, 0.0, []
+    percentiles, begin, places = np.arange(100) + 0.5, 0.0, []
     accesses = 0.0
     for zone in zones or (Zone(100, 100),):
-        inside = each[(each >= accesses) & (each < accesses + zone.access_percent)]
+        inside = percentiles[
+            (percentiles >= accesses) & (percentiles < accesses + zone.access_percent)
+        ]
         if zone.access_percent:
-            found.append(begin + (inside - accesses) / zone.access_percent * zone.range_percent)
+            places.append(begin + (inside - accesses) / zone.access_percent * zone.range_percent)
         accesses, begin = accesses + zone.access_percent, begin + zone.range_percent
-    return np.concatenate(found) / 100
+    return np.concatenate(places) / 100

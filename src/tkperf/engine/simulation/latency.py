@@ -58,12 +58,12 @@ class Draw:
     ) -> list[Sample]:
         """The next seconds of it. With ``ios``, the last one gets what is lacking to so many in all."""
         counts = [
-            self._count(each, long_s) for each, long_s in zip(seconds, durations_s, strict=True)
+            self._count(second, long_s) for second, long_s in zip(seconds, durations_s, strict=True)
         ]
         if ios is not None:
             counts[-1] = max(0, ios - self._ios - sum(counts[:-1]))
-        reads = [self._share_of(each) for each in counts]
-        writes = [each - read for each, read in zip(counts, reads, strict=True)]
+        reads = [self._share_of(count) for count in counts]
+        writes = [count - read for count, read in zip(counts, reads, strict=True)]
         read = self._stats("read", seconds, reads, drive.read_spread)
         write = self._stats("write", seconds, writes, drive.write_spread)
         starts_s = start_s + np.concatenate(([0.0], np.cumsum(durations_s)[:-1]))
@@ -98,15 +98,15 @@ class Draw:
         if not any(counts):
             return [NO_IO] * len(counts)
         stalled = [
-            min(count, each.stalled_ios) for each, count in zip(seconds, counts, strict=True)
+            min(count, second.stalled_ios) for second, count in zip(seconds, counts, strict=True)
         ]
         free: Ints = np.array(counts, dtype=np.int64) - stalled
-        latencies = [each.read if side == "read" else each.write for each in seconds]
+        latencies = [second.read if side == "read" else second.write for second in seconds]
         first, table = _table(latencies, free, spread, self._random)
-        found = []
+        stats = []
         for number, (row, count) in enumerate(zip(table, counts, strict=True)):
             if not count:
-                found.append(NO_IO)
+                stats.append(NO_IO)
                 continue
             places = np.flatnonzero(row)
             indices, times = places + first, row[places]
@@ -117,13 +117,13 @@ class Draw:
             moved = self._moved(count)
             self._bytes[side] += moved
             self._sums_ns[side] += sum_ns
-            found.append(_io_stats(Histogram(indices, times), moved, sum_ns))
-        return found
+            stats.append(_io_stats(Histogram(indices, times), moved, sum_ns))
+        return stats
 
     def _moved(self, ios: int) -> int:
         """Bytes of so many I/Os, each size with its share of them."""
         shares = block_shares(self._workload)
-        smaller = [(each.block_size_bytes, ios * each.percent // 100) for each in shares[1:]]
+        smaller = [(share.block_size_bytes, ios * share.percent // 100) for share in shares[1:]]
         rest = ios - sum(count for _, count in smaller)
         return rest * shares[0].block_size_bytes + sum(size * count for size, count in smaller)
 
@@ -161,7 +161,7 @@ def _table(
     rare = _RARE_SHARE * random.lognormal(-(_RARE_NOISE**2) / 2, _RARE_NOISE, counts.size)
     rare_times = 1 + np.minimum(_RARE_TIMES - 1, _RARE_MOST_NS / mean_ns)
     usual_ns = mean_ns / (1 + slow_share * (slow_times - 1) + rare * (rare_times - 1))
-    parts = (
+    components = (
         (1 - slow_share - rare, usual_ns, spread),
         (slow_share, usual_ns * slow_times, spread),
         (rare, usual_ns * rare_times, _RARE_SPREAD),
@@ -176,7 +176,9 @@ def _table(
     last = int(np.searchsorted(_UPPER_LN, max(most + np.log(2 * ios) / spread, rarest) + 0.2))
     first, last = min(first, BUCKETS - 1), min(max(last, first + 1), BUCKETS - 1)
     upper = _UPPER_LN[first : last + 1]
-    below = sum(share[:, np.newaxis] * _below(upper, scale, shape) for share, scale, shape in parts)
+    below = sum(
+        share[:, np.newaxis] * _below(upper, scale, shape) for share, scale, shape in components
+    )
     expected = counts[:, np.newaxis] * np.asarray(below)
     expected[:, -1] = counts
     steps = np.floor(expected + random.random((counts.size, 1))).astype(np.int64)

@@ -120,7 +120,7 @@ def _below(
     # As of one server: with random times as many wait again as with even ones.
     waits_us = use / (1 - use) * 1e6 / most * (1.0 if workload.arrival is Arrival.POISSON else 0.5)
     most_us = workload.total_outstanding_ios * 1e6 / offered
-    read_us, write_us = (min(each + waits_us, most_us) for each in response_us(offered))
+    read_us, write_us = (min(time_us + waits_us, most_us) for time_us in response_us(offered))
     return Answer(rate=offered, read_us=read_us, write_us=write_us)
 
 
@@ -132,12 +132,12 @@ def block_shares(workload: Workload) -> tuple[BlockShare, ...]:
 def mean_units(workload: Workload, unit_bytes: int) -> float:
     """How many units an I/O touches: whole ones at random, sequential I/Os share them."""
     return sum(
-        each.percent
+        share.percent
         / 100
         * (
-            ceil(each.block_size_bytes / unit_bytes)
+            ceil(share.block_size_bytes / unit_bytes)
             if workload.access is Access.RANDOM
-            else each.block_size_bytes / unit_bytes
+            else share.block_size_bytes / unit_bytes
         )
-        for each in block_shares(workload)
+        for share in block_shares(workload)
     )

@@ -79,12 +79,12 @@ class FlashTranslation:
         self._end_pass()
         amount = min(amount, _MOST_AT_ONCE * SUPERBLOCKS * self.superblock_bytes)
         while amount > _NOTHING:
-            part = min(amount, self._make_room())
+            chunk_bytes = min(amount, self._make_room())
             if self._scattered[1] is not spread:
                 self._scatter()
-            self._scattered = self._scattered[0] + part, spread
-            self._wrote(part)
-            amount -= part
+            self._scattered = self._scattered[0] + chunk_bytes, spread
+            self._wrote(chunk_bytes)
+            amount -= chunk_bytes
 
     def write_sequential(self, amount: float, position: float, region: ActiveRange) -> float:
         """Returns the position after it; it starts again at the region's end."""
@@ -100,14 +100,14 @@ class FlashTranslation:
                 self._end_pass()
                 self._pass_slice = number
             left = self._slice_bytes - self._passed
-            part = min(amount, self._make_room(), slice_end - position, end - position, left)
-            self._valid[number] *= max(0.0, 1 - part / left)
-            self._valid[SLICES, self._open] += part
-            self._wrote(part)
-            self._passed += part
+            chunk_bytes = min(amount, self._make_room(), slice_end - position, end - position, left)
+            self._valid[number] *= max(0.0, 1 - chunk_bytes / left)
+            self._valid[SLICES, self._open] += chunk_bytes
+            self._wrote(chunk_bytes)
+            self._passed += chunk_bytes
             if self._slice_bytes - self._passed <= _NOTHING:
                 self._end_pass()
-            position, amount = position + part, amount - part
+            position, amount = position + chunk_bytes, amount - chunk_bytes
         return position
 
     def trim(self, region: ActiveRange) -> None:
@@ -196,9 +196,9 @@ class FlashTranslation:
         self._valid[:SLICES] *= (1 - hit * spread.of_slice)[:, np.newaxis]
         self._valid[:SLICES, self._open] += hit * spread.span_bytes
 
-    def _wrote(self, part: float) -> None:
-        self._room -= part
-        self.host_bytes += part
+    def _wrote(self, amount: float) -> None:
+        self._room -= amount
+        self.host_bytes += amount
 
     def _end_pass(self) -> None:
         """What a sequential pass wrote becomes data of its slice like any other."""
