@@ -76,7 +76,7 @@ def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None
     (section, *others) = test.sections
     assert section.verdict is not None
     verdict = judge([1, 2, 3, 4, 5], [1.0, math.nan, 1.0, 1.0, 1.0], tracking="t", unit="us")
-    section = replace(section, verdict=verdict, verdicts=(verdict,))
+    section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
     test = replace(test, sections=(section, *others))
     result = replace(result, tests=(result.tests[0], test, *result.tests[2:]))
     view = build_view(result)
