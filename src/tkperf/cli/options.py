@@ -267,7 +267,7 @@ def load_options(function: Function) -> Function:
             "step_s",
             metavar="SECONDS",
             type=click.FloatRange(min=1, max=86400),
-            help="Length of each step and of each write-saturation slice, whose longest time stays "
+            help="Length of each step and of each slice of a stream, whose longest time stays "
             "(in 20,000 slices at most).",
         ),
         click.option(
