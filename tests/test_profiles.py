@@ -28,6 +28,7 @@ from tkperf.procedures.hard_disk import HardDiskTable
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
 from tkperf.procedures.throughput import ThroughputTable
+from tkperf.procedures.walk import find_excess
 from tkperf.procedures.write_saturation import WriteSaturationTable
 from tkperf.profiles import Profile, apply_options, built_in_profiles
 from tkperf.profiles.explained import explain_keys, show_value
@@ -475,3 +476,9 @@ def test_tests_beside_the_default_ones_run_where_there_are_no_others(
         profile, tables={key: profile.tables[key] for key in ("latency", *SHARED_KEYS)}
     )
     assert [test.name for test in choose_tests(alone, "ssd")] == ["lat"]
+
+
+@pytest.mark.parametrize("name", built_in_profiles())
+def test_no_shipped_profile_asks_for_more_than_can_be_run(name: str) -> None:
+    """They are not gone through whenever they are loaded."""
+    assert find_excess(TESTS, load_profile(name)) is None
