@@ -84,7 +84,6 @@ def _run(
     return result
 
 
-@pytest.mark.core
 def test_the_knee_of_a_throttled_device(throttled_device: Path, tmp_path: Path) -> None:
     """50 IOPS at most, levels of 10: the last that is kept up with lies within one of it."""
     result = _run(tmp_path, throttled_device, "demand", throttled_device, "--active-range", "8MiB")
@@ -119,7 +118,6 @@ def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], lis
         watching.join()
 
 
-@pytest.mark.core
 def test_planned_idle_times_and_changes_of_load(nvme: Drive, tmp_path: Path) -> None:
     """The device is left alone for as long as was asked, and for no time where the load changes.
 
