@@ -152,6 +152,8 @@ def _escaped(text: str) -> str:
 
 
 def main() -> None:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit("usage: python scripts/man_pages.py FOLDER")
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in build_pages().items():

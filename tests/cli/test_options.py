@@ -6,6 +6,7 @@ import click
 import pytest
 
 from tests.cli.test_bad_input import tkperf
+from tkperf.cli.main import cli
 from tkperf.cli.options import expand_lists
 from tkperf.cli.ssd import ssd
 from tkperf.procedures import SUITES, choose_tests, load_profile
@@ -54,7 +55,9 @@ def test_the_help_names_every_test_of_the_suite(suite: str) -> None:
 )
 def test_tests_are_chosen_by_name(words: tuple[str, ...], chosen: tuple[str, ...]) -> None:
     """One flag or several, with commas or not; in the suite's order, each once."""
-    with ssd.make_context("ssd", ["n", "sim:sata-ssd", "--profile", "quick", *words]) as context:
+    parent = click.Context(cli, **cli.context_settings)
+    given = ["n", "sim:sata-ssd", "--profile", "quick", *words]
+    with ssd.make_context("ssd", given, parent) as context:
         tests = context.params["tests"]
     found = choose_tests(load_profile("quick"), "ssd", tests)
     default = [name for name, test in SUITES["ssd"].items() if not test.by_default]
