@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -25,6 +26,7 @@ from tkperf.profiles.tables import (
     addressable,
     means,
 )
+from tkperf.units import KIB
 from tkperf.workload import Access, Step, Workload
 
 SECTION = "Sweep"
@@ -49,10 +51,22 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     io_depths: Annotated[Depths, means("queue depths of each thread (QD), the innermost loop")]
 
     def fault(self, profile: Profile) -> str | None:
-        combinations = len(steps_of(self))
+        # Counted, not made: of the longest lists they would be billions.
+        combinations = prod(map(len, self.loops))
         if combinations > MOST_COMBINATIONS:
             return f"jobs: {combinations:,} combinations of all lists are more than {MOST_COMBINATIONS:,}"
         return None
+
+    @property
+    def loops(self) -> tuple[Percents, BlockSizesKib, Percents, ThreadCounts, Depths]:
+        """All lists, the outermost loop first."""
+        return (
+            self.read_percents,
+            self.block_sizes_kib,
+            self.compressible_percents,
+            self.jobs,
+            self.io_depths,
+        )
 
     def fitted(self, logical_block_bytes: int) -> Self:
         kept = addressable(self.block_sizes_kib, logical_block_bytes)
@@ -114,7 +128,7 @@ def steps_of(table: SweepTable) -> tuple[Step, ...]:
             workload=Workload(
                 access=table.access,
                 read_percent=read_percent,
-                block_size_bytes=round(size_kib * 1024),
+                block_size_bytes=round(size_kib * KIB),
                 jobs=jobs,
                 io_depth=depth,
                 # Fresh random data is what 0 % would be.
@@ -122,13 +136,7 @@ def steps_of(table: SweepTable) -> tuple[Step, ...]:
             ),
             duration_s=table.step_s,
         )
-        for read_percent, size_kib, compressible, jobs, depth in product(
-            table.read_percents,
-            table.block_sizes_kib,
-            table.compressible_percents,
-            table.jobs,
-            table.io_depths,
-        )
+        for read_percent, size_kib, compressible, jobs, depth in product(*table.loops)
     )
 
 
