@@ -18,6 +18,11 @@ class Access(StrEnum):
     RANDOM = "random"
     SEQUENTIAL = "sequential"
 
+    @property
+    def order(self) -> str:
+        """``RND`` or ``SEQ``."""
+        return "RND" if self is Access.RANDOM else "SEQ"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveRange:
@@ -141,11 +146,6 @@ class Workload:
         return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
 
     @property
-    def order(self) -> str:
-        """``RND`` or ``SEQ``."""
-        return "RND" if self.access is Access.RANDOM else "SEQ"
-
-    @property
     def mix_and_size(self) -> str:
         """``0/100 4k``: what tells the workloads of most tests apart."""
         return f"{format_mix(self.read_percent)} {self.blocks_name}"
@@ -171,7 +171,7 @@ class Workload:
 
     def __str__(self) -> str:
         words = [
-            f"{self.order} {self.blocks_name} R/W {format_mix(self.read_percent)} "
+            f"{self.access.order} {self.blocks_name} R/W {format_mix(self.read_percent)} "
             f"TC{self.jobs}/QD{self.io_depth}"
         ]
         if self.zones:

@@ -14,7 +14,7 @@ from tkperf.procedures import load_profile
 from tkperf.record import StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import Criteria, SteadyStateVerdict, judge
 from tkperf.units import KIB, format_mix
-from tkperf.workload import Access, Workload
+from tkperf.workload import Workload
 
 
 def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
@@ -41,7 +41,7 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
 
 def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
     """Rates and latencies, whatever workloads they were."""
-    access = "SEQ" if workloads[0].access is Access.SEQUENTIAL else "RND"
+    order = workloads[0].access.order
     return SectionPlan(
         name=section,
         quantities=("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us"),
@@ -49,7 +49,7 @@ def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
             *matrices("iops", "megabytes_per_s", "latency_mean_us"),
             *(
                 over_rounds(
-                    "iops", f"Steady state convergence: {access} {_words(mix)}", mix, log=True
+                    "iops", f"Steady state convergence: {order} {_words(mix)}", mix, log=True
                 )
                 for mix in sorted({workload.read_percent for workload in workloads})
             ),

@@ -17,7 +17,7 @@ from tkperf.importers.fio_options import kb_base_of, parse_number, parse_time_s
 from tkperf.importers.imported import readable
 from tkperf.importers.left_out import NaturalKey, Remarks, natural_key, without_numbers
 from tkperf.measurement import Measurement
-from tkperf.workload import Access, Workload
+from tkperf.workload import Workload
 
 # Purposes, as job and file names tell them. "preconditioned" is what a drive is afterwards.
 _PURPOSES = {
@@ -267,5 +267,4 @@ def _labels(one: Series, group: Sequence[Series], names: Sequence[str]) -> list[
 
 
 def _base_name(workload: Workload) -> str:
-    access = "RND" if workload.access is Access.RANDOM else "SEQ"
-    return f"fio {access} TC{workload.jobs}/QD{workload.io_depth}"
+    return f"fio {workload.access.order} TC{workload.jobs}/QD{workload.io_depth}"

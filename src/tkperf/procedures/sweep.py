@@ -156,7 +156,6 @@ def find_hardest(steps: tuple[Step, ...]) -> Workload:
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(SweepTable)
-    access = "RND" if table.access is Access.RANDOM else "SEQ"
     loops = (
         ("R/W mix", wording.mixes(table.read_percents)),
         ("block size", f"{wording.numbers(table.block_sizes_kib)} KiB"),
@@ -174,7 +173,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
             f"{'    ' * (1 + level)}For {name} {values}:"
             for level, (name, values) in enumerate(loops)
         ),
-        f"{'    ' * (1 + len(loops))}{access}, {table.step_s:g} s",
+        f"{'    ' * (1 + len(loops))}{table.access.order}, {table.step_s:g} s",
         f"Tracking variable: IOPS of {tracked}",
         wording.steady_state(profile),
     )
