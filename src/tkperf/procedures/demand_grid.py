@@ -263,19 +263,18 @@ def describe(
         blocks: what is measured, without mix and demand.
     """
     tracked = f"TC {table.tracking_jobs} / QD {table.tracking_io_depth}"
-    every, slice_s = table.round_every_slices, table.slice_s
-    judged = ", ".join(str(1 + index * every) for index in range(3))
-    unit = "minutes" if slice_s == 60 else f"slices of {slice_s:g} s"
+    slice_s = table.slice_s
+    judged = wording.judged_slices(slice_s, table.round_every_slices, f"slices of {slice_s:g} s")
     mix = wording.mixes((table.read_percent,))
     writes_s = table.writes_before_histogram_slices * slice_s
     return (
         *wording.purge(circumstances),
         f"Preconditioning: {blocks}, R/W 0/100, {tracked}, one unbroken stream until steady state of "
-        f"{unit} {judged} ..., at most {profile.steady_state.max_rounds} of them",
+        f"{judged}, at most {profile.steady_state.max_rounds} of them",
         wording.at_most_rounds(profile),
         f"    {blocks}, R/W 0/100, {tracked}, {table.writes_before_round_s:g} s",
-        f"    For TC {', '.join(map(str, table.jobs))}:",
-        f"        For QD {', '.join(map(str, table.io_depths))}:",
+        f"    For TC {wording.numbers(table.jobs)}:",
+        f"        For QD {wording.numbers(table.io_depths)}:",
         f"            {blocks}, R/W {mix}, {table.step_s:g} s",
         f"Tracking variable: IOPS at {tracked}",
         wording.steady_state(profile),
