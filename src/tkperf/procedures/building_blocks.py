@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tkperf.measurement import Measurement
 from tkperf.phases import (
@@ -34,6 +34,26 @@ class Tracked:
     tracking: str
     unit: str
     value: Callable[[RoundResult], float]
+
+
+def track_iops(workload: Workload, name: str) -> Tracked:
+    """The IOPS of one workload of a round; ``name`` is the workload in the variable's name."""
+    return Tracked(
+        tracking=f"{name} IOPS",
+        unit="IOPS",
+        value=lambda round_result: round_result[workload].iops,
+    )
+
+
+def at_each_demand(
+    workload: Workload, jobs: Sequence[int], io_depths: Sequence[int], step_s: float
+) -> tuple[Step, ...]:
+    """The steps of a round: a workload with each thread count (the outer loop) and queue depth."""
+    return tuple(
+        Step(workload=replace(workload, jobs=threads, io_depth=depth), duration_s=step_s)
+        for threads in jobs
+        for depth in io_depths
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,12 +27,13 @@ from tkperf.phases import (
 )
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    Tracked,
     Yielded,
+    at_each_demand,
     response_time_histogram,
     rounds_until_all_steady,
     stream_outcome,
     stream_until,
+    track_iops,
     write_until_steady,
 )
 from tkperf.procedures.demand_points import CellMeans, Point, choose_points, window_means
@@ -97,14 +98,6 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
         if self.tracking_io_depth not in self.io_depths:
             return f"tracking_io_depth: not one of {self.key}.io_depths"
         return None
-
-    def at_demand(self, workload: Workload) -> tuple[Step, ...]:
-        """The steps of a round: a workload at each demand of the grid."""
-        return tuple(
-            Step(workload=replace(workload, jobs=jobs, io_depth=depth), duration_s=self.step_s)
-            for jobs in self.jobs
-            for depth in self.io_depths
-        )
 
 
 def writes_section(point: Point) -> str:
@@ -185,15 +178,9 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     rounds: list[RoundResult] = []
     grid = yield from rounds_until_all_steady(
         GRID,
-        table.at_demand(workload),
+        at_each_demand(workload, table.jobs, table.io_depths, table.step_s),
         profile.steady_state,
-        (
-            Tracked(
-                tracking=f"{_name(tracked)} IOPS",
-                unit="IOPS",
-                value=lambda measured: measured[tracked].iops,
-            ),
-        ),
+        (track_iops(tracked, _name(tracked)),),
         before_each=_writes_before(table, writes_of(tracked)),
         results=rounds,
     )

@@ -12,7 +12,8 @@ from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Outcome, Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    rounds_until_steady,
+    rounds_until_all_steady,
+    track_iops,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
@@ -110,13 +111,8 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield workload_independent_preconditioning(profile, SECTION)
     steps = steps_of(table)
     tracked = find_hardest(steps)
-    outcome = yield from rounds_until_steady(
-        SECTION,
-        steps,
-        profile.steady_state,
-        tracking=f"{tracked} IOPS",
-        unit="IOPS",
-        tracked_value=lambda round_result: round_result[tracked].iops,
+    outcome = yield from rounds_until_all_steady(
+        SECTION, steps, profile.steady_state, (track_iops(tracked, str(tracked)),)
     )
     return Outcome(sections=(outcome,))
 
