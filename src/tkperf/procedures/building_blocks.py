@@ -253,23 +253,16 @@ def stream_until(
     return Stream(slices=number, written_bytes=written_bytes, verdict=verdict)
 
 
-def stream_outcome(section: str, stream: Stream, otherwise: str = "") -> SectionOutcome:
-    """How a stream ended: by steady state, for another reason, or as its slices had run out."""
-    verdict, steady = stream.verdict, stream.is_steady
-    slices = format_count(stream.slices, "slice")
-    if otherwise and not steady:
-        because = otherwise
-    elif verdict is None:
-        because = f"ran its full time of {slices}"
-    elif verdict.reached:
-        because = f"steady state in slices {', '.join(map(str, verdict.rounds))}"
-    else:
-        because = f"no steady state in {slices}: {verdict.reason}"
+def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutcome:
+    """How a stream ended: by steady state, or ``otherwise``."""
+    verdict = stream.verdict
+    if verdict is None or not verdict.reached:
+        return SectionOutcome(section=section, window=(), verdict=verdict, ended_because=otherwise)
     return SectionOutcome(
         section=section,
-        window=verdict.rounds if verdict is not None and steady else (),
+        window=verdict.rounds,
         verdict=verdict,
-        ended_because=because,
+        ended_because=f"steady state in slices {', '.join(map(str, verdict.rounds))}",
     )
 
 
@@ -293,7 +286,9 @@ def write_until_steady(
         tracked_value=lambda slice_: slice_.iops,
         judge_every=every,
     )
-    return stream_outcome(section, stream)
+    assert stream.verdict is not None, "the first slice is judged"
+    slices = format_count(stream.slices, "slice")
+    return stream_outcome(section, stream, f"no steady state in {slices}: {stream.verdict.reason}")
 
 
 def slices_of(section: str, workload: Workload, slice_s: float, count: int) -> Iterator[Continuous]:

@@ -31,8 +31,7 @@ from tkperf.procedures.building_blocks import (
     at_each_demand,
     response_time_histogram,
     rounds_until_all_steady,
-    stream_outcome,
-    stream_until,
+    slices_of,
     track_iops,
     write_until_steady,
 )
@@ -195,7 +194,7 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     reached = grid.verdict is not None and grid.verdict.reached
     at_points = []
     for point, cell in points.at.items():
-        at_points += yield from _histogram_at(profile, table, point, cell, steady=reached)
+        at_points += yield from _histogram_at(table, point, cell, steady=reached)
     grid = replace(grid, ended_because=f"{grid.ended_because}; {points}")
     return Outcome(sections=(preconditioned, between, grid, *at_points))
 
@@ -217,19 +216,16 @@ def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], 
 
 
 def _histogram_at(
-    profile: Profile, table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
+    table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
 ) -> Generator[Yielded, Reply, list[SectionOutcome]]:
     """Writes at the point's demand, then its workload with every response time counted."""
-    writes = yield from stream_until(
-        writes_section(point),
-        writes_of(cell.workload),
-        slice_s=table.slice_s,
-        max_slices=table.writes_before_histogram_slices,
-        rules=profile.steady_state,
-        tracking="IOPS",
-        unit="IOPS",
-        tracked_value=lambda slice_: slice_.iops,
-        judge_every=None,
+    section, count = writes_section(point), table.writes_before_histogram_slices
+    yield from slices_of(section, writes_of(cell.workload), table.slice_s, count)
+    writes = SectionOutcome(
+        section=section,
+        window=(),
+        verdict=None,
+        ended_because=f"ran its full time of {format_count(count, 'slice')}",
     )
     histogram = yield from response_time_histogram(
         cell.workload,
@@ -238,7 +234,7 @@ def _histogram_at(
         section=histogram_section(point),
         ran=f"ran its full time at the grid's {point.lower()}, {cell}",
     )
-    return [stream_outcome(writes_section(point), writes), histogram]
+    return [writes, histogram]
 
 
 def describe(
