@@ -58,10 +58,7 @@ def at_each_demand(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """How a stream went. ``written_bytes`` counts all its slices, warm-ups too.
-
-    ``verdict`` is the last one, None if nothing was judged.
-    """
+    """How a stream went; ``verdict`` is the last one, None if nothing was judged."""
 
     slices: int
     written_bytes: int
@@ -214,7 +211,6 @@ def stream_until(
     tracked_value: Callable[[Measurement], float],
     judge_every: int | None = 1,
     enough_bytes: float = float("inf"),
-    warm_up_slices: int = 0,
 ) -> Generator[Yielded, Reply, Stream]:
     """One uninterrupted stream until it is steady, has written enough, or slices run out.
 
@@ -222,35 +218,23 @@ def stream_until(
         judge_every: the slices that the rule is applied to: 1, 1 + this, 1 + twice this ...; None:
             nothing is judged.
         enough_bytes: what is to be written at most, counted when a slice has ended.
-        warm_up_slices: at the beginning, measured and kept apart. Slices count from 1 after them.
     """
-    longest_s = slice_s * (warm_up_slices + max_slices)
     written_bytes = 0
     sampled: list[int] = []
     values: list[float] = []
     verdict: SteadyStateVerdict | None = None
-    for place in range(1, warm_up_slices + max_slices + 1):
-        warm_up = place <= warm_up_slices
-        number = place if warm_up else place - warm_up_slices
-        answer = yield Continuous(
-            section=section,
-            number=number,
-            workload=workload,
-            duration_s=slice_s,
-            longest_s=longest_s,
-            warm_up=warm_up,
-        )
-        measured = expect_measurement(answer)
+    for phase in slices_of(section, workload, slice_s, max_slices):
+        measured = expect_measurement((yield phase))
         written_bytes += measured.write.bytes
-        if not warm_up and judge_every and (number - 1) % judge_every == 0:
-            sampled.append(number)
+        if judge_every and (phase.number - 1) % judge_every == 0:
+            sampled.append(phase.number)
             values.append(tracked_value(measured))
             verdict = judge(sampled, values, tracking=tracking, unit=unit, criteria=rules.criteria)
             yield verdict
         steady = verdict is not None and verdict.reached
-        if not warm_up and (steady or written_bytes >= enough_bytes):
+        if steady or written_bytes >= enough_bytes:
             break
-    return Stream(slices=number, written_bytes=written_bytes, verdict=verdict)
+    return Stream(slices=phase.number, written_bytes=written_bytes, verdict=verdict)
 
 
 def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutcome:
