@@ -38,6 +38,7 @@ from tkperf.report.naming import (
     Naming,
     capitalise,
     describe_axes,
+    describe_curves,
     describe_direction,
     describe_together,
     list_words,
@@ -105,7 +106,7 @@ def _over_rounds(subject: Subject, figure: Figure) -> Views:
             title = (figure.title or f"{capitalise(quantity.label)} over the rounds") + of
             yield ChartView(
                 key="convergence",
-                text=f"{title}: {quantity.title} of every round, one curve for each {naming.text}{threads}.",
+                text=f"{title}: {quantity.title} of every round{describe_curves(naming.axes)}{threads}.",
                 spec=mark_over_time(
                     rounds.convergence(
                         section,
@@ -158,12 +159,11 @@ def _over_axis(subject: Subject, figure: Figure) -> Views:
         return
     if figure.axis not in ("", x.key):
         return
-    curves = f", one curve for each {describe_axes(axis.title for axis in others)}"
     for quantity in find_quantities(figure.quantities):
         title = figure.title or name_by_axes(section, quantity.label, figure.axis)
         yield ChartView(
             key="2d",
-            text=f"{title}: means over the window{curves if others else ''}.",
+            text=f"{title}: means over the window{describe_curves(others)}.",
             spec=rounds.over_axis(section.cells, quantity, title, log=figure.log, axis=figure.axis),
         )
 
@@ -171,7 +171,7 @@ def _over_axis(subject: Subject, figure: Figure) -> Views:
 def _over_offered(subject: Subject, figure: Figure) -> Views:
     section = subject.section
     naming = Naming(axes=_axes(section)[1:])
-    curves = f", one curve for each {naming.text}" if naming.axes else ""
+    curves = describe_curves(naming.axes)
     knee = section.knee and section.knee.missed_iops and section.knee.kept_iops
     marked = f" Marked: the last level that was kept up with, {knee:,.0f} IOPS." if knee else ""
     for quantity in find_quantities(figure.quantities):
@@ -232,12 +232,11 @@ def _against(subject: Subject, figure: Figure) -> Views:
         return
     upright, across = quantities
     along, others = split_demand(cell.workload for cell in cells)
-    curves = f", one curve for each {describe_axes(axis.title for axis in others)}"
     title = figure.title or f"{capitalise(upright.label)} against {across.label}"
     yield ChartView(
         key="against",
         text=f"{title}: {upright.title} over {across.title}, a point for each cell of the window's table"
-        f"{curves if others else ''}, along it growing {describe_axes([along.title])}.",
+        f"{describe_curves(others)}, along it growing {describe_axes([along.title])}.",
         spec=against(cells, upright, across, title, log=figure.log),
     )
 
@@ -247,12 +246,11 @@ def _over_demand(subject: Subject, figure: Figure) -> Views:
     if len({cell.workload.total_outstanding_ios for cell in cells}) < 2:
         return
     _, others = split_demand(cell.workload for cell in cells)
-    curves = f", one curve for each {describe_axes(axis.title for axis in others)}"
     for quantity in find_quantities(figure.quantities):
         title = figure.title or f"{capitalise(quantity.label)} over outstanding I/Os"
         yield ChartView(
             key="outstanding",
-            text=f"{title}: {quantity.title} over threads x queue depth{curves if others else ''}; "
+            text=f"{title}: {quantity.title} over threads x queue depth{describe_curves(others)}; "
             "cells of an equal product stand above each other, none of them is left out or averaged.",
             spec=over_demand(cells, quantity, title, log=figure.log),
         )
