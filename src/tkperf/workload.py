@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tkperf.units import KIB, format_block_size, format_capacity, format_mix
 
 # Mixes of more sizes are called by their ends.
-LONGEST_MIX_TOLD = 4
+LONGEST_MIX_LISTED = 4
 
 
 class Access(StrEnum):
@@ -153,7 +153,7 @@ class Workload:
     @property
     def blocks_name(self) -> str:
         """``blocks_text``, or of a long mix its ends and mean: ``12 sizes 512-64k, mean 7.6k``."""
-        if len(self.block_mix) <= LONGEST_MIX_TOLD:
+        if len(self.block_mix) <= LONGEST_MIX_LISTED:
             return self.blocks_text
         sizes = sorted(share.block_size_bytes for share in self.block_mix)
         ends = "-".join(format_block_size(size) for size in (sizes[0], sizes[-1]))
