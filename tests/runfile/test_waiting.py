@@ -14,7 +14,7 @@ import pytest
 
 from tests.builders import io_stats, run_info
 from tests.runfile.runs import a_run, a_step
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.errors import RunFileError
 from tkperf.events import (
     Event,
