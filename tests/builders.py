@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tkperf import procedures
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test
-from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult, analyse
+from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
+from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.presets import PRESETS
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns

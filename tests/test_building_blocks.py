@@ -138,17 +138,3 @@ def test_a_stream_ends_when_its_slices_run_out() -> None:
     assert len(slices) == stream.slices == 40
     assert stream.verdict is not None
     assert not stream.verdict.reached
-
-
-def test_warm_up_slices_are_not_judged_and_belong_to_the_stream() -> None:
-    """They come first, count by themselves, and its length allows for them."""
-    slices, stream = until(lambda _: measured(1000), warm_up_slices=2)
-    assert [(each.warm_up, each.number) for each in slices] == [
-        (True, 1),
-        (True, 2),
-        *((False, number) for number in range(1, 6)),
-    ]
-    assert stream.verdict is not None
-    assert stream.verdict.rounds == (1, 2, 3, 4, 5)
-    assert stream.written_bytes == 7 * 60 * 1000 * 4096
-    assert slices[0].longest_s == 42 * 60.0

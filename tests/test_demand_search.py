@@ -177,6 +177,19 @@ def test_values_that_nobody_means_are_refused(options: str, reason: str, tmp_pat
     assert not (tmp_path / "o").exists()
 
 
+def test_a_sweep_of_billions_is_refused_at_once() -> None:
+    """Combinations are counted, not made: these would fill the memory."""
+    longest = {
+        "read_percents": tuple(range(101)),
+        "block_sizes_kib": tuple(range(4, 68)),
+        "compressible_percents": tuple(range(40)),
+        "jobs": tuple(range(1, 65)),
+        "io_depths": tuple(range(1, 65)),
+    }
+    with pytest.raises(UsageError, match=r"1,059,061,760 combinations .* more than 1,024"):
+        with_numbers(QUICK, SweepTable, **longest)
+
+
 def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
     """Sizes as fio writes them, mixes as the PTS does; the run file has each combination."""
     args = "sweep s sim:sata-ssd --profile quick -q --threads 2,1 --depth 4 --mix 65/35 --block-size 4k,512"

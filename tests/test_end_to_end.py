@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.purge import plan_purge

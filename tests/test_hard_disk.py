@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import FreeTarget, run_info
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel

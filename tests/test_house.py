@@ -46,7 +46,7 @@ OTHER_MEANINGS = {
     ("analysis/conditions.py", "fio"),
     ("report/cells.py", "latency"),
     ("report/cells.py", "Response time histogram"),
-    ("report/figures.py", "Response time histogram"),
+    ("report/figures/response_times.py", "Response time histogram"),
     ("report/charts/demand.py", "demand"),
     ("importers/fio_json.py", "demand"),
 }

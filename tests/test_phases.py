@@ -10,7 +10,8 @@ import pytest
 from tests.builders import FreeTarget, run_info
 from tests.engine.conftest import workload
 from tkperf.analysis.details import build_details
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.figures import generic_section

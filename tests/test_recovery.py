@@ -13,7 +13,7 @@ import pytest
 from tests.builders import FreeTarget, run_info, view_of
 from tests.test_procedures import drive, run, steadily
 from tkperf.analysis.loads import loads_by_test
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import Figure
 from tkperf.engine.simulated import SimulatedEngine

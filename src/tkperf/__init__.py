@@ -32,7 +32,7 @@ def load(path: str | Path) -> RunResult:
     """
     # The command line starts faster without what only this needs.
     from tkperf.analysis.over_seconds import with_seconds  # noqa: PLC0415
-    from tkperf.analysis.results import analyse  # noqa: PLC0415
+    from tkperf.analysis.run_results import analyse  # noqa: PLC0415
 
     with open_run(path) as run_file:
         record = run_file.record()

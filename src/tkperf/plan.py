@@ -262,9 +262,7 @@ class _Imagination:
         return self._timed[1]
 
 
-def expected_s(
-    phase: Phase, active_range_bytes: int, pace: Callable[[Workload], float | None] = lambda _: None
-) -> float:
+def expected_s(phase: Phase, active_range_bytes: int, pace: Pace = lambda _: None) -> float:
     """How long a phase takes; of a fill by its pace in bytes/s, or a guess, of a purge 0, as nobody knows."""
     match phase:
         case Purge():

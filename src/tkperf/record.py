@@ -221,7 +221,7 @@ class RunWarning:
 class UnfinishedStep:
     """What was measured of a step that has not ended, or was cut off. It is no result.
 
-    ``seen`` is of the seconds up to its newest that was kept, its samples left out.
+    ``measured_so_far`` is of the seconds up to its newest that was kept, its samples left out.
     """
 
     section: str
@@ -232,7 +232,7 @@ class UnfinishedStep:
     planned_s: float | None
     planned_bytes: int | None
     started_s: float
-    seen: Measurement
+    measured_so_far: Measurement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tkperf.units import KIB, format_block_size, format_capacity, format_mix
 
 # Mixes of more sizes are called by their ends.
-LONGEST_MIX_TOLD = 4
+LONGEST_MIX_LISTED = 4
 
 
 class Access(StrEnum):
@@ -17,6 +17,11 @@ class Access(StrEnum):
 
     RANDOM = "random"
     SEQUENTIAL = "sequential"
+
+    @property
+    def order(self) -> str:
+        """``RND`` or ``SEQ``."""
+        return "RND" if self is Access.RANDOM else "SEQ"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,11 +146,6 @@ class Workload:
         return sum(share.block_size_bytes * share.percent for share in self.block_mix) / 100
 
     @property
-    def order(self) -> str:
-        """``RND`` or ``SEQ``."""
-        return "RND" if self.access is Access.RANDOM else "SEQ"
-
-    @property
     def mix_and_size(self) -> str:
         """``0/100 4k``: what tells the workloads of most tests apart."""
         return f"{format_mix(self.read_percent)} {self.blocks_name}"
@@ -153,7 +153,7 @@ class Workload:
     @property
     def blocks_name(self) -> str:
         """``blocks_text``, or of a long mix its ends and mean: ``12 sizes 512-64k, mean 7.6k``."""
-        if len(self.block_mix) <= LONGEST_MIX_TOLD:
+        if len(self.block_mix) <= LONGEST_MIX_LISTED:
             return self.blocks_text
         sizes = sorted(share.block_size_bytes for share in self.block_mix)
         ends = "-".join(format_block_size(size) for size in (sizes[0], sizes[-1]))
@@ -171,7 +171,7 @@ class Workload:
 
     def __str__(self) -> str:
         words = [
-            f"{self.order} {self.blocks_name} R/W {format_mix(self.read_percent)} "
+            f"{self.access.order} {self.blocks_name} R/W {format_mix(self.read_percent)} "
             f"TC{self.jobs}/QD{self.io_depth}"
         ]
         if self.zones:

@@ -14,7 +14,8 @@ import pytest
 from tests.builders import run_info, simulate
 from tkperf.analysis.chosen import Chosen, find_chosen, parse_selection
 from tkperf.analysis.details import CellDetail, build_details
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.errors import UsageError
 from tkperf.histogram import EMPTY, Histogram
 from tkperf.procedures import SSD_TESTS

@@ -85,7 +85,7 @@ def test_the_reviewers_every_13th_round_is_found() -> None:
         found = find_periodic_spikes(rounds(values))
         assert found is not None
         assert found.period == pytest.approx(13, abs=0.01)
-        assert (found.first, found.seen, found.expected) == (7, 9, 9)
+        assert (found.first, found.observed, found.expected) == (7, 9, 9)
         assert found.places == tuple(range(7, 121, 13))
         assert found.chance < 1e-5
         assert found.height > 10
@@ -101,7 +101,7 @@ def test_a_blip_of_a_mean_is_found_though_some_are_missing_and_others_added() ->
     found = find_periodic_spikes(rounds(values))
     assert found is not None
     assert found.period == pytest.approx(13, abs=0.05)
-    assert (found.seen, found.expected) == (17, 19)
+    assert (found.observed, found.expected) == (17, 19)
 
 
 def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
@@ -114,7 +114,7 @@ def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
     found = find_periodic_spikes(make_series(np.arange(float(count)), values))
     assert found is not None
     assert found.period == pytest.approx(780.4, abs=0.2)
-    assert (found.seen, found.expected) == (55, 56)
+    assert (found.observed, found.expected) == (55, 56)
 
 
 def test_spikes_at_random_distances_are_none_that_come_back() -> None:

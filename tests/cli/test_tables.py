@@ -18,7 +18,8 @@ from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tables import build_tables
 from tkperf.analysis.flags import describe_disturbances, mark
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.cli.check import print_checked
 from tkperf.cli.tables import print_results
 from tkperf.disturbance import Disturbance, DisturbanceCode

@@ -26,7 +26,8 @@ from tkperf.analysis.export_check import render_check_json
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tables import build_tables, render_csv
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.cli.tables import print_results
 from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document

@@ -13,7 +13,7 @@ import pytest
 from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.compare import compare
 from tkperf.analysis.details import build_details
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.figures import FigureKind, SectionPlan, drawn, generic_section, over_rounds
 from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
 from tkperf.procedures import Test

@@ -16,7 +16,7 @@ from tests.builders import io_stats, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.incomplete import DAMAGED
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.errors import RunFileError
 from tkperf.events import Judged, PurgeEnded, StepEnded, TestEnded, TestStarted
 from tkperf.measurement import NO_IO, Measurement, Sample

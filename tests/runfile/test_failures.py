@@ -15,17 +15,10 @@ import pytest
 
 from tests.builders import run_info
 from tests.runfile.runs import a_run, a_step
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.errors import RunFileError
-from tkperf.events import (
-    RunEnded,
-    RunStarted,
-    StepEnded,
-    TestStarted,
-)
-from tkperf.record import (
-    RunStatus,
-)
+from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
+from tkperf.record import RunStatus
 from tkperf.runfile import schema
 from tkperf.runfile import writer as writing
 from tkperf.runfile.left_out import KILLED

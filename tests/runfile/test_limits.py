@@ -12,7 +12,7 @@ import pytest
 
 from tests.fuzz.run import run_limited
 from tests.runfile.runs import a_run
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.errors import RunFileError
 from tkperf.histogram import BUCKETS
 from tkperf.runfile.limits import find_unpacked_bytes

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.builders import at
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.cli.main import cli
 from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Direction
 from tkperf.runfile.reader import RunFile, read_run

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tests.builders import io_stats, run_info, simulate
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.incomplete import DAMAGED
-from tkperf.analysis.results import RunResult, SectionResult, analyse
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.run_results import analyse
 from tkperf.events import Event, RunEnded, RunStarted, StepEnded, TestStarted, Warned
 from tkperf.measurement import NO_IO, CpuUse, IoStats, Measurement, Sample
 from tkperf.quantity import PERCENTILES

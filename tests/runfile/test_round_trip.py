@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.builders import io_stats, latency_lists, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.flags import describe_counts
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.disturbance import Disturbance, DisturbanceCode
 from tkperf.events import (
     Event,

@@ -14,7 +14,7 @@ import pytest
 
 from tests.builders import io_stats, run_info
 from tests.runfile.runs import a_run, a_step
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.errors import RunFileError
 from tkperf.events import (
     Event,
@@ -404,8 +404,8 @@ def test_a_fill_that_is_killed_leaves_what_it_wrote(tmp_path: Path) -> None:
         assert test.steps == ()
         found = test.under_way
         assert found is not None
-        assert 60 <= found.seen.duration_s <= 150
-        assert found.seen.write.bytes == found.seen.duration_s * 8 * 131072
+        assert 60 <= found.measured_so_far.duration_s <= 150
+        assert found.measured_so_far.write.bytes == found.measured_so_far.duration_s * 8 * 131072
         assert (found.kind, found.planned_bytes) == (StepKind.FILL, 960 * 10**9)
         result = analyse(record).tests[0]
         assert result.written_bytes == 0
@@ -427,7 +427,7 @@ def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
     writer.close()
     found = read_run(path).tests[0].under_way
     assert found is not None
-    assert found.seen.duration_s == 95
+    assert found.measured_so_far.duration_s == 95
 
 
 def test_a_step_that_ended_is_no_longer_under_way(tmp_path: Path) -> None:

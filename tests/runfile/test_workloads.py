@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import FreeTarget, run_info, work
-from tkperf.analysis.results import SectionResult, analyse
+from tkperf.analysis.results import SectionResult
+from tkperf.analysis.run_results import analyse
 from tkperf.analysis.tables import Figure, build_matrix
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel

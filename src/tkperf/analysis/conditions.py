@@ -12,7 +12,7 @@ from tkperf.record import RunStatus
 from tkperf.units import format_count
 
 # Of a long list only the first are said.
-MOST_SAID = 5
+MOST_LISTED = 5
 
 Of = Callable[[RunResult], object]
 Place = tuple[str, ...]
@@ -93,10 +93,10 @@ def find_remarks(name: str, result: RunResult) -> Iterator[str]:
     for notice in result.info.notices:
         yield f"{name}: {notice}"
     yield from find_cut_short(name, result)
-    for warning in result.warnings[:MOST_SAID]:
+    for warning in result.warnings[:MOST_LISTED]:
         yield f"{name}: {warning.text}"
-    if len(result.warnings) > MOST_SAID:
-        more = format_count(len(result.warnings) - MOST_SAID, "more warning")
+    if len(result.warnings) > MOST_LISTED:
+        more = format_count(len(result.warnings) - MOST_LISTED, "more warning")
         yield f"{name}: and {more} in its own report"
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
@@ -128,8 +128,8 @@ def _list_values(names: Sequence[str], values: Iterable[object]) -> str:
 
 
 def _handful(items: Sequence[str], more: str) -> str:
-    text = ", ".join(items[:MOST_SAID])
-    left = len(items) - MOST_SAID
+    text = ", ".join(items[:MOST_LISTED])
+    left = len(items) - MOST_LISTED
     return f"{text} and {format_count(left, f'more {more}')}" if left > 0 else text
 
 

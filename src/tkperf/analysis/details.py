@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
-from tkperf.analysis.results import RunResult, SectionResult, starts_of_slices
+from tkperf.analysis.cell_results import starts_of_slices
+from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.measurement import NO_IO, IoStats
 from tkperf.quantity import Direction
 from tkperf.record import RunRecord, StepKind, StepRecord, key_of

@@ -29,9 +29,9 @@ def name_left_out(left_out: Sequence[LeftOut]) -> Iterator[RunWarning]:
 def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
     """``preconditioning: 512.0 GB of 960.2 GB written in 20 min, cut off``."""
     state = "still going on" if status is RunStatus.RUNNING else "cut off; it counts in no result"
-    within = format_duration(step.seen.duration_s)
+    within = format_duration(step.measured_so_far.duration_s)
     if step.kind is StepKind.FILL:
-        written = format_capacity(step.seen.write.bytes)
+        written = format_capacity(step.measured_so_far.write.bytes)
         whole = "" if step.planned_bytes is None else f" of {format_capacity(step.planned_bytes)}"
         return f"{step.section}, preconditioning: {written}{whole} written in {within}, {state}"
     what = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tkperf.units import NOT_MEASURED, format_block_size_kib, format_mix
-from tkperf.workload import Access, Workload
+from tkperf.workload import Workload
 
 Order = tuple[float, str]
 
@@ -32,10 +32,6 @@ class Axis:
     text: Callable[[Workload], str]
     order: Callable[[Workload], Order]
     words: Callable[[Workload], str]
-
-
-def _access(work: Workload) -> str:
-    return "RND" if work.access is Access.RANDOM else "SEQ"
 
 
 def _blocks(work: Workload) -> str:
@@ -62,8 +58,9 @@ BLOCKS = Axis(
     words=lambda work: work.blocks_name,
 )  # fmt: skip
 ACCESS = Axis(
-    key="access", title="Access", text=_access, order=lambda work: (0, work.access), words=_access
-)
+    key="access", title="Access", text=lambda work: work.access.order,
+    order=lambda work: (0, work.access), words=lambda work: work.access.order,
+)  # fmt: skip
 ZONES = Axis(
     key="zones", title="Zones (accesses/range, %)",
     text=lambda work: work.zones_text or "even",

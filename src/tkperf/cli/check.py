@@ -12,7 +12,8 @@ from rich.table import Table
 
 from tkperf.analysis.claims import Checked, Finding, State, check_claims, parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import STDOUT, Outputs, plain
 from tkperf.errors import ClaimsNotMetError

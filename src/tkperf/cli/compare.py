@@ -15,7 +15,7 @@ from tkperf.analysis.compare import Change, Comparison, Entry, compare
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import listing_axes
-from tkperf.analysis.results import analyse
+from tkperf.analysis.run_results import analyse
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import Outputs, files_in, plain
 from tkperf.cli.rendering import (

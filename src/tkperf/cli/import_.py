@@ -27,7 +27,7 @@ from tkperf.events import (
 )
 from tkperf.importers.fio_json import FioResults
 from tkperf.importers.imported import ImportedRun, one_line
-from tkperf.importers.left_out import MOST_SAID, natural_key
+from tkperf.importers.left_out import MOST_LISTED, natural_key
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.input_files import RESULTS_BYTES, read_input
 from tkperf.pipeline.names import LONGEST_NAME, refuse_long_name
@@ -87,7 +87,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
         runs.append((run, first_of_fio.name if taken == 1 else f"{taken:,} files of fio"))
         warnings = run.warnings
     if not runs:
-        reasons = "; ".join(warning.text for warning in warnings[:MOST_SAID])
+        reasons = "; ".join(warning.text for warning in warnings[:MOST_LISTED])
         raise UsageError(f"nothing could be imported: {reasons}")
     paths = _write_runs(runs, folder)
     _tell(warnings)

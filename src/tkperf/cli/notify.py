@@ -18,7 +18,8 @@ from functools import partial
 from pathlib import Path
 
 from tkperf.analysis.export_markdown import render_markdown
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.cli.console import complain
 from tkperf.cli.options import RunOptions, smtp_login
 from tkperf.cli.rendering import build_run_view, render_html

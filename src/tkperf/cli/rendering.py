@@ -11,7 +11,8 @@ from tkperf.analysis.claims import Checked
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test
-from tkperf.analysis.results import RunResult, with_left_out
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import with_left_out
 from tkperf.cli.packages import packages_of
 from tkperf.record import RunRecord
 from tkperf.runfile.reader import RunFile

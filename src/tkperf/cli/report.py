@@ -14,7 +14,8 @@ from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
 from tkperf.analysis.over_seconds import with_seconds
-from tkperf.analysis.results import RunResult, analyse
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.cli.check import read_and_check
 from tkperf.cli.console import complain
 from tkperf.cli.output import Outputs, files_in

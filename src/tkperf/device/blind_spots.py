@@ -30,7 +30,7 @@ _SHARED = ("nfs", "nfs4", "cifs", "smb3", "fuse", "9p", "virtiofs", "ceph", "gfs
 _CONTAINER_FILES = {".dockerenv": "Docker", "run/.containerenv": "Podman"}
 
 
-class Unseen(StrEnum):
+class BlindSpotCode(StrEnum):
     """Stable codes of what could not be looked at."""
 
     PID_NAMESPACE = "pid-namespace"
@@ -48,7 +48,7 @@ class Unseen(StrEnum):
 class BlindSpot:
     """``text`` is one sentence."""
 
-    code: Unseen
+    code: BlindSpotCode
     text: str
 
 
@@ -81,8 +81,8 @@ def find_blind_spots(
             f"{on_one_line(identity.path)} is on {file_system}: a use of it by another machine "
             "would not be noticed"
         )
-        spots.append(BlindSpot(code=Unseen.OTHER_MACHINES, text=sentence))
-    private = any(spot.code is Unseen.PID_NAMESPACE for spot in spots)
+        spots.append(BlindSpot(code=BlindSpotCode.OTHER_MACHINES, text=sentence))
+    private = any(spot.code is BlindSpotCode.PID_NAMESPACE for spot in spots)
     if not alone:
         spots += _unseen_kernel_users(survey)
     if not private:
@@ -100,19 +100,19 @@ def _unseen_processes(survey: Survey, root: Path, *, alone: bool) -> Iterator[Bl
             f"tkperf runs in {where} and sees only the processes in it: a use of {target} by "
             f"anything outside would not be noticed{now}"
         )
-        yield BlindSpot(code=Unseen.PID_NAMESPACE, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.PID_NAMESPACE, text=sentence)
     elif _is_hidden(survey.proc_root):
         sentence = (
             f"/proc hides the processes of other users (hidepid): a use of {target} by one of them "
             f"would not be noticed{now}"
         )
-        yield BlindSpot(code=Unseen.HIDDEN_PROCESSES, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.HIDDEN_PROCESSES, text=sentence)
     elif survey.processes.closed:
         sentence = (
             f"processes of other users ({survey.processes.closed:,}) may not be looked into: a use of "
             f"{target} by one of them would not be noticed{now}"
         )
-        yield BlindSpot(code=Unseen.OTHER_USERS, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.OTHER_USERS, text=sentence)
 
 
 def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
@@ -122,7 +122,7 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
             f"what is behind {', '.join(silent)} could be looked up by name only, as the loop "
             "driver could not be asked (it takes root and the node in /dev)"
         )
-        yield BlindSpot(code=Unseen.LOOP_DEVICES, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.LOOP_DEVICES, text=sentence)
     lost = [
         on_one_line(str(export))
         for export in survey.exports
@@ -134,22 +134,22 @@ def _unseen_kernel_users(survey: Survey) -> Iterator[BlindSpot]:
             f"what the kernel's {', '.join(modules)} exports cannot be seen, as configfs is not "
             "mounted here (mount -t configfs none /sys/kernel/config)"
         )
-        yield BlindSpot(code=Unseen.EXPORTS, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.EXPORTS, text=sentence)
     if lost:
         sentence = f"what is used by {', '.join(dict.fromkeys(lost))} cannot be found by that name"
-        yield BlindSpot(code=Unseen.EXPORTS, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.EXPORTS, text=sentence)
     # A block device in use as swap space is claimed, so that it shows all the same.
     files = [on_one_line(name) for name in survey.lost_swaps]
     if files and survey.subject.files and survey.ask_file_state(count=False).swap is None:
         sentence = f"the swap file {', '.join(files)} cannot be found by that name"
-        yield BlindSpot(code=Unseen.SWAP, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.SWAP, text=sentence)
     if not all(folder.exists() for folder in survey.subject.nodes.values()):
         sentence = (
             f"the kernel does not describe {on_one_line(survey.identity.path)} here (/sys is not "
             "there or not whole), so that its partitions and what is made of them could not be "
             "looked for"
         )
-        yield BlindSpot(code=Unseen.SYSFS, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.SYSFS, text=sentence)
 
 
 def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
@@ -162,7 +162,7 @@ def _unseen_overlays(survey: Survey) -> Iterator[BlindSpot]:
             f"whether {what} is part of the overlay mounted at {', '.join(overlays)} cannot be "
             "found out, as the folders that it is made of cannot be reached from here"
         )
-        yield BlindSpot(code=Unseen.OVERLAYS, text=sentence)
+        yield BlindSpot(code=BlindSpotCode.OVERLAYS, text=sentence)
 
 
 def _exists(path: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tkperf.engine.fio_exit import find_fault
 from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, Reading, parse_document
 from tkperf.engine.gate import Gate
 from tkperf.errors import EngineError, LostAtGateError, StepFailedError
@@ -372,23 +373,16 @@ class FioProcess:
             raise EngineError(f"fio on {self._device} closed its output but did not exit") from None
         finally:
             self._gate.close()
-        failed = [error for error in self.last.errors if error]
-        if status == 0 and not failed and self.document and not ended_at_gate:
-            return
-        quoted = self._quote_output()
-        if status < 0:
-            killed = f"fio on {self._device} was killed by signal {-status}{quoted}"
-            raise LostAtGateError(killed) if ended_at_gate else StepFailedError(killed)
-        if status == 0 and not failed and ended_at_gate:
-            raise LostAtGateError(f"fio on {self._device} ended before its first I/O{quoted}")
-        if status == 0 and not failed:
-            raise EngineError(
-                f"fio on {self._device} ended without printing a result{quoted}; "
-                "is the 'fio' on PATH the real one?"
-            )
-        names = ", ".join(f"{error} ({os.strerror(error)})" for error in sorted(set(failed)))
-        cause = f"job error {names}" if failed else f"exit status {status}"
-        raise EngineError(f"fio failed on {self._device}: {cause}{quoted}")
+        fault = find_fault(
+            status,
+            self.last.errors,
+            device=self._device,
+            has_result=bool(self.document),
+            ended_at_gate=ended_at_gate,
+            output=self._quote_output(),
+        )
+        if fault is not None:
+            raise fault
 
     def _quote_output(self) -> str:
         """fio's own words, shortened, for an error message."""

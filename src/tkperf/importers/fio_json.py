@@ -35,7 +35,7 @@ from tkperf.importers.imported import (
     readable,
     require_room,
 )
-from tkperf.importers.left_out import MOST_SAID, Remarks, Unusable, natural_key
+from tkperf.importers.left_out import MOST_LISTED, Remarks, Unusable, natural_key
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ class FioResults:
 
     def _require_results(self) -> None:
         if not self._results:
-            reasons = [warning.text for warning in self.remarks.warnings()[:MOST_SAID]]
+            reasons = [warning.text for warning in self.remarks.warnings()[:MOST_LISTED]]
             place = _some(sorted(self._names, key=natural_key)) or "no file"
             raise UsageError(f"{place}: nothing could be imported: {'; '.join(reasons)}")
 
@@ -306,15 +306,15 @@ def _fingerprint(result: Result) -> tuple[object, ...]:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = len(names) - MOST_SAID
-    listed = ", ".join(readable(name) for name in names[:MOST_SAID])
+    more = len(names) - MOST_LISTED
+    listed = ", ".join(readable(name) for name in names[:MOST_LISTED])
     return f"{listed} and {more:,} more" if more > 0 else listed
 
 
 def _shared_load(at_once: Mapping[str, str]) -> str:
     """What a reader must know of jobs that did not wait for each other."""
     names = [one_line(name) for name in sorted(at_once, key=natural_key)]
-    listed = ", ".join(names[:MOST_SAID]) + ", ..." * (len(names) > MOST_SAID)
+    listed = ", ".join(names[:MOST_LISTED]) + ", ..." * (len(names) > MOST_LISTED)
     first = one_line(min(at_once.values(), key=natural_key))
     return (
         f"SHARED LOAD: jobs of one fio ran at the same time ({listed}; first in {first}): the drive "

@@ -72,7 +72,7 @@ def is_size_given(options: Options) -> bool:
 
 
 def block_sizes_of(options: Options, side: str, kb_base: int) -> tuple[int | None, ...]:
-    """Sizes of the I/Os of one direction in bytes; None is one that is no number.
+    """Sizes of the I/Os of one direction in bytes; None is one that is no number, empty: all have 0 %.
 
     Of ``bs``, ``bsrange`` and their long forms the one given last counts, ``bssplit`` before them.
     """

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from tkperf.figures import FigureKind, SectionPlan, TestPlan, drawn, matrices, over_rounds
 from tkperf.importers.fio_series import Series
 from tkperf.importers.imported import describe_rounds, imported_test, readable
-from tkperf.importers.left_out import MOST_SAID
+from tkperf.importers.left_out import MOST_LISTED
 from tkperf.phases import SectionOutcome
 from tkperf.procedures import load_profile
 from tkperf.record import StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import Criteria, SteadyStateVerdict, judge
 from tkperf.units import KIB, format_mix
-from tkperf.workload import Access, Workload
+from tkperf.workload import Workload
 
 
 def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> TestRecord:
@@ -28,20 +28,20 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
     verdicts: list[VerdictRecord] = []
     sections: list[SectionOutcome] = []
     plans: list[SectionPlan] = []
-    for section in dict.fromkeys(one.section for one in series):
-        cells = [one for one in series if one.section == section]
+    for section in dict.fromkeys(cell.section for cell in series):
+        cells = [cell for cell in series if cell.section == section]
         steps += _steps(cells, files)
         judged, ended = _judge(section, cells, criteria)
         verdicts += judged
         sections.append(ended)
-        plans.append(_plan(section, [one.workload for one in cells]))
+        plans.append(_plan(section, [cell.workload for cell in cells]))
     plan = TestPlan(title="Results of fio", sections=tuple(plans))
     return imported_test(name, steps, verdicts, sections, plan)
 
 
 def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
     """Rates and latencies, whatever workloads they were."""
-    access = "SEQ" if workloads[0].access is Access.SEQUENTIAL else "RND"
+    order = workloads[0].access.order
     return SectionPlan(
         name=section,
         quantities=("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us"),
@@ -49,7 +49,7 @@ def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
             *matrices("iops", "megabytes_per_s", "latency_mean_us"),
             *(
                 over_rounds(
-                    "iops", f"Steady state convergence: {access} {_words(mix)}", mix, log=True
+                    "iops", f"Steady state convergence: {order} {_words(mix)}", mix, log=True
                 )
                 for mix in sorted({workload.read_percent for workload in workloads})
             ),
@@ -70,8 +70,8 @@ def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
     numbered = sorted(
         (
             (number, position, result)
-            for position, one in enumerate(cells)
-            for number, result in zip(_numbers(one, cells), one.rounds, strict=True)
+            for position, cell in enumerate(cells)
+            for number, result in zip(_numbers(cell, cells), cell.rounds, strict=True)
         ),
         key=lambda entry: entry[:2],
     )
@@ -95,9 +95,9 @@ def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
     return steps
 
 
-def _numbers(one: Series, cells: Sequence[Series]) -> range:
-    last = max(len(cell.rounds) for cell in cells)
-    return range(last - len(one.rounds) + 1, last + 1)
+def _numbers(cell: Series, cells: Sequence[Series]) -> range:
+    last = max(len(other.rounds) for other in cells)
+    return range(last - len(cell.rounds) + 1, last + 1)
 
 
 def _judge(
@@ -110,23 +110,23 @@ def _judge(
     """
     tracked = min(
         cells,
-        key=lambda one: (
-            -min(len(one.rounds), criteria.window_rounds),
-            one.workload.read_percent,
-            abs(one.workload.block_size_bytes - 4 * KIB),
+        key=lambda cell: (
+            -min(len(cell.rounds), criteria.window_rounds),
+            cell.workload.read_percent,
+            abs(cell.workload.block_size_bytes - 4 * KIB),
         ),
     )
     records, finals = [], {}
-    for one in cells:
-        numbers = _numbers(one, cells)
+    for cell in cells:
+        numbers = _numbers(cell, cells)
         # Of the others only the last verdict is of interest.
-        first = 1 if one is tracked else len(one.rounds)
-        for last in range(first, len(one.rounds) + 1):
-            verdict = _verdict(one, numbers, last, criteria)
+        first = 1 if cell is tracked else len(cell.rounds)
+        for last in range(first, len(cell.rounds) + 1):
+            verdict = _verdict(cell, numbers, last, criteria)
             records.append(
                 VerdictRecord(section=section, number=numbers[last - 1], verdict=verdict)
             )
-            finals[one.workload] = verdict
+            finals[cell.workload] = verdict
     final = finals.pop(tracked.workload)
     because = describe_rounds(len(tracked.rounds), "files", final)
     return records, SectionOutcome(
@@ -138,13 +138,13 @@ def _judge(
 
 
 def _verdict(
-    one: Series, numbers: Sequence[int], last: int, criteria: Criteria
+    cell: Series, numbers: Sequence[int], last: int, criteria: Criteria
 ) -> SteadyStateVerdict:
     window = slice(max(0, last - criteria.window_rounds), last)
     return judge(
         numbers[window],
-        [result.measurement.iops for result in one.rounds[window]],
-        tracking=f"{one.workload.mix_and_size} IOPS",
+        [result.measurement.iops for result in cell.rounds[window]],
+        tracking=f"{cell.workload.mix_and_size} IOPS",
         unit="IOPS",
         criteria=criteria,
     )
@@ -158,8 +158,8 @@ def _describe_others(finals: dict[Workload, SteadyStateVerdict]) -> str:
     unsteady = [cell.mix_and_size for cell, verdict in judged.items() if not verdict.reached]
     clause = f"; by their own rounds {len(judged) - len(unsteady)} of {len(judged)} other cells are steady"
     if unsteady:
-        more = len(unsteady) - MOST_SAID
-        clause += f", not {', '.join(unsteady[:MOST_SAID])}" + (
+        more = len(unsteady) - MOST_LISTED
+        clause += f", not {', '.join(unsteady[:MOST_LISTED])}" + (
             f" and {more} more" if more > 0 else ""
         )
     return clause

@@ -17,7 +17,7 @@ from tkperf.importers.fio_options import kb_base_of, parse_number, parse_time_s
 from tkperf.importers.imported import readable
 from tkperf.importers.left_out import NaturalKey, Remarks, natural_key, without_numbers
 from tkperf.measurement import Measurement
-from tkperf.workload import Access, Workload
+from tkperf.workload import Workload
 
 # Purposes, as job and file names tell them. "preconditioned" is what a drive is afterwards.
 _PURPOSES = {
@@ -169,15 +169,15 @@ def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -
     by_key: dict[tuple[Workload, Identity], Series] = {}
     for result in results:
         key = result.workload, result.identity
-        one = by_key.setdefault(key, Series(workload=result.workload, identity=result.identity))
-        one.rounds.append(result)
+        series = by_key.setdefault(key, Series(workload=result.workload, identity=result.identity))
+        series.rounds.append(result)
     keys = [natural_key(name) for name in names]
-    for one in by_key.values():
-        _order(one, names, keys, remarks)
-    series = sorted(by_key.values(), key=lambda one: _order_key(one.rounds[0], keys))
-    _name_sections(series, names)
+    for series in by_key.values():
+        _order(series, names, keys, remarks)
+    in_order = sorted(by_key.values(), key=lambda series: _order_key(series.rounds[0], keys))
+    _name_sections(in_order, names)
     # What is told apart stands behind what needs no more than its workload to be told.
-    return sorted(series, key=lambda one: "," in one.section)
+    return sorted(in_order, key=lambda series: "," in series.section)
 
 
 def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]:
@@ -185,11 +185,13 @@ def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]
     return stamp, keys[result.source], result.place
 
 
-def _order(one: Series, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks) -> None:
+def _order(
+    series: Series, names: Sequence[str], keys: Sequence[NaturalKey], remarks: Remarks
+) -> None:
     """Rounds by the time at which fio wrote them; where that is not known by their files' names."""
-    by_name = sorted(one.rounds, key=lambda result: (keys[result.source], result.place))
+    by_name = sorted(series.rounds, key=lambda result: (keys[result.source], result.place))
     if any(result.written_ms is None for result in by_name):
-        one.rounds = by_name
+        series.rounds = by_name
         for result in by_name if len({result.source for result in by_name}) > 1 else ():
             if result.written_ms is None:
                 remarks.say(
@@ -199,7 +201,7 @@ def _order(one: Series, names: Sequence[str], keys: Sequence[NaturalKey], remark
                     names[result.source],
                 )
         return
-    one.rounds = sorted(one.rounds, key=lambda result: _order_key(result, keys))
+    series.rounds = sorted(series.rounds, key=lambda result: _order_key(result, keys))
     families: dict[str, float] = {}
     for result in by_name:
         stamp, family = result.written_ms or 0.0, without_numbers(names[result.source])
@@ -211,7 +213,7 @@ def _order(one: Series, names: Sequence[str], keys: Sequence[NaturalKey], remark
                 names[result.source],
             )
         families[family] = max(stamp, families.get(family, 0.0))
-    for before, after in zip(one.rounds, one.rounds[1:], strict=False):
+    for before, after in zip(series.rounds, series.rounds[1:], strict=False):
         ran_ms = after.measurement.duration_s * 1000
         passed_ms = (after.written_ms or 0.0) - (before.written_ms or 0.0)
         if before.source != after.source and passed_ms < 0.5 * ran_ms - 1000:
@@ -224,27 +226,27 @@ def _order(one: Series, names: Sequence[str], keys: Sequence[NaturalKey], remark
             )
 
 
-def _name_sections(series: Sequence[Series], names: Sequence[str]) -> None:
+def _name_sections(all_series: Sequence[Series], names: Sequence[str]) -> None:
     """Give each series its section; series of one cell are told apart by what is different."""
     rivals: dict[tuple[str, Workload], list[Series]] = {}
-    for one in series:
-        one.section = ", ".join((_base_name(one.workload), *one.identity.always))
-        rivals.setdefault((one.section, one.workload), []).append(one)
+    for series in all_series:
+        series.section = ", ".join((_base_name(series.workload), *series.identity.always))
+        rivals.setdefault((series.section, series.workload), []).append(series)
     taken: set[tuple[str, Workload]] = set()
     for group in rivals.values():
-        labels = [_labels(one, group, names) for one in group]
-        for one, differences in zip(group, labels, strict=True):
-            name, count = ", ".join((one.section, *differences)), 1
-            while (place := (name, one.workload)) in taken:
+        labels = [_labels(series, group, names) for series in group]
+        for series, differences in zip(group, labels, strict=True):
+            name, count = ", ".join((series.section, *differences)), 1
+            while (place := (name, series.workload)) in taken:
                 count += 1
-                name = ", ".join((one.section, *differences, f"({count})"))
+                name = ", ".join((series.section, *differences, f"({count})"))
             taken.add(place)
-            one.section = name
+            series.section = name
 
 
-def _labels(one: Series, group: Sequence[Series], names: Sequence[str]) -> list[str]:
-    """What is not the same for all series of a cell, of this one."""
-    mine, first = one.identity, one.rounds[0]
+def _labels(series: Series, group: Sequence[Series], names: Sequence[str]) -> list[str]:
+    """What is not the same for all series of a cell, of this series."""
+    mine, first = series.identity, series.rounds[0]
     file = names[first.source].replace("\\", "/")
     facets: dict[str, str] = {
         "host": f"host {mine.host}" if mine.host else "no host named",
@@ -267,5 +269,4 @@ def _labels(one: Series, group: Sequence[Series], names: Sequence[str]) -> list[
 
 
 def _base_name(workload: Workload) -> str:
-    access = "RND" if workload.access is Access.RANDOM else "SEQ"
-    return f"fio {access} TC{workload.jobs}/QD{workload.io_depth}"
+    return f"fio {workload.access.order} TC{workload.jobs}/QD{workload.io_depth}"

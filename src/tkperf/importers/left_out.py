@@ -11,8 +11,8 @@ from tkperf.importers.imported import readable
 from tkperf.record import RunWarning
 from tkperf.units import format_count
 
-# Of a long list only the first are said.
-MOST_SAID = 5
+# Of a long list only the first are named.
+MOST_LISTED = 5
 # A set of files in which everything is odd in its own way does not fill the run file with it.
 MOST_WARNINGS = 50
 
@@ -47,7 +47,7 @@ def without_numbers(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Remark:
     """One thing left out (``job`` None: a whole file) or remarked on."""
 
     file: str
@@ -59,19 +59,19 @@ class Remarks:
     """Collects what is left out and what has to be said, for the run file and the command line."""
 
     def __init__(self) -> None:
-        self._left_out: dict[tuple[bool, str], list[_Found]] = {}
-        self._remarks: dict[tuple[str, str], list[_Found]] = {}
+        self._left_out: dict[tuple[bool, str], list[_Remark]] = {}
+        self._remarks: dict[tuple[str, str], list[_Remark]] = {}
 
     def leave_out_file(self, file: str, why: Unusable) -> None:
-        self._left_out.setdefault((False, why.kind), []).append(_Found(file, None, why.detail))
+        self._left_out.setdefault((False, why.kind), []).append(_Remark(file, None, why.detail))
 
     def leave_out_job(self, file: str, job: str, why: Unusable) -> None:
-        entry = _Found(file, readable(job[:40]), why.detail)
+        entry = _Remark(file, readable(job[:40]), why.detail)
         self._left_out.setdefault((True, why.kind), []).append(entry)
 
     def say(self, code: str, text: str, file: str, detail: str = "") -> None:
         """Remark on a file: ``text`` is the same for all of its kind."""
-        self._remarks.setdefault((code, text), []).append(_Found(file, None, detail))
+        self._remarks.setdefault((code, text), []).append(_Remark(file, None, detail))
 
     def has(self, code: str) -> bool:
         return any(remark_code == code for remark_code, _ in self._remarks)
@@ -107,7 +107,7 @@ class Remarks:
             )
 
 
-def _jobs(entries: Sequence[_Found]) -> str:
+def _jobs(entries: Sequence[_Remark]) -> str:
     names = list(dict.fromkeys(str(entry.job) for entry in entries))
     if len(entries) == 1:
         return f"job {names[0]} is"
@@ -116,7 +116,7 @@ def _jobs(entries: Sequence[_Found]) -> str:
     )
 
 
-def _files(entries: Sequence[_Found]) -> str:
+def _files(entries: Sequence[_Remark]) -> str:
     if len(entries) == 1:
         return f"{readable(entries[0].file)} is"
     return f"{format_count(len(entries), 'file')} ({_names([entry.file for entry in entries])}) are"
@@ -125,6 +125,6 @@ def _files(entries: Sequence[_Found]) -> str:
 def _names(names: Sequence[str]) -> str:
     """The first of some names, and how many more there are."""
     unique = list(dict.fromkeys(names))
-    more = len(unique) - MOST_SAID
-    listed = ", ".join(readable(name) for name in unique[:MOST_SAID])
+    more = len(unique) - MOST_LISTED
+    listed = ", ".join(readable(name) for name in unique[:MOST_LISTED])
     return f"{listed} and {more:,} more" if more > 0 else listed

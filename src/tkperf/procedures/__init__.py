@@ -29,7 +29,7 @@ from tkperf.procedures import (
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.walk import find_excess, fit_to_sector
-from tkperf.profiles import Profile, built_in_profiles
+from tkperf.profiles import Profile, built_in_profiles, is_own
 from tkperf.profiles.faults import find_fault
 from tkperf.profiles.tables import TestTable
 from tkperf.strict import describe_mistake
@@ -79,7 +79,7 @@ def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | Non
 
 
 def load_profile(name_or_path: str) -> Profile:
-    """A shipped profile by name, or a user's own by path (anything with a ``/`` or ``.toml``).
+    """A shipped profile by name, or a user's own by path.
 
     Raises:
         UsageError: no such profile.
@@ -87,11 +87,7 @@ def load_profile(name_or_path: str) -> Profile:
     """
     profile = profiles.load_profile(name_or_path, _TABLES)
     # Going through all tests takes time; the shipped ones have been gone through.
-    return (
-        profile
-        if name_or_path in built_in_profiles()
-        else _without_excess(profile, file=name_or_path)
-    )
+    return _without_excess(profile, file=name_or_path) if is_own(name_or_path) else profile
 
 
 def parse_profile(text: str, *, file: str) -> Profile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tkperf.measurement import Measurement
 from tkperf.phases import (
@@ -36,12 +36,29 @@ class Tracked:
     value: Callable[[RoundResult], float]
 
 
+def track_iops(workload: Workload, name: str) -> Tracked:
+    """The IOPS of one workload of a round; ``name`` is the workload in the variable's name."""
+    return Tracked(
+        tracking=f"{name} IOPS",
+        unit="IOPS",
+        value=lambda round_result: round_result[workload].iops,
+    )
+
+
+def at_each_demand(
+    workload: Workload, jobs: Sequence[int], io_depths: Sequence[int], step_s: float
+) -> tuple[Step, ...]:
+    """The steps of a round: a workload with each thread count (the outer loop) and queue depth."""
+    return tuple(
+        Step(workload=replace(workload, jobs=threads, io_depth=depth), duration_s=step_s)
+        for threads in jobs
+        for depth in io_depths
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """How a stream went. ``written_bytes`` counts all its slices, warm-ups too.
-
-    ``verdict`` is the last one, None if nothing was judged.
-    """
+    """How a stream went; ``verdict`` is the last one, None if nothing was judged."""
 
     slices: int
     written_bytes: int
@@ -194,7 +211,6 @@ def stream_until(
     tracked_value: Callable[[Measurement], float],
     judge_every: int | None = 1,
     enough_bytes: float = float("inf"),
-    warm_up_slices: int = 0,
 ) -> Generator[Yielded, Reply, Stream]:
     """One uninterrupted stream until it is steady, has written enough, or slices run out.
 
@@ -202,54 +218,35 @@ def stream_until(
         judge_every: the slices that the rule is applied to: 1, 1 + this, 1 + twice this ...; None:
             nothing is judged.
         enough_bytes: what is to be written at most, counted when a slice has ended.
-        warm_up_slices: at the beginning, measured and kept apart. Slices count from 1 after them.
     """
-    longest_s = slice_s * (warm_up_slices + max_slices)
     written_bytes = 0
     sampled: list[int] = []
     values: list[float] = []
     verdict: SteadyStateVerdict | None = None
-    for place in range(1, warm_up_slices + max_slices + 1):
-        warm_up = place <= warm_up_slices
-        number = place if warm_up else place - warm_up_slices
-        answer = yield Continuous(
-            section=section,
-            number=number,
-            workload=workload,
-            duration_s=slice_s,
-            longest_s=longest_s,
-            warm_up=warm_up,
-        )
-        measured = expect_measurement(answer)
+    for phase in slices_of(section, workload, slice_s, max_slices):
+        measured = expect_measurement((yield phase))
         written_bytes += measured.write.bytes
-        if not warm_up and judge_every and (number - 1) % judge_every == 0:
-            sampled.append(number)
+        if judge_every and (phase.number - 1) % judge_every == 0:
+            sampled.append(phase.number)
             values.append(tracked_value(measured))
             verdict = judge(sampled, values, tracking=tracking, unit=unit, criteria=rules.criteria)
             yield verdict
         steady = verdict is not None and verdict.reached
-        if not warm_up and (steady or written_bytes >= enough_bytes):
+        if steady or written_bytes >= enough_bytes:
             break
-    return Stream(slices=number, written_bytes=written_bytes, verdict=verdict)
+    return Stream(slices=phase.number, written_bytes=written_bytes, verdict=verdict)
 
 
-def stream_outcome(section: str, stream: Stream, otherwise: str = "") -> SectionOutcome:
-    """How a stream ended: by steady state, for another reason, or as its slices had run out."""
-    verdict, steady = stream.verdict, stream.is_steady
-    slices = format_count(stream.slices, "slice")
-    if otherwise and not steady:
-        because = otherwise
-    elif verdict is None:
-        because = f"ran its full time of {slices}"
-    elif verdict.reached:
-        because = f"steady state in slices {', '.join(map(str, verdict.rounds))}"
-    else:
-        because = f"no steady state in {slices}: {verdict.reason}"
+def stream_outcome(section: str, stream: Stream, otherwise: str) -> SectionOutcome:
+    """How a stream ended: by steady state, or ``otherwise``."""
+    verdict = stream.verdict
+    if verdict is None or not verdict.reached:
+        return SectionOutcome(section=section, window=(), verdict=verdict, ended_because=otherwise)
     return SectionOutcome(
         section=section,
-        window=verdict.rounds if verdict is not None and steady else (),
+        window=verdict.rounds,
         verdict=verdict,
-        ended_because=because,
+        ended_because=f"steady state in slices {', '.join(map(str, verdict.rounds))}",
     )
 
 
@@ -273,7 +270,9 @@ def write_until_steady(
         tracked_value=lambda slice_: slice_.iops,
         judge_every=every,
     )
-    return stream_outcome(section, stream)
+    assert stream.verdict is not None, "the first slice is judged"
+    slices = format_count(stream.slices, "slice")
+    return stream_outcome(section, stream, f"no steady state in {slices}: {stream.verdict.reason}")
 
 
 def slices_of(section: str, workload: Workload, slice_s: float, count: int) -> Iterator[Continuous]:

@@ -66,7 +66,7 @@ def cross_stimulus_recovery(profile: Profile, _active_range_bytes: int) -> Proce
     table = profile.table(CrossStimulusRecoveryTable)
     workloads = [_workload(profile, table, group) for group in table.groups]
     names = [
-        f"AG{number} {workload.order} {workload.blocks_name}"
+        f"AG{number} {workload.access.order} {workload.blocks_name}"
         for number, workload in enumerate(workloads, start=1)
     ]
     yield Purge(section=names[0])

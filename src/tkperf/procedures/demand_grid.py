@@ -27,12 +27,12 @@ from tkperf.phases import (
 )
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    Tracked,
     Yielded,
+    at_each_demand,
     response_time_histogram,
     rounds_until_all_steady,
-    stream_outcome,
-    stream_until,
+    slices_of,
+    track_iops,
     write_until_steady,
 )
 from tkperf.procedures.demand_points import CellMeans, Point, choose_points, window_means
@@ -97,14 +97,6 @@ class DemandGridTable(SteppedTable, frozen=True, kw_only=True):
         if self.tracking_io_depth not in self.io_depths:
             return f"tracking_io_depth: not one of {self.key}.io_depths"
         return None
-
-    def at_demand(self, workload: Workload) -> tuple[Step, ...]:
-        """The steps of a round: a workload at each demand of the grid."""
-        return tuple(
-            Step(workload=replace(workload, jobs=jobs, io_depth=depth), duration_s=self.step_s)
-            for jobs in self.jobs
-            for depth in self.io_depths
-        )
 
 
 def writes_section(point: Point) -> str:
@@ -185,15 +177,9 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     rounds: list[RoundResult] = []
     grid = yield from rounds_until_all_steady(
         GRID,
-        table.at_demand(workload),
+        at_each_demand(workload, table.jobs, table.io_depths, table.step_s),
         profile.steady_state,
-        (
-            Tracked(
-                tracking=f"{_name(tracked)} IOPS",
-                unit="IOPS",
-                value=lambda measured: measured[tracked].iops,
-            ),
-        ),
+        (track_iops(tracked, _name(tracked)),),
         before_each=_writes_before(table, writes_of(tracked)),
         results=rounds,
     )
@@ -208,7 +194,7 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     reached = grid.verdict is not None and grid.verdict.reached
     at_points = []
     for point, cell in points.at.items():
-        at_points += yield from _histogram_at(profile, table, point, cell, steady=reached)
+        at_points += yield from _histogram_at(table, point, cell, steady=reached)
     grid = replace(grid, ended_because=f"{grid.ended_because}; {points}")
     return Outcome(sections=(preconditioned, between, grid, *at_points))
 
@@ -230,19 +216,16 @@ def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], 
 
 
 def _histogram_at(
-    profile: Profile, table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
+    table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
 ) -> Generator[Yielded, Reply, list[SectionOutcome]]:
     """Writes at the point's demand, then its workload with every response time counted."""
-    writes = yield from stream_until(
-        writes_section(point),
-        writes_of(cell.workload),
-        slice_s=table.slice_s,
-        max_slices=table.writes_before_histogram_slices,
-        rules=profile.steady_state,
-        tracking="IOPS",
-        unit="IOPS",
-        tracked_value=lambda slice_: slice_.iops,
-        judge_every=None,
+    section, count = writes_section(point), table.writes_before_histogram_slices
+    yield from slices_of(section, writes_of(cell.workload), table.slice_s, count)
+    writes = SectionOutcome(
+        section=section,
+        window=(),
+        verdict=None,
+        ended_because=f"ran its full time of {format_count(count, 'slice')}",
     )
     histogram = yield from response_time_histogram(
         cell.workload,
@@ -251,7 +234,7 @@ def _histogram_at(
         section=histogram_section(point),
         ran=f"ran its full time at the grid's {point.lower()}, {cell}",
     )
-    return [stream_outcome(writes_section(point), writes), histogram]
+    return [writes, histogram]
 
 
 def describe(
@@ -263,19 +246,18 @@ def describe(
         blocks: what is measured, without mix and demand.
     """
     tracked = f"TC {table.tracking_jobs} / QD {table.tracking_io_depth}"
-    every, slice_s = table.round_every_slices, table.slice_s
-    judged = ", ".join(str(1 + index * every) for index in range(3))
-    unit = "minutes" if slice_s == 60 else f"slices of {slice_s:g} s"
+    slice_s = table.slice_s
+    judged = wording.judged_slices(slice_s, table.round_every_slices, f"slices of {slice_s:g} s")
     mix = wording.mixes((table.read_percent,))
     writes_s = table.writes_before_histogram_slices * slice_s
     return (
         *wording.purge(circumstances),
         f"Preconditioning: {blocks}, R/W 0/100, {tracked}, one unbroken stream until steady state of "
-        f"{unit} {judged} ..., at most {profile.steady_state.max_rounds} of them",
+        f"{judged}, at most {profile.steady_state.max_rounds} of them",
         wording.at_most_rounds(profile),
         f"    {blocks}, R/W 0/100, {tracked}, {table.writes_before_round_s:g} s",
-        f"    For TC {', '.join(map(str, table.jobs))}:",
-        f"        For QD {', '.join(map(str, table.io_depths))}:",
+        f"    For TC {wording.numbers(table.jobs)}:",
+        f"        For QD {wording.numbers(table.io_depths)}:",
         f"            {blocks}, R/W {mix}, {table.step_s:g} s",
         f"Tracking variable: IOPS at {tracked}",
         wording.steady_state(profile),

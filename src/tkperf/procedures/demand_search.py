@@ -15,8 +15,9 @@ from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Demand, Outcome, Procedure, Purge, RoundResult
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    Tracked,
+    at_each_demand,
     rounds_until_all_steady,
+    track_iops,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.demand_points import choose_saturating, window_means
@@ -30,7 +31,7 @@ from tkperf.profiles.tables import (
     ThreadCounts,
     means,
 )
-from tkperf.workload import Access, Step
+from tkperf.workload import Access
 
 SECTION = "Demand search"
 
@@ -76,31 +77,18 @@ def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield Purge(section=SECTION)
     yield workload_independent_preconditioning(profile, SECTION)
     workload = profile.workload(Access.RANDOM, table.read_percent, table.block_size_kib)
-    steps = tuple(
-        Step(
-            workload=replace(workload, jobs=jobs, io_depth=depth),
-            duration_s=table.step_s,
-        )
-        for jobs in table.jobs
-        for depth in table.io_depths
-    )
+    steps = at_each_demand(workload, table.jobs, table.io_depths, table.step_s)
     greatest = max((step.workload for step in steps), key=lambda load: load.total_outstanding_ios)
     rounds: list[RoundResult] = []
     outcome = yield from rounds_until_all_steady(
         SECTION,
         steps,
         profile.steady_state,
-        (
-            Tracked(
-                tracking=f"{greatest} IOPS",
-                unit="IOPS",
-                value=lambda measured: measured[greatest].iops,
-            ),
-        ),
+        (track_iops(greatest, str(greatest)),),
         results=rounds,
     )
-    means = window_means([rounds[number - 1] for number in outcome.window])
-    enough, best = choose_saturating(means, table.within_percent)
+    reached = window_means([rounds[number - 1] for number in outcome.window])
+    enough, best = choose_saturating(reached, table.within_percent)
     because = (
         f"{outcome.ended_because}; found {enough}, the fewest outstanding I/Os within "
         f"{table.within_percent:g} % of the best, {best}"

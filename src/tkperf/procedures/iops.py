@@ -10,16 +10,16 @@ from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Outcome, Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    Tracked,
     find_tracked,
     rounds_until_all_steady,
+    track_iops,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.mixes_and_sizes import MixAndSize, MixesAndSizes
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import means
-from tkperf.workload import Access, Step, Workload
+from tkperf.workload import Access, Step
 
 SECTION = "IOPS"
 
@@ -84,17 +84,10 @@ def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
         (table.tracking_read_percent, table.tracking_block_size_kib),
         *((other.read_percent, other.block_size_kib) for other in table.also_tracked),
     )
-    tracked = [_iops_of(find_tracked(steps, *cell)) for cell in cells]
+    loads = [find_tracked(steps, *cell) for cell in cells]
+    tracked = [track_iops(load, f"RND {load.mix_and_size}") for load in loads]
     outcome = yield from rounds_until_all_steady(SECTION, steps, profile.steady_state, tracked)
     return Outcome(sections=(outcome,))
-
-
-def _iops_of(load: Workload) -> Tracked:
-    return Tracked(
-        tracking=f"RND {load.mix_and_size} IOPS",
-        unit="IOPS",
-        value=lambda round_result: round_result[load].iops,
-    )
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

@@ -158,10 +158,9 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 
 def _describe_stream(stream: _Stream, table: QualityOfServiceTable) -> str:
-    order = "RND" if stream.access is Access.RANDOM else "SEQ"
     return (
-        f"{order} {table.block_size_kib:g} KiB R/W {format_mix(stream.read_percent)}, TC {table.jobs} / "
-        f"QD {table.io_depth}: {format_count(table.rounds, 'round')} of {table.warm_up_s:g} s warm-up "
+        f"{stream.access.order} {table.block_size_kib:g} KiB R/W {format_mix(stream.read_percent)}, "
+        f"TC {table.jobs} / QD {table.io_depth}: {format_count(table.rounds, 'round')} of {table.warm_up_s:g} s warm-up "
         f"and {table.measured_s:g} s measured"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import prod
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -11,7 +12,8 @@ from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
 from tkperf.phases import Outcome, Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    rounds_until_steady,
+    rounds_until_all_steady,
+    track_iops,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
@@ -25,6 +27,7 @@ from tkperf.profiles.tables import (
     addressable,
     means,
 )
+from tkperf.units import KIB
 from tkperf.workload import Access, Step, Workload
 
 SECTION = "Sweep"
@@ -49,10 +52,22 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
     io_depths: Annotated[Depths, means("queue depths of each thread (QD), the innermost loop")]
 
     def fault(self, profile: Profile) -> str | None:
-        combinations = len(steps_of(self))
+        # Counted, not made: of the longest lists they would be billions.
+        combinations = prod(map(len, self.loops))
         if combinations > MOST_COMBINATIONS:
             return f"jobs: {combinations:,} combinations of all lists are more than {MOST_COMBINATIONS:,}"
         return None
+
+    @property
+    def loops(self) -> tuple[Percents, BlockSizesKib, Percents, ThreadCounts, Depths]:
+        """All lists, the outermost loop first."""
+        return (
+            self.read_percents,
+            self.block_sizes_kib,
+            self.compressible_percents,
+            self.jobs,
+            self.io_depths,
+        )
 
     def fitted(self, logical_block_bytes: int) -> Self:
         kept = addressable(self.block_sizes_kib, logical_block_bytes)
@@ -96,13 +111,8 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     yield workload_independent_preconditioning(profile, SECTION)
     steps = steps_of(table)
     tracked = find_hardest(steps)
-    outcome = yield from rounds_until_steady(
-        SECTION,
-        steps,
-        profile.steady_state,
-        tracking=f"{tracked} IOPS",
-        unit="IOPS",
-        tracked_value=lambda round_result: round_result[tracked].iops,
+    outcome = yield from rounds_until_all_steady(
+        SECTION, steps, profile.steady_state, (track_iops(tracked, str(tracked)),)
     )
     return Outcome(sections=(outcome,))
 
@@ -114,7 +124,7 @@ def steps_of(table: SweepTable) -> tuple[Step, ...]:
             workload=Workload(
                 access=table.access,
                 read_percent=read_percent,
-                block_size_bytes=round(size_kib * 1024),
+                block_size_bytes=round(size_kib * KIB),
                 jobs=jobs,
                 io_depth=depth,
                 # Fresh random data is what 0 % would be.
@@ -122,13 +132,7 @@ def steps_of(table: SweepTable) -> tuple[Step, ...]:
             ),
             duration_s=table.step_s,
         )
-        for read_percent, size_kib, compressible, jobs, depth in product(
-            table.read_percents,
-            table.block_sizes_kib,
-            table.compressible_percents,
-            table.jobs,
-            table.io_depths,
-        )
+        for read_percent, size_kib, compressible, jobs, depth in product(*table.loops)
     )
 
 
@@ -148,7 +152,6 @@ def find_hardest(steps: tuple[Step, ...]) -> Workload:
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(SweepTable)
-    access = "RND" if table.access is Access.RANDOM else "SEQ"
     loops = (
         ("R/W mix", wording.mixes(table.read_percents)),
         ("block size", f"{wording.numbers(table.block_sizes_kib)} KiB"),
@@ -166,7 +169,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
             f"{'    ' * (1 + level)}For {name} {values}:"
             for level, (name, values) in enumerate(loops)
         ),
-        f"{'    ' * (1 + len(loops))}{access}, {table.step_s:g} s",
+        f"{'    ' * (1 + len(loops))}{table.access.order}, {table.step_s:g} s",
         f"Tracking variable: IOPS of {tracked}",
         wording.steady_state(profile),
     )

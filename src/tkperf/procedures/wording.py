@@ -44,10 +44,10 @@ def demand(profile: Profile, jobs: int | None = None, io_depth: int | None = Non
     return f"TC {jobs or profile.demand.jobs} / QD {io_depth or profile.demand.io_depth}"
 
 
-def judged_slices(slice_s: float, every: int) -> str:
-    """``minutes 1, 31, 61 ...``."""
+def judged_slices(slice_s: float, every: int, other_slices: str = "slices") -> str:
+    """``minutes 1, 31, 61 ...``; ``other_slices``: what those of another length are called."""
     numbers = ", ".join(str(1 + index * every) for index in range(3))
-    return f"{'minutes' if slice_s == 60 else 'slices'} {numbers} ..."
+    return f"{'minutes' if slice_s == 60 else other_slices} {numbers} ..."
 
 
 def mixes(read_percents: Sequence[int]) -> str:

@@ -182,7 +182,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     after = f"Then {_of_histogram(table, workload)} for {table.histogram_s:g} s: response time histogram"
     histogram = (after,) if table.histogram_s else ()
     stream = (
-        f"    {workload.order} {table.block_size_kib:g} KiB, {table.read_percent} % reads, "
+        f"    {workload.access.order} {table.block_size_kib:g} KiB, {table.read_percent} % reads, "
         f"{wording.demand(profile)}, one unbroken stream, recorded in slices of {table.slice_s:g} s"
     )
     if not table.round_every_slices:

@@ -129,8 +129,13 @@ def built_in_profiles() -> tuple[str, ...]:
     )
 
 
+def is_own(name_or_path: str) -> bool:
+    """Whether this is the path of a user's profile (anything with a ``/`` or ``.toml``), not a name."""
+    return "/" in name_or_path or name_or_path.endswith(".toml")
+
+
 def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile:
-    """A shipped profile by name, or a user's own by path (anything with a ``/`` or ``.toml``).
+    """A shipped profile by name, or a user's own by path.
 
     Args:
         tests: the tables that it may have beside the shared ones.
@@ -139,14 +144,15 @@ def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile
         UsageError: no such profile.
         ProfileError: the file is not a valid profile; the message names file, key and reason.
     """
-    if "/" in name_or_path or name_or_path.endswith(".toml"):
+    if is_own(name_or_path):
         path = Path(name_or_path)
         text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
         profile = parse_profile(text, tests, file=str(path))
         _require_own_name(profile, tests, file=str(path))
         return profile
-    if name_or_path not in built_in_profiles():
-        error = not_known("profile", name_or_path, built_in_profiles())
+    shipped = built_in_profiles()
+    if name_or_path not in shipped:
+        error = not_known("profile", name_or_path, shipped)
         raise UsageError(f"{error}; an own profile is given as a path to its .toml file")
     file = resources.files(__name__) / f"{name_or_path}.toml"
     return parse_profile(file.read_text(encoding="utf-8"), tests, file=str(file))

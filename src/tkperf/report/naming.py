@@ -33,6 +33,11 @@ def describe_axes(titles: Iterable[str]) -> str:
     return list_words(words)
 
 
+def describe_curves(axes: Sequence[Axis]) -> str:
+    """``, one curve for each R/W mix``: what tells a chart's curves apart; nothing of a single curve."""
+    return f", one curve for each {describe_axes(axis.title for axis in axes)}" if axes else ""
+
+
 def describe_together(quantities: Sequence[Quantity]) -> str:
     """What an axis of several quantities is: ``Latency (us)``."""
     if len(quantities) == 1:
@@ -62,11 +67,6 @@ class Naming:
     def _has_both(self) -> bool:
         """Whether names say mix and block size; what does not differ between curves is not told."""
         return {MIX, BLOCKS} <= set(self.axes)
-
-    @property
-    def text(self) -> str:
-        """In a sentence."""
-        return describe_axes(axis.title for axis in self.axes)
 
     def of(self, workload: Workload) -> str:
         if len(self.axes) == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tkperf.report.charts.vega import Spec
@@ -38,6 +39,9 @@ class ChartView:
     text: str
     spec: Spec
     cell: str = ""
+
+
+Views = Iterator[TableView | ChartView]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

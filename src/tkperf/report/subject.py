@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.layout import MIX
 from tkperf.analysis.results import SectionResult, TestResult
 from tkperf.analysis.tables import Figure, Table
 from tkperf.quantity import IOPS, QUANTITIES, THROUGHPUT, Quantity
+from tkperf.report.charts.vega import has_values
 from tkperf.report.naming import capitalise, describe_axes, name_links
-from tkperf.report.page import TableView
+from tkperf.report.page import ChartView, TableView
 from tkperf.workload import Workload
 
 
@@ -69,6 +71,19 @@ def build_subjects(
 def find_quantities(keys: Sequence[str]) -> tuple[Quantity, ...]:
     """Quantities by their keys; one that this version does not know is left out."""
     return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
+
+
+def key_charts(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
+    """Those with something to show, under keys that are unique in the report.
+
+    The first chart of a kind has the kind's name after ``key``, the others are numbered.
+    """
+    count: Counter[str] = Counter()
+    for chart in charts:
+        count[chart.key] += 1
+        number = count[chart.key] if count[chart.key] > 1 else ""
+        if has_values(chart.spec):
+            yield replace(chart, key=f"{key}{chart.key}{number}")
 
 
 def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = False) -> TableView:

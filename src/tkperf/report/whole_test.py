@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import TestResult
@@ -13,10 +11,9 @@ from tkperf.figures import Figure, FigureKind
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import PERCENTILES, Quantity
 from tkperf.report.charts.timeline import FILL, Curve, curves_by_section, over_test
-from tkperf.report.charts.vega import has_values
 from tkperf.report.naming import capitalise, list_words
 from tkperf.report.page import ChartView, TableView
-from tkperf.report.subject import find_quantities, show_table
+from tkperf.report.subject import find_quantities, key_charts, show_table
 from tkperf.units import format_duration
 
 Charts = Iterator[ChartView]
@@ -31,17 +28,13 @@ def build_test_figures(
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
     """The tables and charts that the test's plan asks for and that have something to show."""
     tables = tuple(show_table(table, {}) for table in build_section_tables(test))
-    charts: list[ChartView] = []
-    count: Counter[str] = Counter()
-    for figure in test.figures:
-        if loads is None or figure.kind not in _BUILD:
-            continue
-        for chart in _BUILD[figure.kind](figure, loads):
-            count[chart.key] += 1
-            number = count[chart.key] if count[chart.key] > 1 else ""
-            if has_values(chart.spec):
-                charts.append(replace(chart, key=f"{test.name}{chart.key}{number}"))
-    return tables, tuple(charts)
+    charts = (
+        chart
+        for figure in test.figures
+        if loads is not None and figure.kind in _BUILD
+        for chart in _BUILD[figure.kind](figure, loads)
+    )
+    return tables, tuple(key_charts(charts, test.name))
 
 
 def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:

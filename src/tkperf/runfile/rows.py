@@ -406,7 +406,7 @@ def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedSt
     return UnfinishedStep(
         **msgspec.structs.asdict(row),
         workload=parse_workload("under_way", columns),
-        seen=Measurement(
+        measured_so_far=Measurement(
             duration_s=last.start_s + last.duration_s,
             read=reduce(add, (sample.read for sample in samples)),
             write=reduce(add, (sample.write for sample in samples)),

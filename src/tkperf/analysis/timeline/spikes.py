@@ -38,7 +38,7 @@ _REACH = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodicSpikes:
-    """``places`` of those that were seen: round numbers or seconds; ``expected`` is how many fit in.
+    """``places`` of those observed: round numbers or seconds; ``expected`` is how many fit in.
 
     ``height`` is the median of the spikes over their neighbourhood, ``chance`` the probability that
     any such pattern shows in a series of the same values in random order.
@@ -52,7 +52,7 @@ class PeriodicSpikes:
     chance: float
 
     @property
-    def seen(self) -> int:
+    def observed(self) -> int:
         return len(self.places)
 
 

@@ -135,7 +135,7 @@ def _describe_spikes(timeline: Timeline, spikes: PeriodicSpikes) -> str:
         first = f"at {format_duration(spikes.first)}"
     label = QUANTITIES[timeline.quantity].label
     return (
-        f"{label[0].upper()}{label[1:]} spikes every {period}, first {first}: at {spikes.seen:,} of "
+        f"{label[0].upper()}{label[1:]} spikes every {period}, first {first}: at {spikes.observed:,} of "
         f"{spikes.expected:,} places, typically {spikes.height:.3g} times what is around them; by "
         f"chance at most {describe_chance(spikes.chance)}"
     )

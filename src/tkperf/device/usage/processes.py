@@ -54,7 +54,7 @@ class Use:
 
 
 @dataclass(slots=True)
-class Seen:
+class ProcessSurvey:
     """What one look found.
 
     Attributes:
@@ -70,7 +70,9 @@ class Seen:
     closed: int = 0
 
 
-def look_at_processes(proc_root: Path, subject: Subject, *, file_systems: set[int]) -> Seen:
+def look_at_processes(
+    proc_root: Path, subject: Subject, *, file_systems: set[int]
+) -> ProcessSurvey:
     """Look at every process once.
 
     Args:
@@ -78,7 +80,7 @@ def look_at_processes(proc_root: Path, subject: Subject, *, file_systems: set[in
         file_systems: numbers of the file systems that the subject's files lie on, as the kernel
             has them; stat has others on btrfs and overlays.
     """
-    processes = Seen()
+    processes = ProcessSurvey()
     for name in sorted((name for name in os.listdir(proc_root) if name.isdecimal()), key=int):
         process = proc_root / name
         _note_namespace(process, processes)
@@ -108,7 +110,7 @@ def find_openers(proc_root: Path, held: os.stat_result) -> list[str]:
     return list(dict.fromkeys(use.process for use in processes.uses))
 
 
-def _note_namespace(process: Path, processes: Seen) -> None:
+def _note_namespace(process: Path, processes: ProcessSurvey) -> None:
     try:
         processes.namespaces.setdefault(os.readlink(f"{process}/ns/mnt"), process)
     except OSError:
@@ -116,13 +118,13 @@ def _note_namespace(process: Path, processes: Seen) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _TaskUse:
     what: str
     how: How
     writes: bool
 
 
-def _first_of_each(process: Path, uses: list[_Found]) -> Iterator[Use]:
+def _first_of_each(process: Path, uses: list[_TaskUse]) -> Iterator[Use]:
     """One use of each thing, the strongest."""
     ranks = list(How)
     named = set()
@@ -134,7 +136,7 @@ def _first_of_each(process: Path, uses: list[_Found]) -> Iterator[Use]:
             )
 
 
-def _uses_of(process: Path, subject: Subject, file_systems: set[int]) -> Iterator[_Found]:
+def _uses_of(process: Path, subject: Subject, file_systems: set[int]) -> Iterator[_TaskUse]:
     if subject.files and (running := _running(process, subject)):
         yield running
     for task in (process, *_tasks_of_their_own(process)):
@@ -142,12 +144,12 @@ def _uses_of(process: Path, subject: Subject, file_systems: set[int]) -> Iterato
         yield from _mappings(task, subject, file_systems)
 
 
-def _running(process: Path, subject: Subject) -> _Found | None:
+def _running(process: Path, subject: Subject) -> _TaskUse | None:
     try:
         what = subject.name_of_path(f"{process}/exe")
     except OSError:
         return None
-    return _Found(what, How.RUNNING, writes=False) if what else None
+    return _TaskUse(what, How.RUNNING, writes=False) if what else None
 
 
 def _tasks_of_their_own(process: Path) -> Iterator[Path]:
@@ -182,7 +184,7 @@ def _same_files(process: int, task: int) -> bool:
 _LIBC = ctypes.CDLL(None)
 
 
-def _descriptors(task: Path, subject: Subject) -> Iterator[_Found]:
+def _descriptors(task: Path, subject: Subject) -> Iterator[_TaskUse]:
     """What is open and part of the target, and what is registered with io_uring."""
     folder = os.open(f"{task}/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -196,7 +198,7 @@ def _descriptors(task: Path, subject: Subject) -> Iterator[_Found]:
                 mode = _open_mode(task, name)
                 # A descriptor that is a path only (O_PATH) does not use anything.
                 if mode is not None:
-                    yield _Found(what, How.OPEN, mode)
+                    yield _TaskUse(what, How.OPEN, mode)
             elif not stat.S_IFMT(status.st_mode):
                 yield from _registered(task, folder, name, subject)
     finally:
@@ -214,7 +216,7 @@ def _open_mode(task: Path, descriptor: str) -> bool | None:
     return False
 
 
-def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterator[_Found]:
+def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterator[_TaskUse]:
     """Files given to io_uring, whose descriptors may be closed by now.
 
     The kernel shows their paths, before 6.9 only their names; one of the same name is believed to
@@ -229,7 +231,7 @@ def _registered(task: Path, folder: int, name: str, subject: Subject) -> Iterato
     for path in _REGISTERED.findall(facts.partition("UserBufs:")[0]):
         what = _name_of_registered(unescape(path), subject)
         if what is not None:
-            yield _Found(what, How.REGISTERED, writes=True)
+            yield _TaskUse(what, How.REGISTERED, writes=True)
 
 
 def _name_of_registered(path: str, subject: Subject) -> str | None:
@@ -241,7 +243,7 @@ def _name_of_registered(path: str, subject: Subject) -> str | None:
     return subject.name_of_base(path)
 
 
-def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[_Found]:
+def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[_TaskUse]:
     """What is mapped: files in any way, devices where writing comes back to them."""
     try:
         with open(f"{task}/maps", "rb") as opened:
@@ -260,7 +262,7 @@ def _mappings(task: Path, subject: Subject, file_systems: set[int]) -> Iterator[
         way = f"{task}/map_files/{os.fsdecode(span)}"
         what = _name_of_mapped(way, os.fsdecode(name), (device, int(inode)), subject, file_systems)
         if what is not None:
-            yield _Found(what, How.MAPPED, writes)
+            yield _TaskUse(what, How.MAPPED, writes)
 
 
 def _name_of_mapped(

@@ -23,7 +23,7 @@ from tkperf.device.usage.mounts import (
     unescape,
 )
 from tkperf.device.usage.open_count import FileState, ask_file_state
-from tkperf.device.usage.processes import Seen, describe_process, look_at_processes
+from tkperf.device.usage.processes import ProcessSurvey, describe_process, look_at_processes
 from tkperf.device.usage.subject import Subject, find_device_subject
 from tkperf.device.usage.swap import Swap, find_swaps
 
@@ -41,7 +41,7 @@ class Survey:
     swaps: tuple[Swap, ...]
     exports: tuple[Export, ...]
     mounts: tuple[Mount, ...]
-    processes: Seen
+    processes: ProcessSurvey
 
     def name_of_export(self, export: Export) -> str | None:
         """What of the target the kernel exports; None too if the path leads nowhere."""
@@ -169,7 +169,7 @@ def _file_subject(identity: DeviceIdentity, path: Path, place: Place | None) -> 
     )
 
 
-def _mounts_of_others(processes: Seen, proc_root: Path) -> Iterator[Mount]:
+def _mounts_of_others(processes: ProcessSurvey, proc_root: Path) -> Iterator[Mount]:
     """Those of each mount namespace other than ours."""
     try:
         own = os.readlink(proc_root / "self/ns/mnt")

@@ -11,9 +11,8 @@ from tkperf.quantity import Quantity
 from tkperf.report.charts.vega import (
     Row,
     Spec,
-    build_chart,
+    build_curves,
     build_frame,
-    colour,
     quantity_axis,
     tooltip,
 )
@@ -21,6 +20,7 @@ from tkperf.report.naming import Naming
 from tkperf.units import format_number
 from tkperf.workload import Workload
 
+OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
 _ROW_HEIGHT = 28
 # Colours follow the logarithm where the greatest value is so many times the least.
 _WIDE_RANGE = 20.0
@@ -118,7 +118,7 @@ def against(
             "value": value,
             "at": along.text(cell.workload),
             "place": place,
-            "series": naming.of(cell.workload) if others else "",
+            "series": naming.of(cell.workload),
         }
         for place, cell in enumerate(ordered)
         if (x := cell.value(across)) is not None and (value := cell.value(upright)) is not None
@@ -128,12 +128,9 @@ def against(
         "y": quantity_axis(rows, upright.title, log=log),
         "order": {"field": "place", "type": "quantitative"},
     }
-    tip_fields = [("at", along.title), ("x", across.title), ("value", upright.title)]
-    if others:
-        encoding["color"] = {**colour(naming.title), "sort": _names(cells, naming)}
-        tip_fields.insert(0, ("series", naming.title))
-    encoding["tooltip"] = tooltip(*tip_fields)
-    return build_chart(title, rows, encoding, mark={"type": "line", "point": True})
+    fields = [("at", along.title), ("x", across.title), ("value", upright.title)]
+    order = _names(cells, naming)
+    return build_curves(title, rows, encoding, fields, legend=naming.title, order=order)
 
 
 def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, log: bool) -> Spec:
@@ -145,7 +142,7 @@ def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, 
             "at": cell.workload.total_outstanding_ios,
             "demand": f"TC{cell.workload.jobs} QD{cell.workload.io_depth}",
             "value": cell.value(quantity),
-            "series": naming.of(cell.workload) if others else "",
+            "series": naming.of(cell.workload),
         }
         for cell in sorted(cells, key=lambda cell: cell.workload.total_outstanding_ios)
     ]
@@ -158,15 +155,9 @@ def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, 
         },
         "y": quantity_axis(rows, quantity.title, log=log),
     }
-    tip_fields = [("demand", "Demand"), ("at", OUTSTANDING), ("value", quantity.title)]
-    if others:
-        encoding["color"] = {**colour(naming.title), "sort": _names(cells, naming)}
-        tip_fields.insert(0, ("series", naming.title))
-    encoding["tooltip"] = tooltip(*tip_fields)
-    return build_chart(title, rows, encoding, mark={"type": "line", "point": True})
-
-
-OUTSTANDING = "Outstanding I/Os in total (TC x QD)"
+    fields = [("demand", "Demand"), ("at", OUTSTANDING), ("value", quantity.title)]
+    order = _names(cells, naming)
+    return build_curves(title, rows, encoding, fields, legend=naming.title, order=order)
 
 
 def _names(cells: Sequence[CellResult], naming: Naming) -> list[str]:

@@ -14,6 +14,7 @@ from tkperf.report.charts.vega import (
     Row,
     Spec,
     build_chart,
+    build_curves,
     build_frame,
     colour,
     quantity_axis,
@@ -157,12 +158,12 @@ def over_axis(
         {
             "at": x.text(cell.workload),
             "value": cell.value(quantity),
-            "series": naming.of(cell.workload) if others else "",
+            "series": naming.of(cell.workload),
         }
         for cell in cells
     ]
     places = sorted({x.order(cell.workload): x.text(cell.workload) for cell in cells}.items())
-    tip_fields = [("at", x.title), ("value", quantity.title)]
+    fields = [("at", x.title), ("value", quantity.title)]
     encoding: dict[str, object] = {
         "x": {
             "field": "at",
@@ -173,14 +174,7 @@ def over_axis(
         },
         "y": quantity_axis(rows, quantity.title, log=log),
     }
-    if others:
-        encoding["color"] = colour(naming.title)
-        tip_fields.insert(0, ("series", naming.title))
-        if bars:
-            encoding["xOffset"] = {"field": "series", "sort": None}
-    encoding["tooltip"] = tooltip(*tip_fields)
-    mark = {"type": "bar"} if bars else {"type": "line", "point": True}
-    return build_chart(title, rows, encoding, mark=mark)
+    return build_curves(title, rows, encoding, fields, legend=naming.title, bars=bars)
 
 
 def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tuple[Axis, ...]]:

@@ -56,6 +56,33 @@ def build_chart(
     return spec
 
 
+def build_curves(
+    title: str,
+    rows: Sequence[Row],
+    encoding: dict[str, object],
+    fields: Sequence[tuple[str, str]],
+    *,
+    legend: str,
+    order: Sequence[str] | None = None,
+    bars: bool = False,
+) -> Spec:
+    """A curve, or bars, for each ``series`` of the rows.
+
+    Args:
+        fields: what is told of a point, with titles.
+        legend: its title; empty: there is one curve only, which needs none.
+        order: of the curves in it; None: as in the rows.
+    """
+    if legend:
+        encoding["color"] = {**colour(legend), "sort": order}
+        fields = (("series", legend), *fields)
+        if bars:
+            encoding["xOffset"] = {"field": "series", "sort": None}
+    encoding["tooltip"] = tooltip(*fields)
+    mark = {"type": "bar"} if bars else {"type": "line", "point": True}
+    return build_chart(title, rows, encoding, mark=mark)
+
+
 def has_values(spec: Spec) -> bool:
     """Whether there is anything to draw. A chart without data would have no size either."""
     data, datasets = spec.get("data"), spec.get("datasets")

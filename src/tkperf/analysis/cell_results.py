@@ -1,0 +1,162 @@
+"""Cells, rounds and slices from the steps that were measured; pure arithmetic on what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from itertools import accumulate
+from operator import add
+
+from tkperf.analysis.results import CellResult, RoundResult, SliceResult
+from tkperf.disturbance import find_codes
+from tkperf.measurement import Measurement
+from tkperf.quantity import Direction, combine
+from tkperf.record import StepKind, StepRecord, key_of
+from tkperf.workload import Workload
+
+
+def build_rounds(steps: Iterable[StepRecord], judged: set[int]) -> tuple[RoundResult, ...]:
+    """Steps by their rounds; those that are not ``judged`` are not complete."""
+    by_number: dict[int, list[CellResult]] = {}
+    for step in steps:
+        by_number.setdefault(step.number, []).append(_of_steps(_key(step), [step]))
+    return tuple(
+        RoundResult(number=number, complete=number in judged, cells=tuple(cells))
+        for number, cells in by_number.items()
+    )
+
+
+def build_slices(
+    steps: Sequence[StepRecord], all_steps: Sequence[StepRecord], lost: bool
+) -> tuple[SliceResult, ...]:
+    """Slices one after the other; where some are ``lost``, what was written cannot be added up.
+
+    What warm-ups wrote counts from the next slice on.
+    """
+    slices: list[SliceResult] = []
+    written_bytes = 0
+    in_order = iter(step for step in all_steps if step.kind is not StepKind.FILL)
+    for step, start_s in zip(steps, starts_of_slices(steps), strict=True):
+        for ran in in_order:
+            written_bytes += ran.measurement.write.bytes
+            if ran is step:
+                break
+        slices.append(
+            SliceResult(
+                number=step.number,
+                start_s=start_s,
+                duration_s=step.measurement.duration_s,
+                total_written_bytes=None if lost else written_bytes,
+                values=_of_steps(_key(step), [step]),
+            )
+        )
+    return tuple(slices)
+
+
+def starts_of_slices(slices: Sequence[StepRecord]) -> list[float]:
+    """When each slice began, from the start of the stream, as it was recorded.
+
+    An imported run has no times: then they are set end to end.
+    """
+    if not slices:
+        return []
+    first = slices[0]
+    if len(slices) > 1 and slices[-1].started_s <= first.started_s:
+        ends_s = accumulate((step.measurement.duration_s for step in slices), initial=0.0)
+        return list(ends_s)[:-1]
+    # The first slices may be lost.
+    before_s = (first.number - 1) * (first.planned_s or first.measurement.duration_s)
+    return [before_s + step.started_s - first.started_s for step in slices]
+
+
+def build_window_cells(
+    steps: Sequence[StepRecord], window: tuple[int, ...], lost: bool
+) -> tuple[CellResult, ...]:
+    """Means over the window; a stream without one is taken as a single measurement.
+
+    With steps ``lost``, a cell that lacks one in the window has no mean, and a stream no whole. A
+    level of an offered rate is a round of its own.
+    """
+    measured = [step for step in steps if step.kind is not StepKind.FILL]
+    if measured and measured[0].kind is StepKind.CONTINUOUS and not window:
+        if lost:
+            return ()
+        whole = _join([step.measurement for step in measured])
+        result = _of_steps(_key(measured[0]), measured, as_one=whole)
+        return (replace(result, rounds=len(measured)),)
+    in_window: dict[Workload, list[StepRecord]] = {}
+    numbers = set(window)
+    for step in measured:
+        if step.number in numbers:
+            in_window.setdefault(_key(step), []).append(step)
+    return tuple(
+        _of_steps(workload, rounds)
+        for workload, rounds in in_window.items()
+        if not lost or len(rounds) == len(window) or workload.offered_iops is not None
+    )
+
+
+def _key(step: StepRecord) -> Workload:
+    """The workload that a step's result is found by: the same in all areas of a disk."""
+    return key_of(step.kind, step.workload)
+
+
+def _of_steps(
+    workload: Workload, steps: Sequence[StepRecord], *, as_one: Measurement | None = None
+) -> CellResult:
+    """A cell of these steps, with what disturbed them."""
+    measurements = [step.measurement for step in steps] if as_one is None else [as_one]
+    codes = find_codes(
+        disturbance.code for step in steps for disturbance in step.disturbances or ()
+    )
+    watched = all(step.disturbances is not None for step in steps)
+    foreign = [
+        step.foreign_read_bytes + step.foreign_write_bytes
+        for step in steps
+        if step.foreign_read_bytes is not None and step.foreign_write_bytes is not None
+    ]
+    return replace(
+        _summarise(workload, measurements),
+        disturbances=codes if codes or watched else None,
+        foreign_bytes=sum(foreign) if len(foreign) == len(steps) else None,
+    )
+
+
+def _join(slices: Sequence[Measurement]) -> Measurement:
+    """Slices of a stream as if they had been one: each I/O counts the same."""
+    return Measurement(
+        duration_s=sum(measurement.duration_s for measurement in slices),
+        read=reduce(add, (measurement.read for measurement in slices)),
+        write=reduce(add, (measurement.write for measurement in slices)),
+        host_limited=any(measurement.host_limited for measurement in slices),
+        rates_known=all(measurement.rates_known for measurement in slices),
+    )
+
+
+def _summarise(workload: Workload, rounds: Sequence[Measurement]) -> CellResult:
+    """One cell from the rounds of its window."""
+    whole = combine(rounds, workload)
+    mixed = 0 < workload.read_percent < 100
+    return CellResult(
+        workload=workload,
+        all=whole,
+        read=combine(rounds, workload, Direction.READ)
+        if mixed
+        else (whole if workload.read_percent else None),
+        write=combine(rounds, workload, Direction.WRITE)
+        if mixed
+        else (None if workload.read_percent else whole),
+        rounds=len(rounds),
+        host_limited=any(measurement.host_limited for measurement in rounds),
+    )
+
+
+def build_histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float, int], ...]:
+    """Of all slices together: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
+    if not stream:
+        return ()
+    whole = reduce(add, (step.measurement.both.histogram for step in stream))
+    return tuple(
+        (lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.buckets()
+    )

@@ -1,0 +1,213 @@
+"""A run's results from its record: each test, as far as it got, and what is said of the whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tkperf.analysis.incomplete import DAMAGED, describe_under_way, name_left_out
+from tkperf.analysis.results import SCHEMA, CellResult, RunResult, TestResult
+from tkperf.analysis.section_results import build_section
+from tkperf.disturbance import find_codes
+from tkperf.errors import ProfileError
+from tkperf.figures import SectionPlan, TestPlan, generic_section
+from tkperf.phases import Round
+from tkperf.procedures import find_test, known_plan, read_stored_profile
+from tkperf.procedures.walk import first_rounds
+from tkperf.quantity import IOS, Direction
+from tkperf.record import (
+    LeftOut,
+    RunInfo,
+    RunRecord,
+    RunStatus,
+    RunWarning,
+    StepKind,
+    StepRecord,
+    TestRecord,
+)
+from tkperf.tkperf_loops import PROFILE_NAME
+
+
+def analyse(record: RunRecord) -> RunResult:
+    """All results of a run, as far as it got."""
+    tests = tuple(
+        _test(
+            test,
+            _plan(record.info.suite, test),
+            _planned_areas(record.info, test),
+            [row for row in record.left_out if row.step and row.test == test.name],
+            record.status,
+        )
+        for test in record.tests
+    )
+    result = RunResult(
+        schema=SCHEMA,
+        info=record.info,
+        status=record.status,
+        ended_utc=record.ended_utc or None,
+        ended_because=record.ended_because,
+        warnings=(*record.warnings, *_cut_off(tests, record.status)),
+        tests=(
+            tuple(_without_guesses(test, record.info) for test in tests)
+            # A run whose device is not known may be an imported one.
+            if record.info.imported or not record.info.device
+            else tests
+        ),
+    )
+    return with_left_out(result, record.left_out)
+
+
+def _cut_off(tests: Iterable[TestResult], status: RunStatus) -> Iterator[RunWarning]:
+    for test in tests:
+        if test.under_way is not None and status is not RunStatus.RUNNING:
+            text = f"{test.title}: {test.under_way}"
+            yield RunWarning(code="unfinished-step", text=text, test=test.name)
+
+
+def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
+    """The result with a notice on each of its pages that something could not be read, and what."""
+    if not left_out:
+        return result
+    notices = (*(notice for notice in result.info.notices if notice != DAMAGED), DAMAGED)
+    before = tuple(warning for warning in result.warnings if warning.code != "left-out")
+    info = replace(result.info, notices=notices)
+    return replace(result, info=info, warnings=(*before, *name_left_out(left_out)))
+
+
+def _without_guesses(test: TestResult, info: RunInfo) -> TestResult:
+    """An imported test: what its tool did not record is not known, whatever the steps add up to."""
+    # TKperf's XML has rates; counts were made of them so that rates are what they were.
+    counted = info.profile_name != PROFILE_NAME
+    demand_known = any(
+        "jobs" in table for table in info.profile.values() if isinstance(table, dict)
+    )
+
+    def cells(of: Iterable[CellResult]) -> tuple[CellResult, ...]:
+        return tuple(
+            replace(
+                cell,
+                host_limited=None,
+                **({} if counted else _without_counts(cell)),
+            )
+            for cell in of
+        )
+
+    return replace(
+        test,
+        duration_s=None,
+        written_bytes=None,
+        demands=test.demands if demand_known else (),
+        sections=tuple(
+            replace(
+                section,
+                cells=cells(section.cells),
+                rounds=tuple(
+                    replace(round_result, cells=cells(round_result.cells))
+                    for round_result in section.rounds
+                ),
+                slices=tuple(
+                    replace(
+                        slice_result,
+                        total_written_bytes=None,
+                        values=cells([slice_result.values])[0],
+                    )
+                    for slice_result in section.slices
+                ),
+            )
+            for section in test.sections
+        ),
+    )
+
+
+def _without_counts(cell: CellResult) -> dict[str, Any]:
+    """Rates were told, of all I/Os together: how many there were, and which, was made of them."""
+    mixed = cell.workload.read_percent not in (0, 100)
+    return {
+        direction: None
+        if figures is None or (mixed and direction is not Direction.ALL)
+        else {**figures, IOS.key: None}
+        for direction in Direction
+        for figures in (getattr(cell, direction),)
+    }
+
+
+def _plan(suite: str, test: TestRecord) -> TestPlan:
+    """How the test is shown; a section that no plan knows by what was recorded."""
+    names = list(dict.fromkeys(step.section for step in test.steps))
+    plan = test.plan or known_plan(suite, test.name, names) or TestPlan(title=test.name)
+    return replace(
+        plan,
+        sections=tuple(plan.section(name) or _recorded(test.steps, name) for name in names),
+    )
+
+
+def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
+    kinds = {step.kind for step in steps if step.section == name}
+    return generic_section(name, areas=StepKind.AREA in kinds, stream=StepKind.CONTINUOUS in kinds)
+
+
+def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
+    """The first area of each section, as the run's own profile has them; empty if it does not say."""
+    definition = find_test(info.suite, test.name)
+    if definition is None or not any(step.kind is StepKind.AREA for step in test.steps):
+        return {}
+    try:
+        profile = read_stored_profile(info.profile)
+        return first_rounds(definition, profile, info.active_range_length_bytes or 0)
+    except (ProfileError, ValueError):
+        return {}
+
+
+def _test(
+    test: TestRecord,
+    plan: TestPlan,
+    planned: dict[str, Round],
+    lost: Sequence[LeftOut],
+    status: RunStatus,
+) -> TestResult:
+    sections: dict[str, list[StepRecord]] = {}
+    for step in test.steps:
+        sections.setdefault(step.section, []).append(step)
+    # After a purge, or the making of a set, nothing is promised.
+    gaps = [step.gap_s for step in test.steps if step.gap_s is not None and not step.planned_pause]
+    watched = [step for step in test.steps if step.disturbances is not None]
+    kinds = [
+        find_codes(disturbance.code for disturbance in step.disturbances or ()) for step in watched
+    ]
+    disturbed = Counter(code for codes in kinds for code in codes)
+    nobody_watched = bool(test.steps) and not watched
+    return TestResult(
+        name=test.name,
+        title=plan.title,
+        status=test.status,
+        duration_s=None if test.ended_s is None else test.ended_s - test.started_s,
+        written_bytes=None if lost else sum(step.measurement.write.bytes for step in test.steps),
+        longest_gap_s=None if lost else max(gaps, default=None),
+        sections=tuple(
+            build_section(test, section, sections[section.name], planned.get(section.name), lost)
+            for section in plan.sections
+        ),
+        over_sections=plan.over_sections,
+        figures=plan.figures,
+        demands=tuple(
+            dict.fromkeys(
+                (step.workload.jobs, step.workload.io_depth)
+                for step in test.steps
+                if step.kind is not StepKind.FILL
+            )
+        ),
+        disturbed_steps=None
+        if nobody_watched
+        else {code: disturbed[code] for code in find_codes(disturbed)},
+        not_compared_steps=None
+        if nobody_watched
+        else sum(not _is_compared(step) for step in watched),
+        under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
+    )
+
+
+def _is_compared(step: StepRecord) -> bool:
+    """Whether the I/O of others could be told from the step's own."""
+    return step.foreign_read_bytes is not None and step.foreign_write_bytes is not None

@@ -1,0 +1,165 @@
+"""A section's results from its steps and verdicts: its window, why it ended, what was found over time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tkperf.analysis.cell_results import (
+    build_histogram_us,
+    build_rounds,
+    build_slices,
+    build_window_cells,
+)
+from tkperf.analysis.incomplete import IN_ROUNDS, without_holes
+from tkperf.analysis.results import RoundResult, SectionResult, SliceResult
+from tkperf.analysis.timeline.findings import Recorded
+from tkperf.analysis.timeline.search import Track, find_timelines
+from tkperf.figures import SectionPlan
+from tkperf.phases import Round, SectionOutcome
+from tkperf.quantity import Figures
+from tkperf.record import (
+    NO_PURGE,
+    LeftOut,
+    RunStatus,
+    StepKind,
+    StepRecord,
+    TestRecord,
+    VerdictRecord,
+)
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.workload import Workload
+
+
+def build_section(
+    test: TestRecord,
+    plan: SectionPlan,
+    all_steps: Sequence[StepRecord],
+    planned: Round | None,
+    lost_steps: Sequence[LeftOut],
+) -> SectionResult:
+    """One section of a test.
+
+    Args:
+        planned: its first area, of a hard disk, as the profile has it.
+        lost_steps: rows of the test's steps that could not be read.
+    """
+    name = plan.name
+    # Warm-ups are kept, and part of no result but of what was written.
+    steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
+    given = [record for record in test.verdicts if record.section == name]
+    ended = None
+    if test.outcome is not None:
+        ended = next(
+            (outcome for outcome in test.outcome.sections if outcome.section == name), None
+        )
+    stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
+    in_areas = [step for step in steps if step.kind is StepKind.AREA]
+    areas = _complete_areas(in_areas, planned)
+    lost = [row for row in lost_steps if row.section in (name, None)]
+    # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.
+    verdicts = () if stream else tuple(record.verdict for record in given)
+    window, because = _window(ended, verdicts, areas, test)
+    judged = {record.number for record in given} | set(areas)
+    if ended is not None:  # also rounds that nobody judged
+        judged |= {step.number for step in steps if step.kind is StepKind.ROUND}
+    if lost:
+        judged = without_holes(steps, judged, lost)
+    rounds = build_rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
+    slices = build_slices(stream, all_steps, bool(lost))
+    fill = next((step for step in steps if step.kind is StepKind.FILL), None)
+    verdict = ended.verdict if ended else (given[-1].verdict if given else None)
+    purge = next((purge for purge in test.purges if purge.section == name), None)
+    as_new = fill is None and purge is not None and purge.method != NO_PURGE
+    return SectionResult(
+        name=name,
+        plan=plan,
+        steady=verdict.reached if verdict is not None and verdict.judged else None,
+        window=window,
+        ended_because=because,
+        verdict=verdict,
+        verdicts=tuple(record.verdict for record in given),
+        cells=build_window_cells(steps, window, bool(lost)),
+        rounds=rounds,
+        areas=((planned and planned.areas) or len(areas)) if in_areas else None,
+        slices=slices,
+        workload=str(stream[0].workload) if stream else None,
+        purge=purge,
+        filled_bytes=fill.measurement.write.bytes if fill else None,
+        filled_s=fill.measurement.duration_s if fill else None,
+        histogram_us=() if lost else build_histogram_us(stream),
+        disturbed_in_window=_disturbed_in(
+            [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
+        ),
+        fill_workload=fill.workload if fill else None,
+        window_verdicts=_window_verdicts(ended, given),
+        timelines=find_timelines(_tracks(rounds, slices, areas=bool(in_areas)), as_new=as_new),
+        knee=ended.knee if ended is not None else None,
+    )
+
+
+def _window_verdicts(
+    ended: SectionOutcome | None, given: Sequence[VerdictRecord]
+) -> tuple[SteadyStateVerdict, ...]:
+    """Of each tracking variable; an imported run's cells are judged one by one and have no window."""
+    if ended is not None:
+        return ended.verdicts or ((ended.verdict,) if ended.verdict else ())
+    return tuple(record.verdict for record in given if record.number == given[-1].number)
+
+
+def _tracks(
+    rounds: Sequence[RoundResult], slices: Sequence[SliceResult], *, areas: bool
+) -> Iterator[Track]:
+    """The cells of each workload over its rounds, or over its slices; areas are no time."""
+    for stream in dict.fromkeys(slice_result.values.workload for slice_result in slices):
+        of_stream = [
+            slice_result for slice_result in slices if slice_result.values.workload == stream
+        ]
+        yield Track(
+            workload=stream,
+            recorded=Recorded.SLICES,
+            place=tuple(slice_result.start_s for slice_result in of_stream),
+            width=tuple(slice_result.duration_s for slice_result in of_stream),
+            figures=tuple(slice_result.values.all for slice_result in of_stream),
+        )
+    by_workload: dict[Workload, list[tuple[int, Figures]]] = {}
+    for round_result in () if areas else rounds:
+        for cell in round_result.cells:
+            by_workload.setdefault(cell.workload, []).append((round_result.number, cell.all))
+    for workload, numbered in by_workload.items():
+        yield Track(
+            workload=workload,
+            recorded=Recorded.ROUNDS,
+            place=tuple(float(number) for number, _ in numbered),
+            width=(0.0,) * len(numbered),
+            figures=tuple(figures for _, figures in numbered),
+        )
+
+
+def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:
+    if any(step.disturbances is None for step in steps):
+        return None
+    return sum(bool(step.disturbances) for step in steps)
+
+
+def _window(
+    ended: SectionOutcome | None,
+    verdicts: Sequence[SteadyStateVerdict],
+    complete_areas: tuple[int, ...],
+    test: TestRecord,
+) -> tuple[tuple[int, ...], str]:
+    """Rounds that results are averaged over, and why the section ended."""
+    if ended is not None:
+        return ended.window, ended.ended_because
+    # Cut short: the last rounds that were judged, so complete, say what is known so far.
+    window = verdicts[-1].rounds if verdicts else complete_areas
+    if test.status is RunStatus.COMPLETE:
+        return window, "how it ended cannot be read"
+    return window, f"the test did not end: {test.status.value}"
+
+
+def _complete_areas(steps: Sequence[StepRecord], planned: Round | None) -> tuple[int, ...]:
+    """Numbers of the areas in which every step was run."""
+    ran = Counter(step.number for step in steps)
+    whole = max(ran.values(), default=0) if planned is None else len(planned.steps)
+    return tuple(number for number, count in ran.items() if count == whole)

@@ -1,0 +1,144 @@
+"""Tables and charts of a section's cells, the means over its window, by what their workloads differ in."""
+
+from __future__ import annotations
+
+from tkperf.analysis.layout import OFFERED, Axis, arrange
+from tkperf.analysis.results import SectionResult
+from tkperf.analysis.tables import build_listing, build_matrices
+from tkperf.figures import Figure
+from tkperf.quantity import IOPS
+from tkperf.report.charts import rounds
+from tkperf.report.charts.bars_3d import bars_3d
+from tkperf.report.charts.demand import against, heat_map, over_demand, split_demand
+from tkperf.report.charts.offered import over_offered
+from tkperf.report.naming import Naming, capitalise, describe_axes, describe_curves
+from tkperf.report.page import ChartView, Views
+from tkperf.report.subject import Subject, find_quantities, show_table
+
+
+def show_matrix(subject: Subject, figure: Figure) -> Views:
+    for table in build_matrices(subject.section, find_quantities(figure.quantities)):
+        yield show_table(table, subject.links)
+
+
+def show_listing(subject: Subject, figure: Figure) -> Views:
+    if subject.section.cells:
+        yield show_table(build_listing(subject.section, figure), subject.links)
+
+
+def show_over_axis(subject: Subject, figure: Figure) -> Views:
+    section = subject.section
+    if len(section.cells) < 2:
+        return
+    x, *others = _axes(section, figure.axis)
+    if x is OFFERED:
+        yield from _over_offered(subject, figure)
+        return
+    if figure.axis not in ("", x.key):
+        return
+    for quantity in find_quantities(figure.quantities):
+        title = figure.title or _name_by_axes(section, quantity.label, figure.axis)
+        yield ChartView(
+            key="2d",
+            text=f"{title}: means over the window{describe_curves(others)}.",
+            spec=rounds.over_axis(section.cells, quantity, title, log=figure.log, axis=figure.axis),
+        )
+
+
+def _over_offered(subject: Subject, figure: Figure) -> Views:
+    section = subject.section
+    naming = Naming(axes=_axes(section)[1:])
+    curves = describe_curves(naming.axes)
+    knee = section.knee and section.knee.missed_iops and section.knee.kept_iops
+    marked = f" Marked: the last level that was kept up with, {knee:,.0f} IOPS." if knee else ""
+    for quantity in find_quantities(figure.quantities):
+        if all(cell.value(quantity) is None for cell in section.cells):
+            continue
+        title = figure.title or f"{capitalise(quantity.label)} v offered IOPS"
+        ideal = " Dashed: all that was offered." if quantity is IOPS else ""
+        yield ChartView(
+            key="2d",
+            text=f"{title}: {quantity.title} of every level{curves}.{ideal}{marked}",
+            spec=over_offered(
+                section.cells,
+                quantity,
+                title,
+                naming=naming,
+                knee=section.knee,
+                links=subject.links,
+                log=figure.log,
+            ),
+        )
+
+
+def show_bars_3d(subject: Subject, figure: Figure) -> Views:
+    section = subject.section
+    for quantity in find_quantities(figure.quantities):
+        title = figure.title or f"{_name_by_axes(section, quantity.title)}, 3-D"
+        spec = bars_3d(section, quantity, title)
+        if spec is not None:
+            layout = arrange(cell.workload for cell in section.cells)
+            text = (
+                f"{title}: every cell of the window's table as a bar, the "
+                f"{describe_axes([layout.column_axis.title])} to the right, the "
+                f"{describe_axes(layout.row_titles)} to the back."
+            )
+            yield ChartView(key="3d", text=text, spec=spec)
+
+
+def show_heat_map(subject: Subject, figure: Figure) -> Views:
+    cells = subject.section.cells
+    if len(cells) < 2:
+        return
+    layout = arrange(cell.workload for cell in cells)
+    by = describe_axes((*layout.row_titles, layout.column_axis.title))
+    for quantity in find_quantities(figure.quantities):
+        title = figure.title or f"{capitalise(quantity.title)} by {by}"
+        yield ChartView(
+            key="heat",
+            text=f"{title}: every cell of the window's table, the darker the greater.",
+            spec=heat_map(cells, quantity, title),
+        )
+
+
+def show_against(subject: Subject, figure: Figure) -> Views:
+    """Nothing is drawn over what a single cell has."""
+    cells = subject.section.cells
+    quantities = find_quantities(figure.quantities)
+    if len(cells) < 2 or len(quantities) != 2:
+        return
+    upright, across = quantities
+    along, others = split_demand(cell.workload for cell in cells)
+    title = figure.title or f"{capitalise(upright.label)} against {across.label}"
+    yield ChartView(
+        key="against",
+        text=f"{title}: {upright.title} over {across.title}, a point for each cell of the window's table"
+        f"{describe_curves(others)}, along it growing {describe_axes([along.title])}.",
+        spec=against(cells, upright, across, title, log=figure.log),
+    )
+
+
+def show_over_demand(subject: Subject, figure: Figure) -> Views:
+    cells = subject.section.cells
+    if len({cell.workload.total_outstanding_ios for cell in cells}) < 2:
+        return
+    _, others = split_demand(cell.workload for cell in cells)
+    for quantity in find_quantities(figure.quantities):
+        title = figure.title or f"{capitalise(quantity.label)} over outstanding I/Os"
+        yield ChartView(
+            key="outstanding",
+            text=f"{title}: {quantity.title} over threads x queue depth{describe_curves(others)}; "
+            "cells of an equal product stand above each other, none of them is left out or averaged.",
+            spec=over_demand(cells, quantity, title, log=figure.log),
+        )
+
+
+def _name_by_axes(section: SectionResult, quantity: str, axis: str = "") -> str:
+    """``IOPS by block size and R/W mix``."""
+    axes = (axis.title for axis in _axes(section, axis))
+    return f"{capitalise(quantity)} by {describe_axes(axes)}"
+
+
+def _axes(section: SectionResult, axis: str = "") -> tuple[Axis, ...]:
+    x, others = rounds.split_axes((cell.workload for cell in section.cells), axis)
+    return (x, *others)

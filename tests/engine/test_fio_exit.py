@@ -1,0 +1,47 @@
+"""How fio ended: only a status of 0, no error of a job and a printed result together are an end as it should be."""
+
+from __future__ import annotations
+
+import pytest
+
+from tkperf.engine.fio_exit import find_fault
+from tkperf.errors import EngineError, LostAtGateError, StepFailedError
+
+
+def fault(
+    status: int = 0, *errors: int, has_result: bool = True, ended_at_gate: bool = False
+) -> EngineError | None:
+    return find_fault(
+        status,
+        errors,
+        device="/dev/x",
+        has_result=has_result,
+        ended_at_gate=ended_at_gate,
+        output="; it said: so",
+    )
+
+
+def test_an_end_as_it_should_be() -> None:
+    """No error of any job."""
+    assert fault(0, 0, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "text"),
+    [
+        (fault(-9), StepFailedError, "fio on /dev/x was killed by signal 9; it said: so"),
+        (fault(-9, ended_at_gate=True), LostAtGateError, "fio on /dev/x was killed by signal 9; it said: so"),
+        (fault(1, 5, 0, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
+        (fault(0, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
+        (fault(2, ended_at_gate=True), EngineError, "fio failed on /dev/x: exit status 2; it said: so"),
+        (fault(ended_at_gate=True), LostAtGateError, "fio on /dev/x ended before its first I/O; it said: so"),
+        (fault(has_result=False), EngineError,
+         "fio on /dev/x ended without printing a result; it said: so; is the 'fio' on PATH the real one?"),
+    ],
+)  # fmt: skip
+def test_each_other_end_says_what_it_was(
+    found: EngineError | None, kind: type[EngineError], text: str
+) -> None:
+    """Killed, failed, held for ever, or not fio at all; what may be started again is told apart."""
+    assert type(found) is kind
+    assert str(found) == text
