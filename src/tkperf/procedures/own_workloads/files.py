@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,13 @@ _KINDS: dict[str, type[msgspec.Struct]] = {
     str(kind.__struct_config__.tag): kind
     for kind in (PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase)
 }
-_PARTS = (Load, Loop, OwnSteadyState, OwnTracked, *_KINDS.values())
+_PARTS: tuple[type[msgspec.Struct], ...] = (
+    Load,
+    Loop,
+    OwnSteadyState,
+    OwnTracked,
+    *_KINDS.values(),
+)
 _KEYS = sorted(
     {"kind", *(name for part in (*_PARTS, OwnWorkloadTable) for name in part.__struct_fields__)}
 )
@@ -74,7 +80,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
     }
     name = document.get("name")
     type_ = table_type(name if isinstance(name, str) else "")
-    table = _convert(_plain(document | parts), type_, what)
+    table: OwnWorkloadTable = _convert(_plain(document | parts), type_, what)
     for key, texts in (("title", [table.title]), ("section", [p.section for p in table.measuring])):
         if any(
             words != drop_controls(words).replace("\n", " ") or not words.strip() for words in texts
@@ -130,10 +136,3 @@ def _guess(error: msgspec.ValidationError, type_: type[Any]) -> str:
 
 def _short(name: str) -> str:
     return drop_controls(name)[:40]
-
-
-def name_taken(table: OwnWorkloadTable, others: Iterable[str]) -> str | None:
-    """Why a test cannot have this name: results of two tests would pass for those of one."""
-    if table.name not in others:
-        return None
-    return f"key name: '{table.name}' is the name of another test: give it a name of its own"

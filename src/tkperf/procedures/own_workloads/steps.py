@@ -62,7 +62,9 @@ def count_steps(phase: RoundsPhase) -> int:
 def loads_of(phase: RoundsPhase, loads: Mapping[str, Load]) -> Iterator[Load]:
     """The load of each step of a round: loops from the outermost, then the list of loads."""
     for values in product(*(loop.values for loop in phase.loops)):
-        at = {loop.key: value for loop, value in zip(phase.loops, values, strict=True)}
+        at: dict[str, float] = {
+            loop.key: value for loop, value in zip(phase.loops, values, strict=True)
+        }
         for name in phase.loads:
             yield at_values(loads[name], at)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
-from tkperf.procedures.own_workloads.faults import find_table_fault
+from tkperf.procedures.own_workloads.faults import find_table_fault, find_unreachable
 from tkperf.procedures.own_workloads.parts import (
     MOST_PHASES,
     Load,
@@ -59,6 +59,10 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     def fault(self, profile: Profile) -> str | None:
         return find_table_fault(self.loads, self.phases, self.rules(profile), profile)
 
+    def unreachable(self, profile: Profile) -> str | None:
+        """A steady state that no phase could reach, likewise."""
+        return find_unreachable(self.phases, self.rules(profile))
+
     def rules(self, profile: Profile) -> SteadyStateTable:
         """The rule for steady state, its own numbers before the profile's."""
         return self.steady_state.over(profile.steady_state)
@@ -67,6 +71,17 @@ class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     def measuring(self) -> tuple[Measuring, ...]:
         """The phases that have results."""
         return tuple(phase for phase in self.phases if isinstance(phase, Measuring))
+
+    @property
+    def tracked_quantities(self) -> tuple[str, ...]:
+        """All that decides in any phase whether it is steady."""
+        quantities: dict[str, None] = {}
+        for phase in self.measuring:
+            if isinstance(phase, RoundsPhase):
+                quantities |= dict.fromkeys(tracked.quantity for tracked in phase.tracked)
+            elif phase.tracked is not None:
+                quantities[phase.tracked] = None
+        return tuple(quantities)
 
     @property
     def in_sections(self) -> Iterator[tuple[OwnPhase, str]]:
