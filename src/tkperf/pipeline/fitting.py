@@ -53,6 +53,12 @@ class TestPhases:
         return tuple(dict.fromkeys(load for load, _, _ in _loads(self.phases)))
 
     @property
+    def reads_first(self) -> bool:
+        """Whether its first load reads, before this test has written anything."""
+        load, _, is_fill = next(_loads(self.phases))
+        return not is_fill and load.read_percent > 0
+
+    @property
     def starts_as_purged(self) -> bool:
         """Whether it measures from the purge on, nothing being written in between."""
         return any(

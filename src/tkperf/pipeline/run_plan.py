@@ -95,7 +95,12 @@ def make_plan(request: RunRequest, *, look_only: bool = False) -> RunPlan:
     plain = choose_profile(request)
     subject = _look_at(request, look_only)
     fitted = fit(request, plain, subject.identity)
-    warnings = (*subject.warnings, *fitted.warnings, *_not_as_new(subject, fitted))
+    warnings = (
+        *subject.warnings,
+        *fitted.warnings,
+        *_not_as_new(subject, fitted),
+        *_never_written(request, fitted),
+    )
     return RunPlan(request=request, subject=subject, fitted=fitted, warnings=warnings)
 
 
@@ -124,3 +129,14 @@ def _not_as_new(subject: Subject, fitted: Fitted) -> Iterator[RunWarning]:
                 "minutes are not those of an empty one"
             )
             yield RunWarning(code="not-as-new", text=text, test=test.test.name)
+
+
+def _never_written(request: RunRequest, fitted: Fitted) -> Iterator[RunWarning]:
+    """A user's own tests that read what nobody wrote: flash answers that from its map, not its cells."""
+    for test in fitted.tests:
+        if request.suite != "hdd" and test.test.own and test.reads_first:
+            text = (
+                f"{test.test.title} reads before it writes: a drive answers for addresses that "
+                "were never written faster than for data; begin with a fill"
+            )
+            yield RunWarning(code="never-written", text=text, test=test.test.name)

@@ -29,20 +29,12 @@ from tkperf.strict import decode_strictly, describe_mistake
 from tkperf.units import drop_controls
 
 WHAT = "workload file"
-_KINDS: dict[str, type[msgspec.Struct]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase)
-}
-_PARTS: tuple[type[msgspec.Struct], ...] = (
-    Load,
-    Loop,
-    OwnSteadyState,
-    OwnTracked,
-    *_KINDS.values(),
-)
-_KEYS = sorted(
-    {"kind", *(name for part in (*_PARTS, OwnWorkloadTable) for name in part.__struct_fields__)}
-)
+_PHASES: tuple[type[msgspec.Struct], ...] = (
+    PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase
+)  # fmt: skip
+_KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
+_PARTS = (Load, Loop, OwnSteadyState, OwnTracked, *_PHASES)
+_KEYS = sorted({"kind", *(field.name for part in _PARTS for field in msgspec.structs.fields(part))})
 
 
 def is_workload_file(name: str) -> bool:
