@@ -120,7 +120,7 @@ def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profil
         fault = table.fault(profile) or table.unreachable(profile)
         fault = fault or find_excess((test_of(table),), changed)
         if fault:
-            raise UsageError(f"{what}, {fault}")
+            raise UsageError(f"{what}, {fault.removeprefix(f'{table.key}: ')}")
         profile = changed
     return profile
 

@@ -68,6 +68,8 @@ def _values(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.VarTupleType():
             item = _values(_bare(type_.item_type))
             return f"list of {type_.min_length or 0} to {type_.max_length}: {item}"
+        case msgspec.inspect.DictType():
+            return "a table"
         case msgspec.inspect.TupleType():
             return f"[{'; '.join(_values(_bare(item_type)) for item_type in type_.item_types)}]"
         case msgspec.inspect.StructType():
@@ -86,8 +88,12 @@ def _values(type_: msgspec.inspect.Type) -> str:
 def _between(number: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> str:
     least = f"{number.ge:,g}" if number.ge is not None else None
     most = f"{number.le:,.12g}" if number.le is not None else None
+    if least is not None and number.lt is not None:
+        return f"{least} or more, less than {number.lt:g}"
     if least is not None:
         return f"{least} to {most}" if most else f"{least} or more"
+    if number.gt is None:
+        return "a number"
     above = f"more than {number.gt:g}"
     return f"{above}, at most {most}" if most else above
 

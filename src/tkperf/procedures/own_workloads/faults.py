@@ -174,6 +174,8 @@ def _in_tracked(phase: RoundsPhase, loads: Mapping[str, Load]) -> str | None:
         for key in (*loops, *tracked.at):
             if key not in tracked.at:
                 return f"tracked: at has to say which {key} is meant, as it is looped over"
+            if not loops:
+                return f"tracked: at says {key}, and the phase has no loops"
             if key not in loops:
                 return f"tracked: {not_known('key of at', key, loops)}"
             if tracked.at[key] not in loops[key]:

@@ -25,7 +25,8 @@ from tkperf.procedures.own_workloads.parts import (
     StreamPhase,
 )
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable, table_type
-from tkperf.strict import decode_strictly, describe_mistake
+from tkperf.profiles.explained import explain_keys
+from tkperf.strict import decode_strictly, describe_mistake, shallow
 from tkperf.units import drop_controls
 
 WHAT = "workload file"
@@ -33,7 +34,7 @@ _PHASES: tuple[type[msgspec.Struct], ...] = (
     PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase
 )  # fmt: skip
 _KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
-_PARTS = (Load, Loop, OwnSteadyState, OwnTracked, *_PHASES)
+_PARTS: tuple[type[msgspec.Struct], ...] = (Load, Loop, OwnSteadyState, OwnTracked, *_PHASES)
 _KEYS = sorted({"kind", *(field.name for part in _PARTS for field in msgspec.structs.fields(part))})
 
 
@@ -59,7 +60,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
         UsageError: not TOML, a typo, or an impossible value.
     """
     what = f"{WHAT} {file}"
-    document = decode_strictly(lambda: tomllib.loads(text), what=what, language="TOML")
+    document = decode_strictly(lambda: tomllib.loads(shallow(text)), what=what, language="TOML")
     parts = {
         "loads": {
             name: _convert(load, Load, f"{what}, load {_short(name)}")
@@ -72,7 +73,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
     }
     name = document.get("name")
     type_ = table_type(name if isinstance(name, str) else "")
-    table: OwnWorkloadTable = _convert(_plain(document | parts), type_, what)
+    table: OwnWorkloadTable = _convert(document | msgspec.to_builtins(parts), type_, what)
     for key, texts in (("title", [table.title]), ("section", [p.section for p in table.measuring])):
         if any(
             words != drop_controls(words).replace("\n", " ") or not words.strip() for words in texts
@@ -81,10 +82,6 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
                 f"{what}, key {key}: it is empty or has characters that cannot be printed"
             )
     return table
-
-
-def _plain(document: Mapping[str, Any]) -> Any:
-    return msgspec.to_builtins(document)
 
 
 def _tables(document: Mapping[str, Any], key: str, kind: type, what: str) -> Any:
@@ -111,12 +108,18 @@ def _convert(value: object, type_: type[Any], what: str) -> Any:
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{what}{describe_mistake(error)}{_guess(error, type_)}") from None
+        raise UsageError(f"{what}{describe_mistake(error)}{_advise(error, type_)}") from None
 
 
-def _guess(error: msgspec.ValidationError, type_: type[Any]) -> str:
-    """The key that a typo may have meant: one of this table's own, or of the file's."""
-    _, unknown, rest = str(error).partition("unknown field `")
+def _advise(error: msgspec.ValidationError, type_: type[Any]) -> str:
+    """The values there are, or the key that a typo may have meant: of this table, or of the file."""
+    reason, _, path = str(error).partition(" - at ")
+    if reason.startswith("Invalid enum value"):
+        key = path.strip("`").rpartition(".")[2]
+        tables = (type_, *_PARTS)
+        values = (one.values for table in tables for one in explain_keys(table) if one.name == key)
+        return f": it is {next(values, 'another')}"
+    _, unknown, rest = reason.partition("unknown field `")
     if not unknown:
         return ""
     typo = rest.partition("`")[0]
