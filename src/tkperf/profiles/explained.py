@@ -62,7 +62,9 @@ def _values(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
             return _between(type_)
         case msgspec.inspect.LiteralType():
-            return _alternatives([f'"{value}"' for value in type_.values])
+            return _alternatives(
+                [f'"{value}"' if isinstance(value, str) else f"{value}" for value in type_.values]
+            )
         case msgspec.inspect.EnumType():
             return _alternatives([f'"{member.value}"' for member in type_.cls])
         case msgspec.inspect.VarTupleType():
@@ -75,12 +77,12 @@ def _values(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.StructType():
             return "{ " + ", ".join(field.name for field in type_.fields) + " }"
         case msgspec.inspect.UnionType():
-            (given,) = (
+            given = [
                 alternative
                 for alternative in type_.types
                 if not isinstance(alternative, msgspec.inspect.NoneType)
-            )
-            return _values(_bare(given))
+            ]
+            return _values(_bare(given[0])) if len(given) == 1 else "{ kind, ... }"
         case _:
             return "text"
 
