@@ -80,19 +80,22 @@ class RunPlan:
         return self.subject.confirm_id
 
 
-def make_plan(request: RunRequest, *, look_only: bool = False) -> RunPlan:
+def make_plan(
+    request: RunRequest, *, look_only: bool = False, profile: Profile | None = None
+) -> RunPlan:
     """Look at the device and fit everything to it. Nothing is written, created or asked.
 
     Args:
         look_only: no run follows: what would have a run refused is a warning, and a password that a
             purge left on the drive stays.
+        profile: what ``choose_profile`` made of the request, if it was called before.
 
     Raises:
         UsageError: the request, the profile or a test does not suit the device.
         DeviceError: the device is missing or cannot be measured or purged.
         RefusedError: it is in use.
     """
-    plain = choose_profile(request)
+    plain = profile or choose_profile(request)
     subject = _look_at(request, look_only)
     fitted = fit(request, plain, subject.identity)
     warnings = (

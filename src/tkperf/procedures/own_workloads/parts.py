@@ -71,7 +71,7 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         ),
     ] = None
     arrival: Annotated[
-        Arrival, means("when they are issued: evenly spaced, or at random times")
+        Arrival, means("when they are issued: linear (evenly spaced) or poisson (at random times)")
     ] = Arrival.LINEAR
     compressible_percent: Annotated[
         Percent, means("of the data written, how much a drive's compression could save")
@@ -122,7 +122,9 @@ class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
     at: Annotated[
         dict[str, float],
         msgspec.Meta(max_length=len(LOOP_KEYS)),
-        means("the value of each loop's key, as { block_size_kib = 4 }"),
+        means(
+            "the value of each loop's key, as { block_size_kib = 4 }; left out: there are no loops"
+        ),
     ] = {}
 
 
