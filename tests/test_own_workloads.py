@@ -212,7 +212,8 @@ def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> N
     """max_rounds of the file, not the profile's 25."""
 
     def jumping(phase: Phase, _work: Workload) -> float:
-        return 1000.0 * 2 ** getattr(phase, "number", 0)
+        number: int = getattr(phase, "number", 0)
+        return 1000.0 * 2**number
 
     phases, _, outcome = run(EVERYTHING, tmp_path, jumping)
     numbers = [p.number for p in phases if isinstance(p, Round) and p.section == "Loops" and not p.warm_up]  # fmt: skip
@@ -246,7 +247,7 @@ tracked = [{ quantity = "iops" }]
     assert (fill.passes, fill.workload.block_size_bytes) == (2, 128 * 1024)
     assert (first.steps[0].workload.jobs, first.steps[0].workload.io_depth) == (4, 32)
     assert outcome.sections[0].window == (1, 2, 3, 4, 5)
-    assert phases[1:].__len__() == 5
+    assert len(phases) == 1 + 5
 
 
 def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
@@ -255,11 +256,7 @@ def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
     def slow(phase: Phase, _work: Workload) -> float:
         return 450 / 12 if isinstance(phase, Round) else 450 / 6
 
-    text = (
-        EXAMPLE.read_text()
-        .replace("rounds = 3\n", "rounds = 3\n")
-        .replace("step_s = 60", "step_s = 60")
-    )
+    text = EXAMPLE.read_text()
     _, _, outcome = run(text, tmp_path, slow)
     assert outcome.sections[-1].ended_because == (
         "ran its full time of 10 min 00 s; did not keep up with SEQ 128k R/W 100/0 TC1/QD8, 1,000 "
@@ -362,7 +359,7 @@ def test_the_course_is_told_in_words(tmp_path: Path) -> None:
     """Phase by phase, with the numbers that are the profile's."""
     test, profile = own(EVERYTHING, tmp_path)
     assert test.describe(profile, Circumstances()) == (
-        "The user's own workload, no test of a specification; the user's own workload file",
+        "Not a test of a specification, but the user's own: a workload file",
         "Purge",
         "Workload-independent preconditioning: 3 x the active range, SEQ 256 KiB writes, TC 2 / QD 32",
         "Loops:",
@@ -374,8 +371,8 @@ def test_the_course_is_told_in_words(tmp_path: Path) -> None:
         "                mixed: RND 4k 60 % + 64k 40 %, TC 2, accesses/range in % 70/30 30/70, 7 s",
         "                paced: RND 4k, TC 4, within 25 to 50 % of the range, 900 IOPS offered at random "
         "times (Poisson process), 40 % compressible, 7 s",
-        "    Tracking variable: IOPS of paced at R/W mix 0, QD 8",
-        "    Tracking variable: mean latency (us) of mixed at R/W mix 0, QD 1",
+        "    Tracking variable: IOPS of paced at R/W mix 0/100, QD 8",
+        "    Tracking variable: mean latency (us) of mixed at R/W mix 0/100, QD 1",
         "No I/O for 30 s",
         "Two rounds:",
         "    2 rounds:",
@@ -384,7 +381,7 @@ def test_the_course_is_told_in_words(tmp_path: Path) -> None:
         "Until steady, until 10 min 00 s have passed or steady state of slices 1, 4, 7 ...:",
         "    mixed: RND 4k 60 % + 64k 40 %, R/W 50/50, TC 2 / QD 3, accesses/range in % 70/30 30/70, "
         "one unbroken stream, recorded in slices of 10 s, the first 20 s kept apart as warm-up",
-        "    Tracking variable: MB/s of slices 1, 4, 7 ...",
+        "    Tracking variable: throughput (MB/s) of slices 1, 4, 7 ...",
         "Until written, until 0.5 x the active range is written or 10 min 00 s have passed:",
         "    fill: SEQ 256k, R/W 0/100, TC 2 / QD 32, one unbroken stream, recorded in slices of 10 s",
         "Its time, until 30 s have passed:",

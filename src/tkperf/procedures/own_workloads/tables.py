@@ -38,7 +38,7 @@ KEY_PREFIX = "own_workload."
 class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
     """A whole workload file. Each test has a type of its own, made by ``table_type``."""
 
-    source: Source = "the user's own workload file"
+    source: Source = "a workload file"
     format: Annotated[Literal[1], means("version of this format")]
     name: Annotated[Name, means("of the test, as --test, claims and comparisons name it")]
     title: Annotated[Title, means("of the test in reports")]

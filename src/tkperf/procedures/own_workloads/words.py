@@ -51,7 +51,7 @@ def describe(
 ) -> tuple[str, ...]:
     """The course, phase by phase."""
     rules = profile.with_tables(table.rules(profile))
-    lines = [f"The user's own workload, no test of a specification; {table.source}"]
+    lines = [f"Not a test of a specification, but the user's own: {table.source}"]
     judged = False
     for phase in table.phases:
         match phase:
@@ -93,20 +93,22 @@ def _describe_rounds(
     if phase.idle_s is not None:
         yield f"        No I/O for {phase.idle_s:g} s"
     for level, loop in enumerate(phase.loops, start=2):
-        values = (
-            wording.mixes([int(value) for value in loop.values])
-            if loop.key == "read_percent"
-            else wording.numbers(loop.values)
-        )
+        values = ", ".join(_value_words(loop.key, value) for value in loop.values)
         yield f"{'    ' * level}For {_LOOPS[loop.key]} {values}:"
     looped = {loop.key for loop in phase.loops}
     for name in phase.loads:
         words = describe_load(table.loads[name], profile, looped)
         yield f"{'    ' * (2 + len(phase.loops))}{name}: {words}, {phase.step_s:g} s"
     for tracked in phase.tracked:
-        at = ", ".join(f"{_LOOPS[key]} {value:g}" for key, value in tracked.at.items())
+        at = ", ".join(
+            f"{_LOOPS[key]} {_value_words(key, value)}" for key, value in tracked.at.items()
+        )
         of = f"{tracked.load or phase.loads[0]}{f' at {at}' if at else ''}"
         yield f"    Tracking variable: {QUANTITIES[tracked.quantity].title} of {of}"
+
+
+def _value_words(key: str, value: float) -> str:
+    return format_mix(round(value)) if key == "read_percent" else f"{value:g}"
 
 
 def _how_many(phase: RoundsPhase, profile: Profile) -> str:
