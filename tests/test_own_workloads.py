@@ -213,7 +213,7 @@ def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> N
 
     def jumping(phase: Phase, _work: Workload) -> float:
         number: int = getattr(phase, "number", 0)
-        return 1000.0 * 2**number
+        return float(1000 << number)
 
     phases, _, outcome = run(EVERYTHING, tmp_path, jumping)
     numbers = [p.number for p in phases if isinstance(p, Round) and p.section == "Loops" and not p.warm_up]  # fmt: skip
@@ -254,7 +254,7 @@ def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
     """Of rounds and of streams, with the share that was done; 99 % counts as reached."""
 
     def slow(phase: Phase, _work: Workload) -> float:
-        return 450 / 12 if isinstance(phase, Round) else 450 / 6
+        return 37.5 if isinstance(phase, Round) else 75.0
 
     text = EXAMPLE.read_text()
     _, _, outcome = run(text, tmp_path, slow)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tkperf.profiles.tables import Table
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExplained:
@@ -19,7 +17,7 @@ class KeyExplained:
     meaning: str
 
 
-def explain_keys(table: type[Table]) -> tuple[KeyExplained, ...]:
+def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
     """All keys of a table in their order."""
     info = msgspec.inspect.type_info(table)
     assert isinstance(info, msgspec.inspect.StructType)

@@ -8,7 +8,7 @@ from tkperf.procedures.descriptor import Test
 from tkperf.procedures.own_workloads.course import course
 from tkperf.procedures.own_workloads.parts import FillPhase
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
-from tkperf.procedures.own_workloads.words import describe, plan_section, whole_test
+from tkperf.procedures.own_workloads.words import describe, plan_section
 from tkperf.profiles.tables import PreconditioningTable, SteadyStateTable
 
 
@@ -30,7 +30,6 @@ def test_of(table: OwnWorkloadTable) -> Test:
             profile.table(type_), profile, circumstances
         ),
         section_plan=partial(plan_section, table),
-        whole_test=whole_test,
         tracked=table.tracked_quantities,
         shared=(*shared, PreconditioningTable) if fills else shared,
     )

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from tkperf.figures import (
     DISTRIBUTION,
-    WHOLE_TEST,
     Figure,
     FigureKind,
     SectionPlan,
@@ -199,7 +198,9 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
     listed = ("iops", "megabytes_per_s", *behind, *_LATENCIES)
     figures.append(drawn(FigureKind.LISTING, *listed, title="Every step"))
     figures += (
-        over_rounds(key, f"{QUANTITIES[key].label} over rounds", log=True)
+        over_rounds(
+            key, f"{_capitalized(QUANTITIES[key].label)} over rounds", log=bool(phase.loops)
+        )
         for key in (tracked or ("iops",))
     )
     if tracked:
@@ -236,7 +237,5 @@ def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
     )
 
 
-def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
-    """Several sections beside each other, and all that was done to the device."""
-    beside = (drawn(FigureKind.SECTIONS, "iops"),) if len(sections) > 1 else ()
-    return (*beside, *WHOLE_TEST)
+def _capitalized(label: str) -> str:
+    return label[0].upper() + label[1:]
