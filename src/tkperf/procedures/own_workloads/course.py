@@ -199,15 +199,23 @@ def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, 
         warm_up_slices=phase.warm_up_slices,
         results=slices,
     )
-    outcome = stream_outcome(phase.section, stream, _why_enough(phase, stream, enough_bytes))
+    outcome = stream_outcome(phase.section, stream, _why_ended(phase, stream, enough_bytes))
     return _with_missed_rates(outcome, {workload: slices})
 
 
-def _why_enough(phase: StreamPhase, stream: Stream, enough_bytes: float) -> str:
-    if stream.written_bytes < enough_bytes:
-        return ""
-    written = format_capacity(stream.written_bytes)
-    return f"{phase.written_multiple:g} x the active range written ({written})"
+def _why_ended(phase: StreamPhase, stream: Stream, enough_bytes: float) -> str:
+    """Where it was not steady."""
+    if stream.written_bytes >= enough_bytes:
+        written = format_capacity(stream.written_bytes)
+        return f"{phase.written_multiple:g} x the active range written ({written})"
+    if stream.verdict is None:
+        return _ran_its_time(phase)
+    slices = format_count(stream.slices, "slice")
+    return f"no steady state in {slices}: {stream.verdict.reason}"
+
+
+def _ran_its_time(phase: StreamPhase) -> str:
+    return f"ran its full time of {format_duration(phase.slices * phase.slice_s)}"
 
 
 def _whole_stream(
@@ -223,7 +231,7 @@ def _whole_stream(
         section=phase.section,
         window=(),
         verdict=None,
-        ended_because=f"ran its full time of {format_duration(count * phase.slice_s)}",
+        ended_because=_ran_its_time(phase),
     )
     slices = [expect_measurement(answer) for answer in answers[warm_ups:]]
     return _with_missed_rates(outcome, {workload: slices})

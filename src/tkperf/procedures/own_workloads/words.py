@@ -141,7 +141,9 @@ def describe_load(load: Load, profile: Profile, looped: Collection[str] = ()) ->
     any_range_bytes = 1 << 60
     workload = workload_of(load, profile, any_range_bytes)
     words = [
-        workload.order if "block_size_kib" in looped else f"{workload.order} {workload.blocks_text}"
+        workload.access.order
+        if "block_size_kib" in looped
+        else f"{workload.access.order} {workload.blocks_text}"
     ]
     if "read_percent" not in looped:
         words.append(f"R/W {format_mix(load.read_percent)}")
