@@ -107,22 +107,30 @@ def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profil
         UsageError: a file cannot be read, or describes what no run of the suite could do.
     """
     for file in filter(is_workload_file, dict.fromkeys(names)):
-        table = read_workload_file(file)
-        what = f"workload file {file}"
-        others = (*(test.name for test in TESTS), *NOT_FOR_TESTS)
-        if table.name in others or table.key in profile.tables:
-            raise UsageError(
-                f"{what}, key name: '{table.name}' is the name of another test: give it one of its own"
-            )
-        if suite == "hdd" and any(isinstance(phase, PurgePhase) for phase in table.phases):
-            raise UsageError(f"{what}, kind purge: hard disks are not purged")
-        changed = profile.with_tables(table)
-        fault = table.fault(profile) or table.unreachable(profile)
-        fault = fault or find_excess((test_of(table),), changed)
-        if fault:
-            raise UsageError(f"{what}, {fault.removeprefix(f'{table.key}: ')}")
-        profile = changed
+        profile = with_workload(profile, suite, read_workload_file(file), file=file)
     return profile
+
+
+def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file: str) -> Profile:
+    """The profile with one more test; ``file`` is named in errors.
+
+    Raises:
+        UsageError: its name is taken, or no run of the suite could do it.
+    """
+    what = f"workload file {file}"
+    others = (*(test.name for test in TESTS), *NOT_FOR_TESTS)
+    if table.name in others or table.key in profile.tables:
+        raise UsageError(
+            f"{what}, key name: '{table.name}' is the name of another test: give it one of its own"
+        )
+    if suite == "hdd" and any(isinstance(phase, PurgePhase) for phase in table.phases):
+        raise UsageError(f"{what}, kind purge: hard disks are not purged")
+    changed = profile.with_tables(table)
+    fault = table.fault(profile) or table.unreachable(profile)
+    fault = fault or find_excess((test_of(table),), changed)
+    if fault:
+        raise UsageError(f"{what}, {fault.removeprefix(f'{table.key}: ')}")
+    return changed
 
 
 def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
