@@ -10,6 +10,8 @@ import msgspec
 from tkperf.errors import UsageError
 
 T = TypeVar("T")
+# Many times what any key has, and what any list of numbers on one line.
+_MOST_DOTS_OF_A_LINE = 2000
 
 
 def decode_strictly(
@@ -29,6 +31,17 @@ def decode_strictly(
     except (msgspec.DecodeError, ValueError) as mistake:
         # Python's own limits, as for digits, are no msgspec errors.
         raise error(f"{what}: not valid {language}: {mistake}") from mistake
+
+
+def shallow(text: str) -> str:
+    """TOML without keys of thousands of parts, for which its parser would take minutes.
+
+    Raises:
+        RecursionError: it has one.
+    """
+    if any(line.count(".") > _MOST_DOTS_OF_A_LINE for line in text.splitlines()):
+        raise RecursionError
+    return text
 
 
 def describe_mistake(error: msgspec.ValidationError) -> str:

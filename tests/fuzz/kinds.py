@@ -19,6 +19,7 @@ from rich.console import Console
 from tests.builders import io_stats
 from tests.fuzz.mutations import mutate_database, mutate_text
 from tests.runfile.runs import a_run, a_step
+from tests.test_own_workloads import EVERYTHING
 from tkperf.analysis.claims import check_claims, parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.details import build_details
@@ -37,7 +38,15 @@ from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.measurement import NO_IO, Measurement, Sample
 from tkperf.phases import Outcome, SectionOutcome
 from tkperf.plan import Case, forecast
-from tkperf.procedures import TESTS, Circumstances, parse_profile
+from tkperf.procedures import (
+    TESTS,
+    Circumstances,
+    load_profile,
+    own_tests,
+    parse_profile,
+    with_workload,
+)
+from tkperf.procedures.own_workloads.files import parse_workload_file
 from tkperf.record import PurgeRecord, RunStatus, RunWarning, StepKind
 from tkperf.report.html import render_view
 from tkperf.report.view import build_view
@@ -176,6 +185,16 @@ def _read_profile(data: bytes) -> None:
     json.dumps(profile.as_plain_data())
 
 
+def _read_workload(data: bytes) -> None:
+    table = parse_workload_file(data.decode(errors="replace"), file="mine.toml")
+    profile = with_workload(load_profile("quick"), "ssd", table, file="mine.toml")
+    (test,) = own_tests(profile)
+    test.describe(profile, Circumstances())
+    # As large as the range that it was gone through with: parts of a smaller one may be nothing.
+    length_bytes = 1 << 40
+    forecast(test.procedure(profile, length_bytes), (), Case.BEST, active_range_bytes=length_bytes)
+
+
 RAID = b"""{"devices": ["252:0", "252:1", "252:2"], "raidlevel": 5, "type": "hw_lsi",
 "readpolicy": "nora", "writepolicy": "wt", "stripsize": "256"}
 """
@@ -241,6 +260,7 @@ KINDS = {
     "run-file": Kind(try_case=_run_file),
     "claims": _text(lambda: (CLAIMS,), _read_claims),
     "profile": _text(_profiles, _read_profile),
+    "workload": _text(lambda: (EVERYTHING.encode(),), _read_workload),
     "raid.json": _text(lambda: (RAID,), _read_raid),
     "fio-stream": _text(_short, _read_stream),
     "fio-json": _text(_short, _read_fio_json),

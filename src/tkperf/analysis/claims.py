@@ -41,7 +41,7 @@ from tkperf.importers import FIO_TEST
 from tkperf.measurement import REPORTED_PERCENTILES
 from tkperf.procedures import TESTS
 from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction, Quantity
-from tkperf.strict import decode_strictly
+from tkperf.strict import decode_strictly, shallow
 from tkperf.units import format_block_size, format_count, format_mix, parse_size_bytes
 from tkperf.workload import Access, Arrival, Workload
 
@@ -176,7 +176,9 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
         UsageError: not TOML, a typo, or a claim that says nothing.
     """
     claims = decode_strictly(
-        lambda: msgspec.toml.decode(text, type=ClaimsFile), what=f"claims {file}", language="TOML"
+        lambda: msgspec.toml.decode(shallow(text), type=ClaimsFile),
+        what=f"claims {file}",
+        language="TOML",
     )
     for number, promised in enumerate(claims.quantiles, start=1):
         for percent in promised.within_us:

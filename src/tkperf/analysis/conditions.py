@@ -45,7 +45,7 @@ def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iter
 def explain_nothing_common(results: Sequence[RunResult]) -> str:
     """Why runs without a common test have none, as far as that can be said; else empty."""
     kinds = {
-        find_test(result.info.suite, test.name) is None
+        find_test(result.info.suite, test.name, result.info.profile) is None
         for result in results
         for test in result.tests
     }
@@ -202,7 +202,7 @@ def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
 
     Demand, active range and write cache are compared as they were in the run.
     """
-    lookups = (find_test(result.info.suite, name) for name in tests)
+    lookups = (find_test(result.info.suite, name, result.info.profile) for name in tests)
     definitions = [test for test in lookups if test is not None]
     shared = dict.fromkeys(table.key for test in definitions for table in test.shared)
     numbers = {f"{key}.{name}": value for key in shared for name, value in _table(result, key)}
@@ -219,7 +219,19 @@ def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
 def _table(result: RunResult, name: str) -> Iterator[tuple[str, str]]:
     for key, value in result.info.table(name).items():
         if key != "source":
-            yield key, _text(value)
+            yield from _flat(key, value)
+
+
+def _flat(key: str, value: object) -> Iterator[tuple[str, str]]:
+    """Tables within a table, and lists of them counted from 1, key by key: ``phases.2.step_s``."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _flat(f"{key}.{name}", inner)
+    elif isinstance(value, list | tuple) and any(isinstance(inner, dict) for inner in value):
+        for number, inner in enumerate(value, start=1):
+            yield from _flat(f"{key}.{number}", inner)
+    else:
+        yield key, _text(value)
 
 
 def _text(value: object) -> str:

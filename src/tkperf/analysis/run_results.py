@@ -150,7 +150,7 @@ def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:
     """The first area of each section, as the run's own profile has them; empty if it does not say."""
-    definition = find_test(info.suite, test.name)
+    definition = find_test(info.suite, test.name, info.profile)
     if definition is None or not any(step.kind is StepKind.AREA for step in test.steps):
         return {}
     try:

@@ -17,6 +17,7 @@ from tkperf.pipeline.consent import Consent, Question, nobody_to_ask
 from tkperf.pipeline.outlook import Outlook
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import USERS_NOT_VISIBLE
+from tkperf.procedures import Circumstances
 from tkperf.record import RunWarning
 from tkperf.units import format_capacity
 
@@ -45,6 +46,7 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
             "tests",
             f"{', '.join(test.test.title for test in plan.tests)}: {describe_time(outlook)}",
         ),
+        *describe_own(plan),
         *describe_outlook(outlook),
         *plan.subject.lines,
     ]
@@ -54,6 +56,19 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
     tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
     tell_warnings(plan.warnings)
     tell_cost(outlook)
+
+
+def describe_own(plan: RunPlan) -> list[tuple[str, str]]:
+    """What tests of the user's own would do, line by line: nobody can look it up."""
+    circumstances = Circumstances(purge=None if plan.request.no_purge else "Purge")
+    return [
+        ("" if number else "course", line)
+        for test in plan.tests
+        if test.test.own
+        for number, line in enumerate(
+            (f"{test.test.title}:", *test.test.describe(plan.profile, circumstances))
+        )
+    ]
 
 
 def tell_cost(outlook: Outlook) -> None:

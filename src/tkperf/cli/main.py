@@ -27,6 +27,7 @@ COMMANDS = {
     "compare": ("tkperf.cli.compare", "compare_runs"),
     "check": ("tkperf.cli.check", "check"),
     "import": ("tkperf.cli.import_", "import_results"),
+    "workload": ("tkperf.cli.workload", "workload"),
     "profiles": ("tkperf.cli.profiles", "profiles"),
     "doctor": ("tkperf.cli.doctor", "doctor"),
     "completion": ("tkperf.cli.completion", "completion"),

@@ -19,7 +19,7 @@ from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError, not_known
 from tkperf.input_files import TEXT_BYTES, read_input
 from tkperf.pipeline.names import require_name
-from tkperf.procedures import ALL_TESTS, SUITES
+from tkperf.procedures import ALL_TESTS, SUITES, is_workload_file
 from tkperf.process import find_program
 from tkperf.profiles import Profile, built_in_profiles
 
@@ -158,13 +158,14 @@ def suite_command(suite: str, flags: tuple[str, ...]) -> type[click.Command]:
 
     class SuiteCommand(click.Command):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-            return super().parse_args(ctx, expand_lists(args, flags, (*SUITES[suite], ALL_TESTS)))
+            names = (*SUITES[suite], ALL_TESTS)
+            return super().parse_args(ctx, expand_lists(args, flags, names))
 
     return SuiteCommand
 
 
 class _TestNames(click.ParamType[tuple[str, ...]]):
-    """Names of a suite's tests, with commas between them."""
+    """Names of a suite's tests and workload files, with commas between them."""
 
     name = "tests"
 
@@ -174,7 +175,7 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
     def convert(self, value: str, param: object, ctx: object) -> tuple[str, ...]:
         names = tuple(name.strip() for name in value.split(","))
         for name in names:
-            if name not in self._names:
+            if name not in self._names and not is_workload_file(name):
                 raise not_known("test", name, self._names)
         return names
 
@@ -202,9 +203,10 @@ def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Fun
         "tests",
         type=_TestNames(suite),
         multiple=True,
-        metavar="NAME,...",
+        metavar="NAME|FILE,...",
         callback=lambda _ctx, _param, given: tuple(name for names in given for name in names),
-        help=f"Tests to run: {choices}, or {ALL_TESTS} that the profile defines.",
+        help=f"Tests to run: {choices}, or {ALL_TESTS} that the profile defines; a workload file of "
+        "your own ('tkperf workload show FILE' explains it).",
     )
 
 
@@ -451,14 +453,14 @@ def _apply(function: Function, *options: Callable[[Function], Function]) -> Func
 
 
 def expand_lists(args: Sequence[str], flags: Collection[str], words: Collection[str]) -> list[str]:
-    """``-ssdt iops lat`` as ``-ssdt iops -ssdt lat``."""
+    """``-ssdt iops lat`` as ``-ssdt iops -ssdt lat``; files of workloads, by their suffix, likewise."""
     expanded: list[str] = []
     flag = ""
     for index, word in enumerate(args):
         follows_flag = index > 0 and args[index - 1] in flags
         if word in flags:
             flag = word
-        elif flag and word in words and not follows_flag:
+        elif flag and (word in words or word.endswith(".toml")) and not follows_flag:
             expanded.append(flag)
         elif not follows_flag:
             flag = ""

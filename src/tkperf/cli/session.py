@@ -22,6 +22,7 @@ from tkperf.device.identity import TargetKind
 from tkperf.device.raid.config import load_raid_config
 from tkperf.errors import RunFileError, UsageError
 from tkperf.events import Observer
+from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.keeping import Destination, keep_run
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_info import Title
@@ -31,10 +32,12 @@ from tkperf.pipeline.run_plan import RunPlan, make_plan
 def run_session(options: RunOptions) -> None:
     """The whole of ``tkperf ssd``, ``tkperf hdd`` and ``tkperf raid``."""
     request = request_of(options)
+    # Before any folder is made: a mistake in a file of the user's leaves nothing behind.
+    profile = choose_profile(request)
     destination = Destination(name=options.name, folder=options.folder, beside=(options.log_path,))
     destination.require_free(options.device)
     _require_log(options)
-    plan = make_plan(request)
+    plan = make_plan(request, profile=profile)
     destination.require_space(plan.fitted)
     show_plan(options, plan, outlook_of(options, plan))
     title = Title(

@@ -16,7 +16,7 @@ from tkperf.errors import UsageError
 from tkperf.phases import Continuous, Fill, Phase, Purge, Round
 from tkperf.pipeline.request import DEFAULT_PROFILES, RunRequest
 from tkperf.plan import Case, phases_ahead
-from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile
+from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
 from tkperf.profiles import Profile, apply_options
 from tkperf.profiles.ranges import resolve_active_range, with_range_to_fill
 from tkperf.record import RunWarning
@@ -53,6 +53,12 @@ class TestPhases:
         return tuple(dict.fromkeys(load for load, _, _ in _loads(self.phases)))
 
     @property
+    def reads_first(self) -> bool:
+        """Whether its first load reads, before this test has written anything."""
+        load, _, is_fill = next(_loads(self.phases))
+        return not is_fill and load.read_percent > 0
+
+    @property
     def starts_as_purged(self) -> bool:
         """Whether it measures from the purge on, nothing being written in between."""
         return any(
@@ -83,13 +89,14 @@ def choose_profile(request: RunRequest) -> Profile:
     """The profile asked for, or the suite's own, without the user's options.
 
     Raises:
-        UsageError: there is none of that name, it is no profile, it does not know the suite, or
-            wants what cannot be done exactly on any device.
+        UsageError: there is none of that name, it is no profile, it does not know the suite, a
+            workload file has a mistake, or it wants what cannot be done exactly on any device.
     """
     wanted = request.profile or DEFAULT_PROFILES[request.suite]
     if isinstance(wanted, Path):
         wanted = str(wanted.absolute())  # a path, whatever it looks like
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
+    profile = with_workloads(profile, request.suite, request.tests)
     choose_tests(profile, request.suite, request.tests, find_demand=_searches(request, profile))
     impossible = find_impossible(profile)
     if impossible is not None and request.active_range is None:

@@ -13,7 +13,7 @@ from tkperf.device.purge import METHOD_NAMES
 from tkperf.device.raid.config import RaidConfig
 from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError, not_known
-from tkperf.procedures import ALL_TESTS, SUITES
+from tkperf.procedures import ALL_TESTS, SUITES, is_workload_file
 from tkperf.profiles import Profile
 from tkperf.profiles.ranges import resolve_range
 from tkperf.units import parse_size_bytes
@@ -69,8 +69,8 @@ class RunRequest:
     Attributes:
         suite: ``ssd``, ``hdd`` or ``raid``.
         device: a block device, a file, ``sim:PRESET``, or the node that a RAID set is to get.
-        tests: names of the suite's tests, or ``all`` for every one that the profile defines; empty
-            for those run by default.
+        tests: names of the suite's tests, or ``all`` for every one that the profile defines, and
+            paths of workload files; empty for those run by default.
         profile: name of a shipped one, path of a TOML file, or a profile.
         jobs, io_depth: thread count and queue depth of every test that brings none of its own.
         auto_demand: find both first, by a search on the preconditioned device.
@@ -109,7 +109,8 @@ class RunRequest:
         self._check_types()
         _one_of("suite", self.suite, SUITES)
         for test in self.tests:
-            _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
+            if not is_workload_file(test):
+                _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
         if (self.suite == "raid") is (self.raid is None):
             raise UsageError("the suite raid, and no other, needs the configuration of a RAID set")
         if self.raid is not None:

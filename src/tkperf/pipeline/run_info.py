@@ -11,6 +11,7 @@ from tkperf.host import read_host
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.run_plan import RunPlan
+from tkperf.procedures import Test
 from tkperf.record import RunInfo
 
 FILE_NOTICE = (
@@ -45,6 +46,7 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment) -> RunInfo
         SIMULATED_NOTICE if kind is TargetKind.SIMULATED else "",
         FILE_NOTICE if kind is TargetKind.FILE else "",
         fitted.profile.notice,
+        *(describe_own(test.test) for test in fitted.tests if test.test.own),
         describe_alterations(fitted.profile.title, alterations),
         NO_PURGE_NOTICE if request.no_purge else "",
     )
@@ -82,6 +84,11 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment) -> RunInfo
         notices=tuple(notice for notice in notices if notice),
         alterations=alterations,
     )
+
+
+def describe_own(test: Test) -> str:
+    """The notice for every page of a result with a test of the user's own."""
+    return f"OWN WORKLOAD: {test.title} is what a workload file says, not a test of a specification"
 
 
 def describe_alterations(specification: str, alterations: tuple[str, ...]) -> str:

@@ -80,22 +80,30 @@ class RunPlan:
         return self.subject.confirm_id
 
 
-def make_plan(request: RunRequest, *, look_only: bool = False) -> RunPlan:
+def make_plan(
+    request: RunRequest, *, look_only: bool = False, profile: Profile | None = None
+) -> RunPlan:
     """Look at the device and fit everything to it. Nothing is written, created or asked.
 
     Args:
         look_only: no run follows: what would have a run refused is a warning, and a password that a
             purge left on the drive stays.
+        profile: what ``choose_profile`` made of the request, if it was called before.
 
     Raises:
         UsageError: the request, the profile or a test does not suit the device.
         DeviceError: the device is missing or cannot be measured or purged.
         RefusedError: it is in use.
     """
-    plain = choose_profile(request)
+    plain = profile or choose_profile(request)
     subject = _look_at(request, look_only)
     fitted = fit(request, plain, subject.identity)
-    warnings = (*subject.warnings, *fitted.warnings, *_not_as_new(subject, fitted))
+    warnings = (
+        *subject.warnings,
+        *fitted.warnings,
+        *_not_as_new(subject, fitted),
+        *_never_written(request, fitted),
+    )
     return RunPlan(request=request, subject=subject, fitted=fitted, warnings=warnings)
 
 
@@ -124,3 +132,14 @@ def _not_as_new(subject: Subject, fitted: Fitted) -> Iterator[RunWarning]:
                 "minutes are not those of an empty one"
             )
             yield RunWarning(code="not-as-new", text=text, test=test.test.name)
+
+
+def _never_written(request: RunRequest, fitted: Fitted) -> Iterator[RunWarning]:
+    """A user's own tests that read what nobody wrote: flash answers that from its map, not its cells."""
+    for test in fitted.tests:
+        if request.suite != "hdd" and test.test.own and test.reads_first:
+            text = (
+                f"{test.test.title} reads before it writes: a drive answers for addresses that "
+                "were never written faster than for data; begin with a fill"
+            )
+            yield RunWarning(code="never-written", text=text, test=test.test.name)

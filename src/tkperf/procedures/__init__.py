@@ -28,13 +28,17 @@ from tkperf.procedures import (
     write_saturation,
 )
 from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.own_workloads import test_of
+from tkperf.procedures.own_workloads.files import is_workload_file, read_workload_file
+from tkperf.procedures.own_workloads.parts import PurgePhase
+from tkperf.procedures.own_workloads.tables import KEY_PREFIX, OwnWorkloadTable, table_types
 from tkperf.procedures.walk import find_excess, fit_to_sector
 from tkperf.profiles import Profile, built_in_profiles, is_own
 from tkperf.profiles.faults import find_fault
 from tkperf.profiles.tables import TestTable
 from tkperf.strict import describe_mistake
 
-__all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
+__all__ = ["Circumstances", "Profile", "Test", "fit_to_sector", "is_workload_file"]
 
 # In the order in which a suite runs them, TKperf's; what finds the demand of others is before them.
 TESTS: tuple[Test, ...] = (
@@ -62,14 +66,71 @@ def _suite(name: str) -> dict[str, Test]:
 
 # Asks for every test of the suite that the profile defines.
 ALL_TESTS = "all"
+# What stands for other things where tests are named: all of them, and runs of fio that were imported.
+NOT_FOR_TESTS = (ALL_TESTS, "fio")
 # A RAID set is tested like one large SSD.
 SSD_TESTS, HDD_TESTS = _suite("ssd"), _suite("hdd")
 SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": _suite("raid")}
 
 
-def find_test(suite: str, name: str) -> Test | None:
-    """A test by its name; of a suite that is not known, such as an imported run's, an SSD test."""
-    return SUITES.get(suite, SSD_TESTS).get(name)
+def find_test(
+    suite: str, name: str, stored_profile: Mapping[str, object] | None = None
+) -> Test | None:
+    """A test by its name; of a suite that is not known, such as an imported run's, an SSD test.
+
+    Args:
+        stored_profile: of a run file, which describes the user's own tests, too.
+    """
+    test = SUITES.get(suite, SSD_TESTS).get(name)
+    if test is not None or stored_profile is None or f"{KEY_PREFIX}{name}" not in stored_profile:
+        return test
+    profile = read_stored_profile(stored_profile)
+    return next((test for test in own_tests(profile) if test.name == name), None)
+
+
+def own_tests(profile: Profile) -> tuple[Test, ...]:
+    """The tests of workload files among the tables of a profile, as far as they can be run."""
+    try:
+        return tuple(
+            test_of(table)
+            for table in profile.tables.values()
+            if isinstance(table, OwnWorkloadTable) and table.fault(profile) is None
+        )
+    except ProfileError:  # of a run file that has not all tables
+        return ()
+
+
+def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profile:
+    """The profile with the tests that workload files among the names of tests describe.
+
+    Raises:
+        UsageError: a file cannot be read, or describes what no run of the suite could do.
+    """
+    for file in filter(is_workload_file, dict.fromkeys(names)):
+        profile = with_workload(profile, suite, read_workload_file(file), file=file)
+    return profile
+
+
+def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file: str) -> Profile:
+    """The profile with one more test; ``file`` is named in errors.
+
+    Raises:
+        UsageError: its name is taken, or no run of the suite could do it.
+    """
+    what = f"workload file {file}"
+    others = (*(test.name for test in TESTS), *NOT_FOR_TESTS)
+    if table.name in others or table.key in profile.tables:
+        raise UsageError(
+            f"{what}, key name: '{table.name}' is the name of another test: give it one of its own"
+        )
+    if suite == "hdd" and any(isinstance(phase, PurgePhase) for phase in table.phases):
+        raise UsageError(f"{what}, kind purge: hard disks are not purged")
+    changed = profile.with_tables(table)
+    fault = table.fault(profile) or table.unreachable(profile)
+    fault = fault or find_excess((test_of(table),), changed)
+    if fault:
+        raise UsageError(f"{what}, {fault.removeprefix(f'{table.key}: ')}")
+    return changed
 
 
 def known_plan(suite: str, test: str, sections: Iterable[str]) -> TestPlan | None:
@@ -128,7 +189,7 @@ def _without_excess(profile: Profile, *, file: str) -> Profile:
 
 def read_stored_profile(data: Mapping[str, object]) -> Profile:
     """The profile of a run file as far as this version understands it, each table on its own."""
-    return profiles.read_stored_profile(data, _TABLES)
+    return profiles.read_stored_profile(data, (*_TABLES, *table_types(data)))
 
 
 def choose_tests(
@@ -136,7 +197,7 @@ def choose_tests(
 ) -> tuple[Test, ...]:
     """The tests to run, in the suite's order: those of these names, else those run by default.
 
-    A profile without any of those runs what it has. ``all`` among the names: every one that the
+    A profile without any of those runs what it has. Tests of workload files run after the suite's. ``all`` among the names: every one that the
     profile defines.
 
     Args:
@@ -145,13 +206,15 @@ def choose_tests(
     Raises:
         UsageError: the profile does not define a named test, or none of the suite's.
     """
-    tests = SUITES[suite].values()
+    own = own_tests(profile)
+    tests = (*SUITES[suite].values(), *own)
     # What finds the demand of others changes them: it runs only where it is asked for by itself.
     defined = tuple(test for test in tests if test.is_in(profile) and not test.finds_demand)
+    named = [*(name for name in names if not is_workload_file(name)), *(test.name for test in own)]
     if ALL_TESTS in names:
-        wanted = [test.name for test in defined] + list(names)
-    elif names:
-        wanted = list(names)
+        wanted = [test.name for test in defined] + named
+    elif named:
+        wanted = named
     else:
         wanted = [test.name for test in defined if test.by_default] or [
             test.name for test in defined

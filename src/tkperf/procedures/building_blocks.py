@@ -211,6 +211,8 @@ def stream_until(
     tracked_value: Callable[[Measurement], float],
     judge_every: int | None = 1,
     enough_bytes: float = float("inf"),
+    warm_up_slices: int = 0,
+    results: list[Measurement] | None = None,
 ) -> Generator[Yielded, Reply, Stream]:
     """One uninterrupted stream until it is steady, has written enough, or slices run out.
 
@@ -218,21 +220,25 @@ def stream_until(
         judge_every: the slices that the rule is applied to: 1, 1 + this, 1 + twice this ...; None:
             nothing is judged.
         enough_bytes: what is to be written at most, counted when a slice has ended.
+        warm_up_slices: at the beginning, measured and kept apart. Slices count from 1 after them.
+        results: gets what each slice after them measured.
     """
     written_bytes = 0
     sampled: list[int] = []
     values: list[float] = []
     verdict: SteadyStateVerdict | None = None
-    for phase in slices_of(section, workload, slice_s, max_slices):
+    for phase in slices_of(section, workload, slice_s, max_slices, warm_ups=warm_up_slices):
         measured = expect_measurement((yield phase))
         written_bytes += measured.write.bytes
-        if judge_every and (phase.number - 1) % judge_every == 0:
+        if results is not None and not phase.warm_up:
+            results.append(measured)
+        if not phase.warm_up and judge_every and (phase.number - 1) % judge_every == 0:
             sampled.append(phase.number)
             values.append(tracked_value(measured))
             verdict = judge(sampled, values, tracking=tracking, unit=unit, criteria=rules.criteria)
             yield verdict
         steady = verdict is not None and verdict.reached
-        if steady or written_bytes >= enough_bytes:
+        if not phase.warm_up and (steady or written_bytes >= enough_bytes):
             break
     return Stream(slices=phase.number, written_bytes=written_bytes, verdict=verdict)
 
@@ -275,15 +281,18 @@ def write_until_steady(
     return stream_outcome(section, stream, f"no steady state in {slices}: {stream.verdict.reason}")
 
 
-def slices_of(section: str, workload: Workload, slice_s: float, count: int) -> Iterator[Continuous]:
-    """One uninterrupted stream of so many slices, whatever is measured."""
-    for number in range(1, count + 1):
+def slices_of(
+    section: str, workload: Workload, slice_s: float, count: int, *, warm_ups: int = 0
+) -> Iterator[Continuous]:
+    """One uninterrupted stream of so many slices after warm-ups, whatever is measured."""
+    for place in range(1, warm_ups + count + 1):
         yield Continuous(
             section=section,
-            number=number,
+            number=place if place <= warm_ups else place - warm_ups,
             workload=workload,
             duration_s=slice_s,
-            longest_s=slice_s * count,
+            longest_s=slice_s * (warm_ups + count),
+            warm_up=place <= warm_ups,
         )
 
 

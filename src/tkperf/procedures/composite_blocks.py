@@ -5,19 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, ClassVar
 
-import msgspec
-
 from tkperf.phases import Procedure
 from tkperf.procedures.demand_grid import DemandGridTable, demand_grid, section_plan
 from tkperf.procedures.demand_grid import describe as describe_grid
 from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.shares import (
+    AT_LEAST_ONE,
+    BlockShares,
+    ZoneShares,
+    block_mix_of,
+    find_share_fault,
+    zones_of,
+)
 from tkperf.profiles import Profile
-from tkperf.profiles.tables import MOST_VALUES, BlockSizeKib, SteadyStateTable, means
-from tkperf.units import KIB
-from tkperf.workload import Access, BlockShare, Workload, Zone
-
-Share = Annotated[int, msgspec.Meta(ge=1, le=100)]
-_MANY = msgspec.Meta(min_length=1, max_length=MOST_VALUES)
+from tkperf.profiles.tables import SteadyStateTable, means
+from tkperf.workload import Access, Workload
 
 
 class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
@@ -31,43 +33,18 @@ class CompositeBlocksTable(DemandGridTable, frozen=True, kw_only=True):
     key: ClassVar[str] = "composite_blocks"
 
     block_shares: Annotated[
-        tuple[tuple[BlockSizeKib, Share], ...],
-        _MANY,
+        BlockShares,
+        AT_LEAST_ONE,
         means("pairs: a block size in KiB, and the % of all I/Os that have it"),
     ]
     zone_shares: Annotated[
-        tuple[tuple[Share, Share], ...],
-        _MANY,
+        ZoneShares,
+        AT_LEAST_ONE,
         means("pairs: the % of accesses, and the % of the range that they fall into, in its order"),
     ]
 
     def fault(self, profile: Profile) -> str | None:
-        for size_kib, _ in self.block_shares:
-            if size_kib * KIB % 512:
-                return f"block_shares: {size_kib * KIB:g} bytes is not a multiple of 512 bytes"
-        if len({size_kib for size_kib, _ in self.block_shares}) < len(self.block_shares):
-            return "block_shares: a block size occurs twice"
-        for name, shares in (
-            ("block_shares: the percentages", [percent for _, percent in self.block_shares]),
-            ("zone_shares: the accesses", [percent for percent, _ in self.zone_shares]),
-            ("zone_shares: the parts of the range", [percent for _, percent in self.zone_shares]),
-        ):
-            if sum(shares) != 100:
-                return f"{name} add up to {sum(shares)}, not to 100"
-        return super().fault(profile)
-
-    @property
-    def block_mix(self) -> tuple[BlockShare, ...]:
-        return tuple(
-            BlockShare(round(size_kib * KIB), percent) for size_kib, percent in self.block_shares
-        )
-
-    @property
-    def zones(self) -> tuple[Zone, ...]:
-        return tuple(
-            Zone(access_percent, range_percent)
-            for access_percent, range_percent in self.zone_shares
-        )
+        return find_share_fault(self.block_shares, self.zone_shares) or super().fault(profile)
 
 
 def composite_workload(profile: Profile, table: CompositeBlocksTable) -> Workload:
@@ -75,8 +52,8 @@ def composite_workload(profile: Profile, table: CompositeBlocksTable) -> Workloa
     largest_kib = max(size_kib for size_kib, _ in table.block_shares)
     return replace(
         profile.workload(Access.RANDOM, table.read_percent, largest_kib),
-        block_mix=table.block_mix,
-        zones=table.zones,
+        block_mix=block_mix_of(table.block_shares),
+        zones=zones_of(table.zone_shares),
     )
 
 

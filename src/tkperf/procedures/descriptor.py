@@ -17,12 +17,12 @@ class Circumstances:
 
     Attributes:
         purge: the line of a purge; None: nothing is purged.
-        filled: in words how much preconditioning writes and where, given the words for its load;
-            None: as the profile says.
+        filled: in words how much preconditioning writes and where, given the words for its load and
+            the passes where they are not the profile's; None: as the profile says.
     """
 
     purge: str | None = "Purge"
-    filled: Callable[[str], str] | None = None
+    filled: Callable[[str, int | None], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ class Test:
         describe: the course in words, line by line, with the numbers of a profile. Raises
             ProfileError where a table that it needs is missing.
         section_plan: how a section, given its name, is shown.
+        own: described by the user in a workload file, so told in full before the question, and marked
+            in every result.
         finds_demand: its outcome has the demand of the tests after it.
         over_sections: quantities that are drawn over all sections, by their keys.
         whole_test: the figures of the whole test, given the names of its sections.
@@ -61,6 +63,7 @@ class Test:
     table: type[TestTable] | None = None
     describe: Callable[[Profile, Circumstances], tuple[str, ...]] = lambda *_: ()
     by_default: bool = True
+    own: bool = False
     finds_demand: bool = False
     not_used: tuple[str, ...] = ()
     shared: tuple[type[Table], ...] = (SteadyStateTable, PreconditioningTable)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from math import sqrt
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -16,6 +15,7 @@ from tkperf.phases import Knee, Outcome, Procedure, Reply, Round, SectionOutcome
 from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import Yielded, expect_round
 from tkperf.procedures.descriptor import Circumstances, Test
+from tkperf.procedures.offered_rate import describe_missed, keeps_up
 from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import (
@@ -27,13 +27,11 @@ from tkperf.profiles.tables import (
     Seconds,
     means,
 )
-from tkperf.quantity import BACKLOG, Window
 from tkperf.units import format_count, format_mix
 from tkperf.workload import Access, Arrival, Step, Workload
 
 STATE_SECTION = "Random writes before demand"
 _RAISED_FOR_HEADROOM = 1.2  # levels reach so far beyond what the drive did as fast as it could
-_ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
 
 
 class LatencyOverDemandTable(RandomWriteStateTable, frozen=True, kw_only=True):
@@ -107,9 +105,7 @@ class Level:
 
     def is_kept_up(self, kept_up_percent: float) -> bool:
         """Whether so much of what was offered was done; random arrivals may by chance be fewer."""
-        due = self.offered_iops * self.measured.duration_s
-        fewer = _ARRIVALS_SPREAD * sqrt(due) if self.workload.arrival is Arrival.POISSON else 0.0
-        return self.measured.ios >= due * kept_up_percent / 100 - fewer
+        return keeps_up(self.workload, (self.measured,), kept_up_percent)
 
 
 def section_name(read_percent: int) -> str:
@@ -202,13 +198,8 @@ def _why_ended(kept: list[Level], missed: list[Level]) -> str:
     if not missed:
         return f"{upto}, the last level: no knee found"
     first = missed[0]
-    window = Window(rounds=(first.measured,), workload=first.workload)
-    share = 100 * first.measured.iops / first.offered_iops
-    return (
-        f"{upto or 'did not keep up with the first level'}; of {first.offered_iops:,.0f} it did "
-        f"{first.measured.iops:,.0f} ({share:.1f} %) and was {BACKLOG.combine(window):,.0f} I/Os "
-        f"behind after {first.measured.duration_s:.0f} s"
-    )
+    missed_by = describe_missed(first.workload, (first.measured,))
+    return f"{upto or 'did not keep up with the first level'}; {missed_by}"
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def find_excess(tests: Iterable[Test], profile: Profile) -> str | None:
         if test.is_in(profile):
             try:
                 fault = _find_excess(walk(test, profile, _ANY_DEVICE_BYTES))
-            except ValueError as error:
+            except (UsageError, ValueError) as error:
                 fault = str(error)
             if fault:
                 return f"{test.table.key if test.table else test.name}: {fault}"

@@ -13,14 +13,20 @@ def purge(circumstances: Circumstances) -> tuple[str, ...]:
     return () if circumstances.purge is None else (circumstances.purge,)
 
 
-def preconditioning(profile: Profile, circumstances: Circumstances, load: str | None = None) -> str:
-    """``load``: the writes, where they are not those of the profile's table."""
+def preconditioning(
+    profile: Profile,
+    circumstances: Circumstances,
+    load: str | None = None,
+    *,
+    passes: int | None = None,
+) -> str:
+    """``load``, ``passes``: the writes, where they are not those of the profile's table."""
     table = profile.preconditioning
     load = load or f"SEQ {table.block_size_kib:g} KiB writes, {demand(profile)}"
     if circumstances.filled is None:
-        filled = f"{table.passes} x {table.range_text}, {load}"
+        filled = f"{passes or table.passes} x {table.range_text}, {load}"
     else:
-        filled = circumstances.filled(load)
+        filled = circumstances.filled(load, passes)
     return f"Workload-independent preconditioning: {filled}"
 
 

@@ -30,7 +30,7 @@ from tkperf.profiles.tables import (
     TestTable,
     WriteCacheTable,
 )
-from tkperf.strict import decode_strictly
+from tkperf.strict import decode_strictly, shallow
 from tkperf.units import KIB
 from tkperf.workload import Access, Workload
 
@@ -199,7 +199,7 @@ def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> 
     """
     types = tuple(dict.fromkeys(tests))
     document: Any = decode_strictly(
-        lambda: msgspec.toml.decode(text, type=_document_type(types)),
+        lambda: msgspec.toml.decode(shallow(text), type=_document_type(types)),
         what=f"profile {file}",
         language="TOML",
         error=ProfileError,

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tkperf.profiles.tables import Table
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExplained:
@@ -19,7 +17,7 @@ class KeyExplained:
     meaning: str
 
 
-def explain_keys(table: type[Table]) -> tuple[KeyExplained, ...]:
+def explain_keys(table: type[msgspec.Struct]) -> tuple[KeyExplained, ...]:
     """All keys of a table in their order."""
     info = msgspec.inspect.type_info(table)
     assert isinstance(info, msgspec.inspect.StructType)
@@ -62,23 +60,27 @@ def _values(type_: msgspec.inspect.Type) -> str:
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
             return _between(type_)
         case msgspec.inspect.LiteralType():
-            return _alternatives([f'"{value}"' for value in type_.values])
+            return _alternatives(
+                [f'"{value}"' if isinstance(value, str) else f"{value}" for value in type_.values]
+            )
         case msgspec.inspect.EnumType():
             return _alternatives([f'"{member.value}"' for member in type_.cls])
         case msgspec.inspect.VarTupleType():
             item = _values(_bare(type_.item_type))
             return f"list of {type_.min_length or 0} to {type_.max_length}: {item}"
+        case msgspec.inspect.DictType():
+            return "a table"
         case msgspec.inspect.TupleType():
             return f"[{'; '.join(_values(_bare(item_type)) for item_type in type_.item_types)}]"
         case msgspec.inspect.StructType():
             return "{ " + ", ".join(field.name for field in type_.fields) + " }"
         case msgspec.inspect.UnionType():
-            (given,) = (
+            given = [
                 alternative
                 for alternative in type_.types
                 if not isinstance(alternative, msgspec.inspect.NoneType)
-            )
-            return _values(_bare(given))
+            ]
+            return _values(_bare(given[0])) if len(given) == 1 else "{ kind, ... }"
         case _:
             return "text"
 
@@ -86,8 +88,12 @@ def _values(type_: msgspec.inspect.Type) -> str:
 def _between(number: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> str:
     least = f"{number.ge:,g}" if number.ge is not None else None
     most = f"{number.le:,.12g}" if number.le is not None else None
+    if least is not None and number.lt is not None:
+        return f"{least} or more, less than {number.lt:g}"
     if least is not None:
         return f"{least} to {most}" if most else f"{least} or more"
+    if number.gt is None:
+        return "a number"
     above = f"more than {number.gt:g}"
     return f"{above}, at most {most}" if most else above
 

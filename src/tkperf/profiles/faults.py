@@ -31,8 +31,8 @@ def _in_any_table(table: Table) -> str | None:
             for size_kib in values:
                 if size_kib * KIB % 512:
                     return f"{field.name}: {size_kib * KIB:g} bytes is not a multiple of 512 bytes"
-        # Loads of a sequence may come again.
-        again = not any(isinstance(entry, msgspec.Struct) for entry in values)
-        if again and len(set(values)) < len(values):
+        # Loads of a sequence may come again; what stands by name cannot.
+        plain = not any(isinstance(entry, msgspec.Struct | dict) for entry in values)
+        if plain and len(set(values)) < len(values):
             return f"{field.name}: a value occurs twice"
     return None

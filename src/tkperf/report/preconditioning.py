@@ -8,19 +8,22 @@ from tkperf.units import format_block_size_kib
 from tkperf.workload import Workload
 
 
-def describe_fill(info: RunInfo, load: str, filled_bytes: int | None = None) -> str:
+def describe_fill(
+    info: RunInfo, load: str, filled_bytes: int | None = None, *, passes: int | None = None
+) -> str:
     """How much was written, where and how.
 
     Args:
         load: in words, as ``describe_load`` has it.
         filled_bytes: what was measured; without, what the profile asks for.
+        passes: asked for, where they are not the profile's.
     """
-    passes = format_fact(info.table("preconditioning").get("passes"))
+    times = format_fact(passes or info.table("preconditioning").get("passes"))
     if info.fills_members:
-        return f"{passes} x each member, all at once, before the set is made, {load} each"
+        return f"{times} x each member, all at once, before the set is made, {load} each"
     length_bytes = info.preconditioned_length_bytes
     if filled_bytes is None:
-        amount = f"{passes} x {info.preconditioned_range}"
+        amount = f"{times} x {info.preconditioned_range}"
     elif not length_bytes:
         amount = format_known_capacity(filled_bytes)
     else:

@@ -11,12 +11,12 @@ from tkperf.report.preconditioning import describe_fill
 
 def describe_procedure(info: RunInfo, test: str) -> str:
     """What the test does, line by line; empty where its table is not known whole."""
-    definition = find_test(info.suite, test)
+    definition = find_test(info.suite, test, info.profile)
     if definition is None:
         return ""
     circumstances = Circumstances(
         purge=None if info.options.get("no_purge") else "Purge",
-        filled=lambda load: describe_fill(info, load),
+        filled=lambda load, passes: describe_fill(info, load, passes=passes),
     )
     try:
         return "\n".join(definition.describe(read_stored_profile(info.profile), circumstances))

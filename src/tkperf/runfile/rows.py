@@ -51,12 +51,20 @@ Moment = Annotated[float, msgspec.Meta(ge=-_MOST, le=_MOST)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
 Length = Annotated[float, msgspec.Meta(gt=0, le=_MOST)]
 
-# Facts are nested no deeper than device.members[0].sources.model.
-_Scalar = str | bool | int | float | None
-_Values = _Scalar | list[_Scalar] | dict[str, _Scalar]
-_Record = _Scalar | list[_Values] | dict[str, _Values]
-_Records = _Scalar | list[_Record] | dict[str, _Record]
-_Fact = _Scalar | list[_Records] | dict[str, _Records]
+# Facts are nested no deeper than profile.own_workload.phases[0].tracked[0].at.io_depth.
+_DEEPEST = 7
+
+
+def _nested(levels: int) -> Any:
+    """Plain data, lists and tables in each other so many times."""
+    scalar: Any = str | bool | int | float | None
+    if not levels:
+        return scalar
+    inner: Any = _nested(levels - 1)
+    return scalar | list.__class_getitem__(inner) | dict.__class_getitem__((str, inner))
+
+
+_Fact = _nested(_DEEPEST)
 
 
 class _Drive(msgspec.Struct):

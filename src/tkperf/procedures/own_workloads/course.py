@@ -1,0 +1,249 @@
+"""What a workload file makes a device do, phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from math import nan
+
+from tkperf.measurement import Measurement
+from tkperf.phases import (
+    Course,
+    Fill,
+    Idle,
+    Outcome,
+    Procedure,
+    Purge,
+    Reply,
+    Round,
+    RoundResult,
+    SectionOutcome,
+)
+from tkperf.procedures.building_blocks import (
+    Stream,
+    Tracked,
+    Yielded,
+    expect_measurement,
+    expect_round,
+    rounds_until_all_steady,
+    slices_of,
+    stream_outcome,
+    stream_until,
+    workload_independent_preconditioning,
+)
+from tkperf.procedures.offered_rate import describe_missed, keeps_up
+from tkperf.procedures.own_workloads.parts import (
+    FillPhase,
+    IdlePhase,
+    Load,
+    PurgePhase,
+    RoundsPhase,
+    StreamPhase,
+)
+from tkperf.procedures.own_workloads.steps import steps_of, tracked_load, workload_of
+from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import SteadyStateTable
+from tkperf.quantity import QUANTITIES, Quantity, Window
+from tkperf.units import format_capacity, format_count, format_duration
+from tkperf.workload import Workload
+
+# As the Myce/OakGate tests have it: with less of its rate done a load was not kept up with.
+KEPT_UP_PERCENT = 99
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Setting:
+    """What all phases depend on."""
+
+    loads: Mapping[str, Load]
+    rules: SteadyStateTable
+    profile: Profile
+    active_range_bytes: int
+
+    def workload(self, load: Load) -> Workload:
+        return workload_of(load, self.profile, self.active_range_bytes)
+
+
+def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: int) -> Procedure:
+    """The phases of the file, in their order."""
+    table = profile.table(type_)
+    setting = _Setting(
+        loads=table.loads,
+        rules=table.rules(profile),
+        profile=profile,
+        active_range_bytes=active_range_bytes,
+    )
+    outcomes = []
+    for phase, section in table.in_sections:
+        match phase:
+            case PurgePhase():
+                yield Purge(section=section)
+            case FillPhase():
+                yield _fill(section, phase, setting)
+            case IdlePhase():
+                yield Idle(section=section, duration_s=phase.idle_s)
+            case RoundsPhase():
+                outcomes.append((yield from _rounds(phase, setting)))
+            case StreamPhase():
+                outcomes.append((yield from _stream(phase, setting)))
+    return Outcome(sections=tuple(outcomes))
+
+
+def _fill(section: str, phase: FillPhase, setting: _Setting) -> Fill:
+    workload = None if phase.load is None else setting.workload(setting.loads[phase.load])
+    fill = workload_independent_preconditioning(setting.profile, section, workload)
+    return fill if phase.passes is None else replace(fill, passes=phase.passes)
+
+
+def _rounds(phase: RoundsPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
+    """Warm-ups, then rounds until all that is tracked is steady, or so many as were asked for."""
+    steps = steps_of(phase, setting.loads, setting.profile, setting.active_range_bytes)
+    warm_up = Round(section=phase.section, number=1, steps=steps, warm_up=True)
+    if phase.warm_up_rounds:
+        numbers = range(1, phase.warm_up_rounds + 1)
+        yield Course(phases=tuple(replace(warm_up, number=number) for number in numbers))
+    results: list[RoundResult] = []
+    if phase.rounds is None:
+        outcome = yield from rounds_until_all_steady(
+            phase.section,
+            steps,
+            setting.rules,
+            _tracked(phase, setting),
+            before_each=None if phase.idle_s is None else lambda _: _idle(phase),
+            results=results,
+        )
+    else:
+        results += yield from _so_many_rounds(phase, replace(warm_up, warm_up=False), phase.rounds)
+        outcome = SectionOutcome(
+            section=phase.section,
+            window=tuple(range(1, phase.rounds + 1)),
+            verdict=None,
+            ended_because=f"ran its {format_count(phase.rounds, 'round')}",
+        )
+    window = [results[number - 1] for number in outcome.window]
+    measured = {step.workload: [result[step.workload] for result in window] for step in steps}
+    return _with_missed_rates(outcome, measured)
+
+
+def _idle(phase: RoundsPhase) -> Idle:
+    assert phase.idle_s is not None, "there is a pause"
+    return Idle(section=phase.section, duration_s=phase.idle_s)
+
+
+def _so_many_rounds(
+    phase: RoundsPhase, first: Round, count: int
+) -> Generator[Yielded, Reply, Iterator[RoundResult]]:
+    phases = tuple(
+        part
+        for number in range(1, count + 1)
+        for part in (
+            *(() if phase.idle_s is None else (_idle(phase),)),
+            replace(first, number=number),
+        )
+    )
+    answers = yield Course(phases=phases)
+    assert isinstance(answers, tuple), "a course is answered with the answers to all of it"
+    return (
+        expect_round(answer)
+        for part, answer in zip(phases, answers, strict=True)
+        if isinstance(part, Round)
+    )
+
+
+def _tracked(phase: RoundsPhase, setting: _Setting) -> list[Tracked]:
+    tracked = []
+    for variable in phase.tracked:
+        workload = setting.workload(tracked_load(variable, phase, setting.loads))
+        quantity = QUANTITIES[variable.quantity]
+        tracked.append(
+            Tracked(
+                tracking=f"{workload} {quantity.label}",
+                unit=quantity.unit,
+                value=partial(_value_of_round, quantity, workload),
+            )
+        )
+    return tracked
+
+
+def _value_of_round(quantity: Quantity, workload: Workload, result: RoundResult) -> float:
+    return _value(quantity, workload, result[workload])
+
+
+def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> float:
+    """NaN, which is never steady, if it was not measured."""
+    value = quantity.combine(Window(rounds=(measured,), workload=workload))
+    return nan if value is None else value
+
+
+def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, SectionOutcome]:
+    """One load, until it is steady, has written enough, or its time is over."""
+    workload = setting.workload(setting.loads[phase.load])
+    if phase.tracked is None and phase.written_multiple is None:
+        return (yield from _whole_stream(phase, workload))
+    quantity = QUANTITIES[phase.tracked or "iops"]
+    enough_bytes = (phase.written_multiple or float("inf")) * setting.active_range_bytes
+    slices: list[Measurement] = []
+    stream = yield from stream_until(
+        phase.section,
+        workload,
+        slice_s=phase.slice_s,
+        max_slices=phase.slices,
+        rules=setting.rules,
+        tracking=f"{workload} {quantity.label}",
+        unit=quantity.unit,
+        tracked_value=lambda slice_: _value(quantity, workload, slice_),
+        judge_every=None if phase.tracked is None else phase.judged_every,
+        enough_bytes=enough_bytes,
+        warm_up_slices=phase.warm_up_slices,
+        results=slices,
+    )
+    outcome = stream_outcome(phase.section, stream, _why_ended(phase, stream, enough_bytes))
+    return _with_missed_rates(outcome, {workload: slices})
+
+
+def _why_ended(phase: StreamPhase, stream: Stream, enough_bytes: float) -> str:
+    """Where it was not steady."""
+    if stream.written_bytes >= enough_bytes:
+        written = format_capacity(stream.written_bytes)
+        return f"{phase.written_multiple:g} x the active range written ({written})"
+    if stream.verdict is None:
+        return _ran_its_time(phase)
+    slices = format_count(stream.slices, "slice")
+    return f"no steady state in {slices}: {stream.verdict.reason}"
+
+
+def _ran_its_time(phase: StreamPhase) -> str:
+    return f"ran its full time of {format_duration(phase.slices * phase.slice_s)}"
+
+
+def _whole_stream(
+    phase: StreamPhase, workload: Workload
+) -> Generator[Yielded, Reply, SectionOutcome]:
+    """As nothing measured can end it, all of it is known at once."""
+    warm_ups, count = phase.warm_up_slices, phase.slices
+    answers = yield Course(
+        phases=tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
+    )
+    assert isinstance(answers, tuple), "a course is answered with the answers to all of it"
+    outcome = SectionOutcome(
+        section=phase.section,
+        window=(),
+        verdict=None,
+        ended_because=_ran_its_time(phase),
+    )
+    slices = [expect_measurement(answer) for answer in answers[warm_ups:]]
+    return _with_missed_rates(outcome, {workload: slices})
+
+
+def _with_missed_rates(
+    outcome: SectionOutcome, measured: Mapping[Workload, Sequence[Measurement]]
+) -> SectionOutcome:
+    """With each load whose offered rate the device did not reach."""
+    missed = [
+        f"did not keep up with {workload}: {describe_missed(workload, values)}"
+        for workload, values in measured.items()
+        if workload.offered_iops is not None and not keeps_up(workload, values, KEPT_UP_PERCENT)
+    ]
+    return replace(outcome, ended_because="; ".join((outcome.ended_because, *missed)))

@@ -1,0 +1,133 @@
+"""Workload files: TOML read strictly, each mistake one line that names file, key and reason."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tkperf.errors import UsageError, not_known
+from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.procedures.own_workloads.parts import (
+    FillPhase,
+    IdlePhase,
+    Load,
+    Loop,
+    OwnPhase,
+    OwnSteadyState,
+    OwnTracked,
+    PurgePhase,
+    RoundsPhase,
+    StreamPhase,
+)
+from tkperf.procedures.own_workloads.tables import OwnWorkloadTable, table_type
+from tkperf.profiles.explained import explain_keys
+from tkperf.strict import decode_strictly, describe_mistake, shallow
+from tkperf.units import drop_controls
+
+WHAT = "workload file"
+_PHASES: tuple[type[msgspec.Struct], ...] = (
+    PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase
+)  # fmt: skip
+_KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
+_PARTS: tuple[type[msgspec.Struct], ...] = (Load, Loop, OwnSteadyState, OwnTracked, *_PHASES)
+_KEYS = sorted({"kind", *(field.name for part in _PARTS for field in msgspec.structs.fields(part))})
+
+
+def is_workload_file(name: str) -> bool:
+    """Whether a test is named by its file, as a profile is: anything with a ``/`` or ``.toml``."""
+    return "/" in name or name.endswith(".toml")
+
+
+def read_workload_file(path: str | Path) -> OwnWorkloadTable:
+    """The test that a file describes.
+
+    Raises:
+        UsageError: it cannot be read, or says what no run could do on any device.
+    """
+    text = read_text_input(Path(path), what=WHAT, limit_bytes=SETTINGS_BYTES)
+    return parse_workload_file(text, file=str(path))
+
+
+def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
+    """Decode a workload file; ``file`` is named in errors. What depends on a profile is not looked at.
+
+    Raises:
+        UsageError: not TOML, a typo, or an impossible value.
+    """
+    what = f"{WHAT} {file}"
+    document = decode_strictly(lambda: tomllib.loads(shallow(text)), what=what, language="TOML")
+    parts = {
+        "loads": {
+            name: _convert(load, Load, f"{what}, load {_short(name)}")
+            for name, load in _tables(document, "loads", dict, what).items()
+        },
+        "phases": tuple(
+            _convert_phase(phase, f"{what}, phase {number}")
+            for number, phase in enumerate(_tables(document, "phases", list, what), start=1)
+        ),
+    }
+    name = document.get("name")
+    type_ = table_type(name if isinstance(name, str) else "")
+    table: OwnWorkloadTable = _convert(document | msgspec.to_builtins(parts), type_, what)
+    for key, texts in (("title", [table.title]), ("section", [p.section for p in table.measuring])):
+        if any(
+            words != drop_controls(words).replace("\n", " ") or not words.strip() for words in texts
+        ):
+            raise UsageError(
+                f"{what}, key {key}: it is empty or has characters that cannot be printed"
+            )
+    return table
+
+
+def _tables(document: Mapping[str, Any], key: str, kind: type, what: str) -> Any:
+    value = document.get(key)
+    if value is None:
+        raise UsageError(f"{what}: required key {key} is missing")
+    if not isinstance(value, kind):
+        spelled = "[[phases]]" if kind is list else f"[{key}.NAME]"
+        raise UsageError(f"{what}, key {key}: it is written as tables {spelled}")
+    return value
+
+
+def _convert_phase(phase: object, what: str) -> OwnPhase:
+    kind = phase.get("kind") if isinstance(phase, dict) else None
+    if not isinstance(kind, str):
+        raise UsageError(f"{what}: it has no kind: one of {', '.join(_KINDS)}")
+    if kind not in _KINDS:
+        raise UsageError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
+    converted: OwnPhase = _convert(phase, _KINDS[kind], f"{what} ({kind})")
+    return converted
+
+
+def _convert(value: object, type_: type[Any], what: str) -> Any:
+    try:
+        return msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{what}{describe_mistake(error)}{_advise(error, type_)}") from None
+
+
+def _advise(error: msgspec.ValidationError, type_: type[Any]) -> str:
+    """The values there are, or the key that a typo may have meant: of this table, or of the file."""
+    reason, _, path = str(error).partition(" - at ")
+    if reason.startswith("Invalid enum value"):
+        key = path.strip("`").rpartition(".")[2]
+        tables = (type_, *_PARTS)
+        values = (one.values for table in tables for one in explain_keys(table) if one.name == key)
+        return f": it is {next(values, 'another')}"
+    _, unknown, rest = reason.partition("unknown field `")
+    if not unknown:
+        return ""
+    typo = rest.partition("`")[0]
+    closest = get_close_matches(typo, type_.__struct_fields__, n=1) or get_close_matches(
+        typo, _KEYS, n=1
+    )
+    return f"; did you mean {closest[0]}?" if closest else ""
+
+
+def _short(name: str) -> str:
+    return drop_controls(name)[:40]

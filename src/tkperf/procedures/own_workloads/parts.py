@@ -1,0 +1,265 @@
+"""The parts of a workload file: loads, loops, and the kinds of phases, with the values that each key takes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from tkperf.procedures.shares import AT_MOST, BlockShares, ZoneShares
+from tkperf.profiles.tables import (
+    MOST_ROUNDS,
+    MOST_VALUES,
+    BlockSizeKib,
+    Depth,
+    Excursion,
+    Jobs,
+    Passes,
+    Percent,
+    Rounds,
+    Seconds,
+    SteadyStateTable,
+    means,
+)
+from tkperf.workload import Access, Arrival
+
+MOST_PHASES = 64
+MOST_IOPS = 1e9
+# A name that becomes part of files and of --test; a heading of a report.
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Title = Annotated[str, msgspec.Meta(min_length=1, max_length=120)]
+Section = Annotated[
+    Title, means("heading of its results in every report; no two phases have the same")
+]
+LoadName = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table within the file."""
+
+
+class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
+    """What fio does, as often as phases name it. One of ``block_size_kib`` and ``block_shares`` is given."""
+
+    access: Annotated[Access, means("order of the addresses")]
+    read_percent: Annotated[Percent, means("R/W mix, in % of reads")]
+    block_size_kib: Annotated[
+        BlockSizeKib | None, means("block size, in KiB; left out: block_shares has them")
+    ] = None
+    block_shares: Annotated[
+        BlockShares,
+        AT_MOST,
+        means("pairs: a block size in KiB, and the % of all I/Os that have it, 100 together"),
+    ] = ()
+    zone_shares: Annotated[
+        ZoneShares,
+        AT_MOST,
+        means(
+            "of random access, pairs: the % of accesses, and the % of the range that they fall "
+            "into, in its order; left out: evenly spread"
+        ),
+    ] = ()
+    jobs: Annotated[Jobs | None, means("thread count (TC); left out: the profile's, or -nj")] = None
+    io_depth: Annotated[
+        Depth | None, means("queue depth of each thread (QD); left out: the profile's, or -iod")
+    ] = None
+    offered_iops: Annotated[
+        Annotated[float, msgspec.Meta(gt=0, le=MOST_IOPS)] | None,
+        means(
+            "I/Os a second that all threads together are to issue; left out: as fast as the device "
+            "answers"
+        ),
+    ] = None
+    arrival: Annotated[
+        Arrival, means("when they are issued: linear (evenly spaced) or poisson (at random times)")
+    ] = Arrival.LINEAR
+    compressible_percent: Annotated[
+        Percent, means("of the data written, how much a drive's compression could save")
+    ] = 0
+    range_begin_percent: Annotated[
+        float,
+        msgspec.Meta(ge=0, lt=100),
+        means("where in the active range it begins, in %, rounded down to 1 MiB"),
+    ] = 0
+    range_end_percent: Annotated[
+        float,
+        msgspec.Meta(gt=0, le=100),
+        means("where in the active range it ends, in %, rounded down to 1 MiB unless 100"),
+    ] = 100
+
+
+LOOP_KEYS = (
+    "read_percent", "block_size_kib", "jobs", "io_depth", "offered_iops", "compressible_percent"
+)  # fmt: skip
+
+
+class Loop(_Part, frozen=True, kw_only=True):
+    """A key of the loads of a phase that takes one value after the other."""
+
+    key: Annotated[
+        Literal[
+            "read_percent", "block_size_kib", "jobs", "io_depth", "offered_iops",
+            "compressible_percent",
+        ],
+        means("the key of the loads"),
+    ]  # fmt: skip
+    values: Annotated[
+        tuple[float, ...],
+        msgspec.Meta(min_length=1, max_length=MOST_VALUES),
+        means("its values, in this order"),
+    ]
+
+
+class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
+    """A tracking variable: what has to be steady, of which step."""
+
+    quantity: Annotated[
+        Literal["iops", "megabytes_per_s", "latency_mean_us"], means("what is tracked")
+    ]
+    load: Annotated[
+        LoadName | None, means("of which load; left out: of the only one of the phase")
+    ] = None
+    at: Annotated[
+        dict[str, float],
+        msgspec.Meta(max_length=len(LOOP_KEYS)),
+        means(
+            "the value of each loop's key, as { block_size_kib = 4 }; left out: there are no loops"
+        ),
+    ] = {}
+
+
+class OwnSteadyState(_Part, frozen=True, kw_only=True, omit_defaults=True):
+    """The rule of all its phases; what is left out is the profile's."""
+
+    window_rounds: Annotated[
+        Annotated[int, msgspec.Meta(ge=2, le=100)] | None,
+        means("rounds of a window; left out: the profile's"),
+    ] = None
+    max_data_excursion_percent: Annotated[
+        Excursion | None,
+        means(
+            "greatest minus least value of a window, in % of its average, at most; left out: the "
+            "profile's"
+        ),
+    ] = None
+    max_slope_excursion_percent: Annotated[
+        Excursion | None,
+        means(
+            "rise or fall of the best linear fit, in % of the average, at most; left out: the "
+            "profile's"
+        ),
+    ] = None
+    max_rounds: Annotated[
+        Rounds | None,
+        means("rounds after which a phase ends, steady or not; left out: the profile's"),
+    ] = None
+
+    def over(self, profile_rule: SteadyStateTable) -> SteadyStateTable:
+        """The profile's rule with these numbers in place."""
+        given = {
+            name: value
+            for name in self.__struct_fields__
+            if (value := getattr(self, name)) is not None
+        }
+        return msgspec.structs.replace(profile_rule, **given)
+
+
+class PurgePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="purge"):
+    """The device is put in as-new state."""
+
+
+class FillPhase(_Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="fill"):
+    """Workload-independent preconditioning: the range is written sequentially from end to end."""
+
+    load: Annotated[
+        LoadName | None,
+        means("sequential writes of one block size; left out: the profile's preconditioning"),
+    ] = None
+    passes: Annotated[
+        Passes | None, means("how many times every byte is written; left out: the profile's")
+    ] = None
+
+
+class IdlePhase(_Part, frozen=True, kw_only=True, tag_field="kind", tag="idle"):
+    """No I/O, on purpose."""
+
+    idle_s: Annotated[Seconds, means("how long, in s, from the end of the last I/O")]
+
+
+class RoundsPhase(
+    _Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rounds"
+):
+    """Steps back to back, the same in every round, until steady state or for a number of rounds."""
+
+    section: Section
+    loads: Annotated[
+        tuple[LoadName, ...],
+        msgspec.Meta(min_length=1, max_length=MOST_VALUES),
+        means("a step for each, in this order: the innermost loop"),
+    ]
+    loops: Annotated[
+        tuple[Loop, ...],
+        msgspec.Meta(max_length=len(LOOP_KEYS)),
+        means("the first is the outermost; every combination is a step"),
+    ] = ()
+    step_s: Annotated[Seconds, means("length of each step, in s")]
+    tracked: Annotated[
+        tuple[OwnTracked, ...],
+        msgspec.Meta(max_length=8),
+        means("steady in one window, they end the phase; left out: rounds ends it"),
+    ] = ()
+    rounds: Annotated[
+        Rounds | None, means("how many there are; left out: as many as steady state takes")
+    ] = None
+    warm_up_rounds: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=MOST_ROUNDS),
+        means("rounds before the first, measured and kept apart"),
+    ] = 0
+    idle_s: Annotated[
+        Seconds | None, means("no I/O for so long before each round, in s; left out: none")
+    ] = None
+
+
+class StreamPhase(
+    _Part, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="stream"
+):
+    """One load without interruption, recorded in slices, until the first of its ends."""
+
+    section: Section
+    load: Annotated[LoadName, means("what it does")]
+    slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
+    longest_s: Annotated[Seconds, means("it ends after so long, in s, the warm-up not counted")]
+    tracked: Annotated[
+        Literal["iops", "megabytes_per_s", "latency_mean_us"] | None,
+        means("steady, it ends the phase; left out: it is not judged"),
+    ] = None
+    judged_every_s: Annotated[
+        Seconds | None,
+        means("a slice is judged every so many s, from the first; left out: each of them"),
+    ] = None
+    written_multiple: Annotated[
+        Annotated[float, msgspec.Meta(ge=1e-6, le=1e6)] | None,
+        means("it ends when so many times the active range is written; left out: no such end"),
+    ] = None
+    warm_up_s: Annotated[
+        Seconds | None, means("first part, measured and kept apart, in s; left out: none")
+    ] = None
+
+    @property
+    def slices(self) -> int:
+        """Of the longest course, the warm-up apart."""
+        return max(1, round(self.longest_s / self.slice_s))
+
+    @property
+    def warm_up_slices(self) -> int:
+        return max(1, round(self.warm_up_s / self.slice_s)) if self.warm_up_s else 0
+
+    @property
+    def judged_every(self) -> int:
+        """Slices from one that is judged to the next."""
+        return max(1, round((self.judged_every_s or 0) / self.slice_s))
+
+
+OwnPhase = PurgePhase | FillPhase | IdlePhase | RoundsPhase | StreamPhase
+Measuring = RoundsPhase | StreamPhase

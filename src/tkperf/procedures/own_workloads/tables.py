@@ -1,0 +1,149 @@
+"""What a workload file says: a test of the user's own as a table beside those of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Annotated, Any, Literal, Self
+
+import msgspec
+
+from tkperf.procedures.own_workloads.faults import find_table_fault, find_unreachable
+from tkperf.procedures.own_workloads.parts import (
+    MOST_PHASES,
+    Load,
+    LoadName,
+    Measuring,
+    Name,
+    OwnPhase,
+    OwnSteadyState,
+    RoundsPhase,
+    StreamPhase,
+    Title,
+)
+from tkperf.profiles import Profile
+from tkperf.profiles.tables import (
+    MOST_SLICES,
+    MOST_VALUES,
+    Source,
+    SteadyStateTable,
+    TestTable,
+    addressable,
+    means,
+)
+
+KEY_PREFIX = "own_workload."
+
+
+class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
+    """A whole workload file. Each test has a type of its own, made by ``table_type``."""
+
+    source: Source = "a workload file"
+    format: Annotated[Literal[1], means("version of this format")]
+    name: Annotated[Name, means("of the test, as --test, claims and comparisons name it")]
+    title: Annotated[Title, means("of the test in reports")]
+    steady_state: Annotated[
+        OwnSteadyState, means("the rule for steady state; left out: the profile's")
+    ] = OwnSteadyState()
+    loads: Annotated[
+        dict[LoadName, Load],
+        msgspec.Meta(min_length=1, max_length=MOST_VALUES),
+        means("tables [loads.NAME]: what phases name"),
+    ]
+    phases: Annotated[
+        tuple[OwnPhase, ...],
+        msgspec.Meta(min_length=1, max_length=MOST_PHASES),
+        means("tables [[phases]] in the order of the test, each with its kind"),
+    ]
+
+    def fault(self, profile: Profile) -> str | None:
+        return find_table_fault(self.loads, self.phases, self.rules(profile), profile)
+
+    def unreachable(self, profile: Profile) -> str | None:
+        """A steady state that no phase could reach, likewise."""
+        return find_unreachable(self.phases, self.rules(profile))
+
+    def rules(self, profile: Profile) -> SteadyStateTable:
+        """The rule for steady state, its own numbers before the profile's."""
+        return self.steady_state.over(profile.steady_state)
+
+    @property
+    def measuring(self) -> tuple[Measuring, ...]:
+        """The phases that have results."""
+        return tuple(phase for phase in self.phases if isinstance(phase, Measuring))
+
+    @property
+    def tracked_quantities(self) -> tuple[str, ...]:
+        """All that decides in any phase whether it is steady."""
+        quantities: dict[str, None] = {}
+        for phase in self.measuring:
+            if isinstance(phase, RoundsPhase):
+                quantities |= dict.fromkeys(tracked.quantity for tracked in phase.tracked)
+            elif phase.tracked is not None:
+                quantities[phase.tracked] = None
+        return tuple(quantities)
+
+    @property
+    def in_sections(self) -> Iterator[tuple[OwnPhase, str]]:
+        """Each phase with its section: purges, fills and pauses are of what is measured next."""
+        section = ""
+        placed: list[tuple[OwnPhase, str]] = []
+        for phase in reversed(self.phases):
+            section = phase.section if isinstance(phase, Measuring) else section
+            placed.append((phase, section))
+        return reversed(placed)
+
+    def scaled(self, step_s: float) -> Self:
+        """Steps and slices of another length; streams and their warm-ups last as long as before.
+
+        A stream of more slices than can be looked ahead of ends earlier.
+        """
+
+        def scale(phase: OwnPhase) -> OwnPhase:
+            match phase:
+                case RoundsPhase():
+                    return msgspec.structs.replace(phase, step_s=step_s)
+                case StreamPhase():
+                    most_s = MOST_SLICES * step_s
+                    longest_s = max(step_s, min(phase.longest_s, most_s))
+                    return msgspec.structs.replace(phase, slice_s=step_s, longest_s=longest_s)
+                case _:
+                    return phase
+
+        return msgspec.structs.replace(self, phases=tuple(map(scale, self.phases)))
+
+    def fitted(self, logical_block_bytes: int) -> Self:
+        """Loops without the block sizes that a device cannot address."""
+
+        def fit(phase: OwnPhase) -> OwnPhase:
+            if not isinstance(phase, RoundsPhase):
+                return phase
+            loops = tuple(
+                msgspec.structs.replace(loop, values=addressable(loop.values, logical_block_bytes))
+                if loop.key == "block_size_kib"
+                else loop
+                for loop in phase.loops
+            )
+            return msgspec.structs.replace(phase, loops=loops)
+
+        return msgspec.structs.replace(self, phases=tuple(map(fit, self.phases)))
+
+
+@cache
+def table_type(name: str) -> type[OwnWorkloadTable]:
+    """The type of the table of the test of this name: a run may have several."""
+    type_: Any = msgspec.defstruct(
+        "OwnWorkloadTable",
+        [],
+        bases=(OwnWorkloadTable,),
+        namespace={"key": f"{KEY_PREFIX}{name}"},
+        frozen=True,
+        kw_only=True,
+    )
+    return type_  # type: ignore[no-any-return]
+
+
+def table_types(keys: Iterable[str]) -> tuple[type[OwnWorkloadTable], ...]:
+    """Those of the tables of own workloads among the keys of a profile."""
+    names = (key.removeprefix(KEY_PREFIX) for key in keys if key.startswith(KEY_PREFIX))
+    return tuple(map(table_type, names))
