@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tkperf.fio_jobfile.notation import Unclear, read_flag
 from tkperf.fio_jobfile.reading import Job, shown
 from tkperf.fio_jobfile.rules import Fate
+from tkperf.units import on_one_line
+
+MOST_JOBS_NAMED = 4
 
 T = TypeVar("T")
 
@@ -20,7 +23,11 @@ class Entry:
     fate: Fate
     given: str
     why: str
-    jobs: tuple[str, ...]
+    jobs: str
+
+    def __str__(self) -> str:
+        words = " -> " if self.fate is Fate.KEPT else ": "
+        return f"{self.fate.value}: {on_one_line(self.given)}{words}{self.why} ({self.jobs})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,25 +51,35 @@ class Account:
     Attributes:
         waived: options that the user gives up (``--without``), by fio's own name.
         given_up: those of them that were there to be given up, as they stood there.
+        jobs: all that the file has.
     """
 
     waived: Collection[str] = ()
     refusals: list[Refusal] = field(default_factory=list)
     given_up: dict[str, str] = field(default_factory=dict)
-    _entries: dict[tuple[Fate, str, str], list[str]] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+    _entries: dict[tuple[Fate, str, str], list[Job]] = field(default_factory=dict)
 
     def say(self, fate: Fate, job: Job, given: str, why: str) -> None:
         """An option's fate; the same of several jobs is one entry."""
         jobs = self._entries.setdefault((fate, given, why), [])
-        if job.name not in jobs:
-            jobs.append(job.name)
+        if job not in jobs:
+            jobs.append(job)
 
     def entries(self) -> Iterator[Entry]:
         """In the order kept, implied, dropped, given up."""
         for fate in Fate:
             for (of, given, why), jobs in self._entries.items():
                 if of is fate:
-                    yield Entry(fate=fate, given=given, why=why, jobs=tuple(jobs))
+                    yield Entry(fate=fate, given=given, why=why, jobs=self._words(jobs))
+
+    def _words(self, jobs: Sequence[Job]) -> str:
+        """``[a], [b]``, or all of them in a word."""
+        if len(jobs) == len(self.jobs) > 1:
+            return "all jobs"
+        more = len(jobs) - MOST_JOBS_NAMED
+        named = ", ".join(f"[{shown(on_one_line(job.name))}]" for job in jobs[:MOST_JOBS_NAMED])
+        return f"{named} and {more} more" if more > 0 else named
 
 
 class JobOptions:

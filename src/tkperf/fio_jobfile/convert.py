@@ -11,7 +11,11 @@ from tkperf.fio_jobfile.reading import ReadFile, read_jobs
 from tkperf.fio_jobfile.rules import ALIASES, KNOWN
 from tkperf.fio_jobfile.sequence import build_phases
 from tkperf.fio_jobfile.toml_text import render_toml
+from tkperf.procedures import NOT_FOR_TESTS, TESTS, load_profile, with_workload
 from tkperf.procedures.own_workloads.files import parse_workload_file
+
+TAKEN_NAMES = (*(test.name for test in TESTS), *NOT_FOR_TESTS)
+ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,5 +70,11 @@ def convert_job_file(
             f"--without {option}: {file} has nothing of it that would have to be given up"
         )
     written = render_toml(name=name, file=file, phases=phases, account=account)
-    parse_workload_file(written, file=f"of {file}")
+    _check(written, file)
     return Converted(text=written, account=account)
+
+
+def _check(text: str, file: str) -> None:
+    """As a run reads it, with the numbers of any profile in the place of what it leaves out."""
+    table = parse_workload_file(text, file=f"of {file}")
+    with_workload(load_profile(ANY_PROFILE), ANY_SUITE, table, file=f"of {file}")

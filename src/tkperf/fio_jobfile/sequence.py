@@ -33,6 +33,7 @@ class NamedPhase:
 
 def build_phases(jobs: Sequence[Job], account: Account) -> tuple[NamedPhase, ...]:
     """The phases of a job file; what cannot be kept is in the account."""
+    account.jobs.extend(jobs)
     _check_one_device(jobs, account)
     merged = _merge([read_load(job, account) for job in jobs], account)
     phases: list[NamedPhase] = []

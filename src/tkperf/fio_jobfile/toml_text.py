@@ -33,7 +33,7 @@ def render_toml(*, name: str, file: str, phases: Sequence[NamedPhase], account: 
             f"From fio's job file {shown}, by tkperf workload from-fio. What became of its options:"
         ),
         "#",
-        *account_lines(account),
+        *(f"# {entry}" for entry in account.entries()),
         "",
         "format = 1",
         f"name = {_string(name)}",
@@ -47,15 +47,6 @@ def render_toml(*, name: str, file: str, phases: Sequence[NamedPhase], account: 
         lines += ["", "[[phases]]", f'kind = "{named.phase.__struct_config__.tag}"']
         lines += _pairs(named.phase)
     return "\n".join(lines) + "\n"
-
-
-def account_lines(account: Account, start: str = "# ") -> Iterator[str]:
-    """``kept: bs=4k -> block_size_kib``, a line each, with the jobs."""
-    for entry in account.entries():
-        jobs = ", ".join(f"[{on_one_line(job)}]" for job in entry.jobs[:4])
-        more = f" and {len(entry.jobs) - 4} more" if len(entry.jobs) > 4 else ""
-        text = f"{entry.fate.value}: {on_one_line(entry.given)}: {entry.why}; {jobs}{more}"
-        yield f"{start}{text}"
 
 
 def _source(shown: str, account: Account) -> str:
