@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import floor
 
 import msgspec
 
@@ -15,9 +14,10 @@ from tkperf.procedures.own_workloads.parts import FillPhase, Load, StreamPhase
 from tkperf.units import on_one_line
 from tkperf.workload import Access
 
-# Of the longest that divides a stream and its warm-up, and leaves it a few.
-SLICES_S = (60, 30, 10, 5, 2, 1, 0.5, 0.2, 0.1)
+# Of the longest that divides a stream and its warm-up, and leaves it a few. fio reports once a second.
+SLICES_S = (60, 30, 10, 5, 2)
 FEWEST_SLICES = 5
+SHORTEST_SLICES_S = (1, 0.5, 0.2, 0.1)
 LONGEST_NAME = 64
 
 
@@ -150,11 +150,13 @@ def _fill(name: str, job_load: JobLoad, account: Account) -> FillPhase:
 def _slice_s(runtime_s: float, ramp_s: float) -> float:
     """The longest slice that both can be cut into without a rest, and that leaves a few."""
     tenths = [round(10 * time_s) for time_s in (runtime_s, ramp_s)]
-    for slice_s in SLICES_S:
-        length = round(10 * slice_s)
-        if not any(time % length for time in tenths) and floor(tenths[0] / length) >= FEWEST_SLICES:
-            return slice_s
-    return SLICES_S[-1]
+    fewest = dict.fromkeys(SLICES_S, FEWEST_SLICES) | dict.fromkeys(SHORTEST_SLICES_S, 1)
+    return next(
+        slice_s
+        for slice_s, slices in fewest.items()
+        if not any(time % round(10 * slice_s) for time in tenths)
+        and runtime_s >= slices * slice_s
+    )
 
 
 def _new_name(job: str, taken: set[str]) -> str:
