@@ -14,7 +14,7 @@ from tkperf.fio_jobfile.account import Account, JobOptions
 from tkperf.fio_jobfile.blocks import read_blocks, read_zones
 from tkperf.fio_jobfile.extent import read_passes, read_range, read_times, set_apart
 from tkperf.fio_jobfile.reading import Job
-from tkperf.fio_jobfile.rules import KEPT, KNOWN, RULES, Fate
+from tkperf.fio_jobfile.rules import ALIASES, KEPT, KNOWN, RULES, Fate
 from tkperf.procedures.own_workloads.parts import Load
 from tkperf.units import KIB
 from tkperf.workload import Access, Arrival
@@ -95,7 +95,7 @@ def _follow_rules(options: JobOptions, account: Account) -> None:
         )
     for name, option in options.job.options.items():
         if name not in KNOWN:
-            closest = get_close_matches(name, KNOWN, n=1)
+            closest = get_close_matches(name, [*KNOWN, *ALIASES], n=1)
             guess = f"; did you mean {closest[0]}?" if closest else ""
             options.refuse(name, f"fio has no such option{guess}", for_good=True)
         elif name not in KEPT:
@@ -142,18 +142,23 @@ def _read_pattern(options: JobOptions) -> tuple[Access, int]:
         options.refuse("rw", "addresses of tkperf are random or sequential; it skips none")
     options.keep("rw", key="access, read_percent")
     access = Access.RANDOM if name.startswith("rand") else Access.SEQUENTIAL
+    mix_percent = _read_mix(options, is_mixed=name in MIXED)
+    return access, mix_percent if name in MIXED else READ_PERCENT.get(name, 100)
+
+
+def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
+    """The percentage of reads of a mix."""
     names = options.given("rwmixread", "rwmixwrite")
-    if name not in MIXED:
-        options.drop(*names, why="it does nothing without rw=rw or randrw")
-        return access, READ_PERCENT.get(name, 100)
     reads = {}
     for mix in names:
         percent = options.value(mix, lambda text: notation.read_count(text, 0, 100), 50)
         reads[mix] = percent if mix == "rwmixread" else 100 - percent
-    if len(set(reads.values())) > 1:
+    if not is_mixed:
+        options.drop(*names, why="it does nothing without rw=rw or randrw")
+    elif len(set(reads.values())) > 1:
         options.refuse("rwmixwrite", "it and rwmixread do not add up to 100: leave one out")
     options.keep(*names, key="read_percent")
-    return access, reads[names[-1]] if names else DEFAULT_READ_PERCENT
+    return reads[names[-1]] if names else DEFAULT_READ_PERCENT
 
 
 def _read_io_depth(options: JobOptions) -> int:

@@ -154,8 +154,7 @@ def _slice_s(runtime_s: float, ramp_s: float) -> float:
     return next(
         slice_s
         for slice_s, slices in fewest.items()
-        if not any(time % round(10 * slice_s) for time in tenths)
-        and runtime_s >= slices * slice_s
+        if not any(time % round(10 * slice_s) for time in tenths) and runtime_s >= slices * slice_s
     )
 
 
