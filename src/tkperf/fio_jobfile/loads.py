@@ -54,6 +54,7 @@ def read_load(job: Job, account: Account) -> JobLoad:
     _follow_rules(options, account)
     _check_direct(options)
     access, read_percent = _read_pattern(options)
+    _note_defaults(options, access, read_percent)
     blocks = read_blocks(options, access, read_percent)
     shares = tuple((size_bytes / KIB, percent) for size_bytes, percent in blocks)
     threads = options.value("numjobs", lambda text: notation.read_count(text, 1, MOST_THREADS), 1)
@@ -110,7 +111,7 @@ def _follow_rules(options: JobOptions, account: Account) -> None:
     options.drop("filename", why="tkperf measures the DEVICE of its command line")
     if options.text("kb_base") not in (None, "1000", "1024"):
         options.refuse("kb_base", "it is 1000 or 1024")
-    options.drop("kb_base", why="the units of this file, which tkperf's sizes are free of")
+    options.drop("kb_base", why="the units of this job file; a workload file has KiB")
 
 
 def _check_direct(options: JobOptions) -> None:
@@ -129,6 +130,20 @@ def _check_direct(options: JobOptions) -> None:
         "buffered I/O measures the host's memory, tkperf's is always direct: write direct=1 if that is meant",
         default="direct=0 (fio's default)",
     )
+
+
+def _note_defaults(options: JobOptions, access: Access, read_percent: int) -> None:
+    """In what tkperf's loads differ from those that fio makes of nothing."""
+    if access is Access.RANDOM and "norandommap" not in options:
+        options.note(
+            "no norandommap",
+            "addresses are drawn independently; fio would come to each before it came to one again",
+        )
+    if read_percent < 100 and "refill_buffers" not in options:
+        options.note(
+            "no refill_buffers",
+            "every write carries new random data; fio would change little of what it wrote before",
+        )
 
 
 def _read_pattern(options: JobOptions) -> tuple[Access, int]:
