@@ -27,9 +27,13 @@ ReadFile = Callable[[str, str], tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One option as it stands in a file; ``value`` is None where there is no ``=``."""
+    """One option as it stands in a file; ``value`` is None where there is no ``=``.
+
+    ``name`` is fio's own, where ``spelled`` may be an alias.
+    """
 
     name: str
+    spelled: str
     value: str | None
     file: str
     line: int
@@ -40,7 +44,7 @@ class Option:
 
     def __str__(self) -> str:
         """``bs=4k``, shortened."""
-        text = self.name if self.value is None else f"{self.name}={self.value}"
+        text = self.spelled if self.value is None else f"{self.spelled}={self.value}"
         return shown(text)
 
 
@@ -190,6 +194,7 @@ def _option(file: str, number: int, line: str) -> Option:
         )
     return Option(
         name=ALIASES.get(name, name),
+        spelled=name,
         value=value.strip() if equals else None,
         file=file,
         line=number,
