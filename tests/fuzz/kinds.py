@@ -33,6 +33,7 @@ from tkperf.cli.tables import print_results
 from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
 from tkperf.events import Judged, PurgeEnded, RunEnded, StepEnded, TestEnded, TestStarted, Warned
+from tkperf.fio_jobfile.convert import convert_job_file
 from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.measurement import NO_IO, Measurement, Sample
@@ -256,12 +257,27 @@ def _read_xml(data: bytes) -> None:
     parse_tkperf_xml(data, file="a.xml")
 
 
+def _job_files() -> tuple[bytes, ...]:
+    folder = Path(__file__).parents[1] / "fio_jobfile/jobs"
+    return tuple(path.read_bytes() for path in sorted(folder.glob("*.fio")))
+
+
+def _read_job_file(data: bytes) -> None:
+    def include(wanted: str, by: str) -> tuple[str, str]:
+        return by, f"bs=8k\ninclude {wanted}"
+
+    text = data.decode(errors="replace")
+    converted = convert_job_file(text, file="a.fio", name="mine", read_included=include)
+    list(converted.account.entries())
+
+
 KINDS = {
     "run-file": Kind(try_case=_run_file),
     "claims": _text(lambda: (CLAIMS,), _read_claims),
     "profile": _text(_profiles, _read_profile),
     "workload": _text(lambda: (EVERYTHING.encode(),), _read_workload),
     "raid.json": _text(lambda: (RAID,), _read_raid),
+    "job-file": _text(_job_files, _read_job_file),
     "fio-stream": _text(_short, _read_stream),
     "fio-json": _text(_short, _read_fio_json),
     "tkperf-xml": _text(_xml, _read_xml),

@@ -10,6 +10,7 @@ import click
 from tkperf.cli.console import open_console
 from tkperf.cli.options import profile_option
 from tkperf.cli.output import plain
+from tkperf.cli.workload_from_fio import from_fio
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 
 
@@ -51,3 +52,6 @@ def show(file: Path, profile: str, as_json: bool) -> None:
     console.print(f"with profile {plain(chosen.name)}: {plain(chosen.title)}", highlight=False)
     for line in lines:
         console.print(f"  {plain(line)}", highlight=False)
+
+
+workload.add_command(from_fio)

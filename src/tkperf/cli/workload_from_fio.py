@@ -1,0 +1,94 @@
+"""tkperf workload from-fio: a job file of fio's as a workload file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tkperf.cli.console import complain
+from tkperf.cli.output import STDOUT, Outputs
+from tkperf.errors import UsageError
+from tkperf.fio_jobfile.account import Account
+from tkperf.fio_jobfile.convert import TAKEN_NAMES, OptionsRefusedError, convert_job_file
+from tkperf.fio_jobfile.rules import Fate
+from tkperf.fio_jobfile.toml_text import name_of_test
+from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.units import on_one_line
+
+MOST_REFUSALS_SHOWN = 40
+
+
+@click.command("from-fio", short_help="Turn a job file of fio into a workload file.")
+@click.argument("job_file", metavar="JOB.fio", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, allow_dash=True),
+    default=STDOUT,
+    metavar="FILE.toml",
+    help="The workload file; default: standard output.",
+)
+@click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="OPTION",
+    help="Give up an option of fio that cannot be kept; the report says so. May be given again.",
+)
+@click.option("--force", is_flag=True, help="Replace FILE.toml if it is there.")
+def from_fio(
+    job_file: Path, output: Path, name: str | None, without: tuple[str, ...], force: bool
+) -> None:
+    """Turn a job file of fio into a workload file, saying what becomes of every option.
+
+    Jobs that wait for each other (stonewall) become phases, in order; those that run at the same
+    time have to be the same load. An option that would give the numbers another meaning is
+    refused, with its reason, and nothing is written; --without gives it up knowingly. Nothing of
+    the job file is run, and its files are not touched: DEVICE is named when the test is run.
+
+    \b
+    Examples:
+      tkperf workload from-fio ssd.fio -o ssd.toml
+      tkperf workload from-fio database.fio -o database.toml --without fsync --without size
+      tkperf ssd D3-S4510 /dev/sdb --test ./ssd.toml
+    """
+    outputs = Outputs([output], inputs=[job_file])
+    text = read_text_input(job_file, what="job file", limit_bytes=SETTINGS_BYTES)
+    try:
+        converted = convert_job_file(
+            text,
+            file=on_one_line(str(job_file)),
+            name=name or name_of_test(job_file.stem, TAKEN_NAMES),
+            read_included=_read_included,
+            without=without,
+        )
+    except OptionsRefusedError as error:
+        for refusal in error.refusals[:MOST_REFUSALS_SHOWN]:
+            complain(f"refused: {on_one_line(str(refusal))}")
+        if len(error.refusals) > MOST_REFUSALS_SHOWN:
+            complain(f"refused: and {len(error.refusals) - MOST_REFUSALS_SHOWN} more")
+        raise
+    if output != STDOUT and output.exists() and not force:
+        raise UsageError(f"{output} is there and is not overwritten: --force replaces it")
+    outputs.write(output, converted.text)
+    _tell(converted.account, on_stdout=output != STDOUT)
+
+
+def _tell(account: Account, *, on_stdout: bool) -> None:
+    """The account; beside a workload file on stdout, which has it, only what was given up."""
+    if on_stdout:
+        for entry in account.entries():
+            click.echo(str(entry))
+        return
+    for entry in account.entries():
+        if entry.fate is Fate.GIVEN_UP:
+            complain(str(entry))
+
+
+def _read_included(wanted: str, by: str) -> tuple[str, str]:
+    """As fio looks for it: from here, else from the folder of the file that includes it."""
+    path = Path(wanted)
+    if not path.exists():
+        path = Path(by).parent / wanted
+    return str(path), read_text_input(path, what="included file", limit_bytes=SETTINGS_BYTES)

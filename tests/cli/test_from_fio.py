@@ -1,0 +1,128 @@
+"""tkperf workload from-fio: a job file becomes a workload file, or nothing is written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import assert_clear, tkperf
+
+GOOD = """[global]
+direct=1
+ioengine=libaio
+iodepth=4
+time_based
+[reads]
+rw=randread
+bs=4k
+runtime=2
+[writes]
+stonewall
+rw=randwrite
+bs=16k
+runtime=2
+ramp_time=1
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    path = tmp_path / "drive.fio"
+    path.write_text(GOOD)
+    return path
+
+
+def test_the_account_stands_on_the_terminal_and_in_the_file(job: Path, tmp_path: Path) -> None:
+    """Option by option; on stdout the workload file is alone."""
+    output = tmp_path / "drive.toml"
+    done = tkperf("workload", "from-fio", job, "-o", output)
+    assert done.returncode == 0, done.stderr
+    assert "kept: iodepth=4 -> io_depth (all jobs)" in done.stdout
+    assert "# kept: iodepth=4 -> io_depth (all jobs)" in output.read_text()
+    alone = tkperf("workload", "from-fio", job)
+    assert (alone.stdout, alone.stderr) == (output.read_text(), "")
+
+
+def test_nothing_is_overwritten_without_force(job: Path, tmp_path: Path) -> None:
+    """Nor is the job file, even with it."""
+    output = tmp_path / "mine.toml"
+    output.write_text("precious")
+    assert_clear(
+        tkperf("workload", "from-fio", job, "-o", output), 2, "is not overwritten: --force"
+    )
+    assert output.read_text() == "precious"
+    assert tkperf("workload", "from-fio", job, "-o", output, "--force").returncode == 0
+    assert "[loads.reads]" in output.read_text()
+    assert_clear(tkperf("workload", "from-fio", job, "-o", job, "--force"), 2, "is read by this")
+    assert job.read_text() == GOOD
+
+
+def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
+    """With file, line, job, option, reason; then how to go without them."""
+    job.write_text(GOOD + "verify=md5\nexec_prerun=touch ran\nfsync=1\n")
+    output = tmp_path / "drive.toml"
+    done = tkperf("workload", "from-fio", job, "-o", output)
+    assert_clear(done, 2, "3 options cannot be kept", "--without exec_prerun --without fsync")
+    refused = done.stderr.splitlines()[:-1]
+    assert [line.partition(", [writes], ")[2].partition(":")[0] for line in refused] == [
+        "verify=md5",
+        "exec_prerun=touch ran",
+        "fsync=1",
+    ]
+    assert f"{job}, line 16, [writes], verify=md5: checking data takes time" in refused[0]
+    assert not output.exists()
+    without = [word for name in ("verify", "exec_prerun", "fsync") for word in ("--without", name)]
+    assert tkperf("workload", "from-fio", job, "-o", output, *without).returncode == 0
+    assert not (tmp_path / "ran").exists()
+    assert "given up of it: verify=md5, exec_prerun=touch ran, fsync=1" in output.read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"\x7fELF\0\0\xff", "cannot read job file"),
+        (b"\0\0\0\0", "holds binary data"),
+        (b"x" * 300_000, "it is larger than 262.1 kB"),
+        (b"", "it has no job"),
+        (b"Dear fio,\n", "is it a job file?"),
+        (b"{}", "is it a job file?"),
+        (b"[a]\ninclude /nowhere\n", "cannot read included file"),
+        (b"[a]\ninclude drive.fio\n", "drive.fio includes itself"),
+    ],
+)
+def test_no_job_file(content: bytes, reason: str, job: Path, tmp_path: Path) -> None:
+    """One clear line, nothing written."""
+    job.write_bytes(content)
+    output = tmp_path / "drive.toml"
+    done = tkperf("workload", "from-fio", job, "-o", output)
+    assert_clear(done, 2, reason)
+    assert len(done.stderr.splitlines()) == 1
+    assert not output.exists()
+
+
+def test_a_name_of_its_own(job: Path) -> None:
+    """That of a built-in test is not taken over; an impossible one is refused."""
+    iops = job.with_name("iops.fio")
+    iops.write_text(GOOD)
+    assert 'name = "iops-fio"' in tkperf("workload", "from-fio", iops).stdout
+    assert_clear(tkperf("workload", "from-fio", job, "--name", "a b"), 2, "key name")
+    assert_clear(tkperf("workload", "from-fio", job, "--name", "iops"), 2, "another test")
+
+
+def test_it_runs_and_reports_what_was_given_up(job: Path, tmp_path: Path) -> None:
+    """From the job file to the report, on a simulated drive."""
+    job.write_text(GOOD.replace("bs=4k", "bs=4k\nfsync=8"))
+    output = tmp_path / "drive.toml"
+    assert tkperf("workload", "from-fio", job, "-o", output, "--without", "fsync").returncode == 0
+    run = tkperf(
+        "ssd", "r", "sim:sata-ssd", "--test", output, "--profile", "quick", "--output", tmp_path
+    )
+    assert run.returncode == 0, run.stderr
+    page = tmp_path / "r.html"
+    done = tkperf("report", tmp_path / "r.tkperf", "-o", page, "--json", tmp_path / "r.json")
+    assert done.returncode == 0, done.stderr
+    assert "given up of it: fsync=8" in page.read_text()
+    test = json.loads((tmp_path / "r.json").read_text())["tests"][0]
+    assert [section["name"] for section in test["sections"]] == ["reads", "writes"]
