@@ -19,7 +19,8 @@ from rich.console import Console
 from tests.builders import io_stats
 from tests.fuzz.mutations import mutate_database, mutate_text
 from tests.runfile.runs import a_run, a_step
-from tkperf.analysis.claims import check_claims, parse_claims
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.export_check import render_check_json
