@@ -18,7 +18,28 @@ const read = (id) => {
 };
 const cells = read("cells"), cellCharts = read("cell-charts");
 
-async function draw(element, spec) {
+// What a narrow screen would cut off: a long title gets lines, a legend on top fewer columns.
+const LETTER_PX = 7.5, LEGEND_PX = 30;
+function fit(spec, width) {
+  const most = Math.max(12, Math.floor(width / LETTER_PX) - 5);
+  const lines = [];
+  for (const word of (spec.title?.text ?? "").toString().split(" ")) {
+    const joined = `${lines.at(-1) ?? ""} ${word}`.trim();
+    if (lines.length && joined.length <= most) lines[lines.length - 1] = joined;
+    else lines.push(word);
+  }
+  const fitted = { ...spec, title: { ...spec.title, text: lines.length > 1 ? lines : lines[0] ?? "" } };
+  const colour = spec.encoding?.color, names = colour?.scale?.domain ?? [];
+  if (colour?.legend?.columns && names.length) {
+    const widest = Math.max(...names.map((name) => `${name}`.length)) * 6 + LEGEND_PX;
+    const columns = Math.max(1, Math.min(colour.legend.columns, Math.floor(width / widest)));
+    fitted.encoding = { ...spec.encoding, color: { ...colour, legend: { ...colour.legend, columns } } };
+  }
+  return fitted;
+}
+
+async function draw(element, unfitted) {
+  const spec = fit(unfitted, element.clientWidth || 600);
   const config = { ...spec.config, ...(scheme.matches && !matchMedia("print").matches ? dark : {}) };
   const drawn = await vegaEmbed(element, { ...spec, config }, {
     actions: { export: true, source: false, compiled: false, editor: false },
