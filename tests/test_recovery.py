@@ -209,8 +209,15 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
     result = analyse(read_run(cross))
     (table,) = build_section_tables(result.tests[0])
     assert table.title == "throughput (MB/s) of each section"
-    assert table.head[-2:] == ("of the first (%)", "recovered (s)")
+    assert table.head[-2:] == ("of the first (%)", "recovery time (s)")
     recovered = [row[-1] for row in table.rows]
+    (found,) = [
+        one
+        for section in result.tests[0].sections
+        for one in section.characteristics
+        if one.key == "recovery_s"
+    ]
+    assert recovered[2] == Figure(value=found.value)
     assert all(isinstance(each, Figure) for each in recovered)
     values = [each.value for each in recovered if isinstance(each, Figure)]
     assert values[:2] == [None, None]

@@ -34,27 +34,21 @@ class Better(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quantity:
-    """A quantity as every output names it.
+class Measure:
+    """What a number is, as every output names it.
 
     Attributes:
         key: in JSON, CSV, claims; ends with the unit where it has one.
         label: in tables and on axes, without the unit.
-        short: where the head of the table has the unit.
         unit: empty for a count.
-        over: what a value is of the rounds of a window: their mean, the greatest ...
         digits: after the decimal point, in tables.
-        combine: the value of the rounds of a window; None: not measured.
     """
 
     key: str
     label: str
-    short: str
     unit: str
     better: Better
-    over: str
     digits: int
-    combine: Callable[[Window], float | None]
 
     @property
     def title(self) -> str:
@@ -62,6 +56,21 @@ class Quantity:
         return (
             f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity(Measure):
+    """What is measured of a workload.
+
+    Attributes:
+        short: where the head of the table has the unit.
+        over: what a value is of the rounds of a window: their mean, the greatest ...
+        combine: the value of the rounds of a window; None: not measured.
+    """
+
+    short: str
+    over: str
+    combine: Callable[[Window], float | None]
 
 
 def stats_of(measurement: Measurement, direction: Direction) -> IoStats:

@@ -38,6 +38,8 @@ _FACTORS = {
 _TOO_LARGE = 1 << 63
 
 NOT_MEASURED = "-"
+NOT_FOUND = "not found"
+"""Of what was looked for in measured values."""
 
 
 def parse_size_bytes(text: str) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tkperf import make_plan
 from tkperf.device.file_target import create_file_target, find_direct_io_block_bytes
 from tkperf.errors import DeviceError
 
@@ -40,3 +41,14 @@ def test_direct_io_is_tried_for_real(scratch: Path) -> None:
     assert find_direct_io_block_bytes(str(scratch)) in (512, 4096)
     with pytest.raises(DeviceError, match="proc file system does not support it"):
         find_direct_io_block_bytes("/proc/cpuinfo")
+
+
+def test_a_link_to_nothing_is_called_one(tmp_path: Path) -> None:
+    """Neither 'exists already' nor 'give its --size' would help."""
+    link = tmp_path / "link.img"
+    link.symlink_to("nowhere.img")
+    for size in ("1GiB", None):
+        with pytest.raises(DeviceError) as refused:
+            make_plan("ssd", link, size=size, profile="quick")
+        assert f"{link} is a link to nowhere.img, which does not exist" in str(refused.value)
+    assert not (tmp_path / "nowhere.img").exists()

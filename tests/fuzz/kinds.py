@@ -20,7 +20,8 @@ from tests.builders import io_stats
 from tests.fuzz.mutations import mutate_database, mutate_text
 from tests.runfile.runs import a_run, a_step
 from tests.test_own_workloads import EVERYTHING
-from tkperf.analysis.claims import check_claims, parse_claims
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.export_check import render_check_json

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 
 import msgspec
 import pytest
 
 import tkperf
+from tkperf import make_plan
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.raid.config import RaidConfig
 from tkperf.errors import UsageError
@@ -15,6 +17,7 @@ from tkperf.pipeline.fitting import Fitted, fit
 from tkperf.pipeline.request import RunRequest, Wishes
 from tkperf.procedures import Profile, load_profile
 from tkperf.procedures.hard_disk import HardDiskTable
+from tkperf.procedures.iops import IopsTable
 from tkperf.units import GIB, KIB
 
 
@@ -202,3 +205,19 @@ def test_more_than_the_device_is_not_cut_without_a_word() -> None:
     assert fitted(profile="quick").active_range.length_bytes == GIB
     with pytest.raises(UsageError, match=r"--active-range 2GiB is more than the 1.1 GB of /dev/x"):
         fitted(tests=("lat",), active_range="2GiB")
+
+
+def test_a_changed_profile_does_not_go_by_the_shipped_name() -> None:
+    """Each number that the chosen tests use is listed; under a name of its own nothing is altered."""
+    shipped = load_profile("pts-e-1.1")
+    table = msgspec.structs.replace(shipped.table(IopsTable), step_s=2, read_percents=(100, 0))
+    changed = shipped.with_tables(table)
+
+    def alterations(profile: Profile, test: str) -> tuple[str, ...]:
+        return make_plan("ssd", "sim:sata-ssd", profile=profile, tests=[test]).alterations
+
+    assert alterations(changed, "iops") == (
+        "iops.step_s 60 -> 2", "iops.read_percents 100, 95, 65, 50, 35, 5, 0 -> 100, 0",
+    )  # fmt: skip
+    assert alterations(changed, "lat") == alterations(shipped, "iops") == ()
+    assert alterations(replace(changed, name="mine", title="mine"), "iops") == ()

@@ -8,14 +8,14 @@ judged with a warning for each difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
-
+from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic
+from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
 from tkperf.analysis.conditions import (
     explain_nothing_common,
     find_cut_short,
@@ -38,77 +38,10 @@ from tkperf.analysis.layout import (
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.importers import FIO_TEST
-from tkperf.measurement import REPORTED_PERCENTILES
 from tkperf.procedures import TESTS
-from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction, Quantity
-from tkperf.strict import decode_strictly, shallow
-from tkperf.units import format_block_size, format_count, format_mix, parse_size_bytes
-from tkperf.workload import Access, Arrival, Workload
-
-METRICS = tuple(
-    key
-    for key, quantity in QUANTITIES.items()
-    if quantity.better is not Better.NEITHER and quantity != LATENCY_MIN
-)
-_PERCENTS = tuple(f"{percent:g}" for percent in REPORTED_PERCENTILES)
-# Each is looked for in all of a run.
-MOST_CLAIMS = 10_000
-
-
-class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One promise about one workload: ``metric`` is at least or at most a value.
-
-    ``access`` to ``io_depth`` are needed only where a section has the same mix and block size with
-    several of them; ``direction`` asks of a mix for its reads or writes alone.
-    """
-
-    test: Annotated[str, msgspec.Meta(min_length=1)]
-    metric: str
-    read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
-    block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-    at_least: float | None = None
-    at_most: float | None = None
-    section: str | None = None
-    access: Access | None = None
-    zones: str | None = None
-    compressible_percent: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
-    region: str | None = None
-    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    arrival: Arrival | None = None
-    jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    direction: Direction = Direction.ALL
-    source: str | None = None
-
-
-class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a maker promises of a workload's latency: ``within_us`` by percent, one claim for each.
-
-    ``{"99" = 500, "99.9" = 1000}``: 99 % of the I/Os take at most 500 us, 99.9 % at most 1,000 us.
-    """
-
-    test: Annotated[str, msgspec.Meta(min_length=1)]
-    read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
-    block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-    within_us: Annotated[dict[str, float], msgspec.Meta(min_length=1)]
-    section: str | None = None
-    jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
-    direction: Direction = Direction.ALL
-    source: str | None = None
-
-    def claims(self) -> Iterator[Claim]:
-        """In ascending order of the percentiles."""
-        same = {
-            key: getattr(self, key)
-            for key in Claim.__struct_fields__
-            if key in self.__struct_fields__
-        }
-        for percent in sorted(self.within_us, key=float):
-            key = f"p{float(percent):g}_us"
-            yield Claim(**same, metric=key, at_most=self.within_us[percent])
-
+from tkperf.quantity import QUANTITIES, Better, Direction, Measure, Quantity
+from tkperf.units import NOT_FOUND, NOT_MEASURED, format_block_size, format_count, format_mix
+from tkperf.workload import Workload
 
 # What tells apart workloads of the same mix and block size, by the keys of a claim.
 _CONDITIONS: dict[Axis, Callable[[Workload], object]] = {
@@ -123,17 +56,7 @@ _CONDITIONS: dict[Axis, Callable[[Workload], object]] = {
 }
 
 
-class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """An earlier run: each of its cells must not be worse by more than ``within_percent``."""
-
-    run: str
-    within_percent: Annotated[float, msgspec.Meta(gt=0, lt=100)]
-
-
-class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    claim: Annotated[tuple[Claim, ...], msgspec.Meta(max_length=MOST_CLAIMS)] = ()
-    quantiles: Annotated[tuple[Quantiles, ...], msgspec.Meta(max_length=MOST_CLAIMS)] = ()
-    baseline: Baseline | None = None
+_SMALLEST_MARGIN = 0.05  # in percent
 
 
 class State(StrEnum):
@@ -160,6 +83,16 @@ class Finding:
     margin_percent: float | None
     note: str | None
 
+    @property
+    def margin_text(self) -> str:
+        """``+12.3 %``; one that a decimal place would round to nothing by its first digit: ``-0.04 %``."""
+        margin = self.margin_percent
+        if margin is None:
+            return NOT_MEASURED
+        if not margin:
+            return "0.0 %"
+        return f"{margin:+,.1f} %" if abs(margin) >= _SMALLEST_MARGIN else f"{margin:+.1g} %"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
@@ -167,48 +100,6 @@ class Checked:
 
     findings: tuple[Finding, ...]
     warnings: tuple[str, ...]
-
-
-def parse_claims(text: str, *, file: str) -> ClaimsFile:
-    """Decode a claims file; ``file`` is named in errors. Quantiles become claims after the others.
-
-    Raises:
-        UsageError: not TOML, a typo, or a claim that says nothing.
-    """
-    claims = decode_strictly(
-        lambda: msgspec.toml.decode(shallow(text), type=ClaimsFile),
-        what=f"claims {file}",
-        language="TOML",
-    )
-    for number, promised in enumerate(claims.quantiles, start=1):
-        for percent in promised.within_us:
-            if percent not in _PERCENTS:
-                raise UsageError(
-                    f"claims {file}, quantiles {number}, key within_us: '{percent}' is not one of "
-                    f"{', '.join(_PERCENTS)}"
-                )
-    of_quantiles = [claim for quantiles in claims.quantiles for claim in quantiles.claims()]
-    claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
-    if not claims.claim and claims.baseline is None:
-        raise UsageError(f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]")
-    written = len(claims.claim) - len(of_quantiles)
-    for number, claim in enumerate(claims.claim, start=1):
-        where = f"claims {file}, " + (
-            f"claim {number}" if number <= written else f"quantiles, {claim.metric}"
-        )
-        if claim.metric not in METRICS:
-            metrics = ", ".join(METRICS)
-            raise UsageError(f"{where}, key metric: '{claim.metric}' is not one of {metrics}")
-        if (claim.at_least is None) == (claim.at_most is None):
-            raise UsageError(f"{where}: give either at_least or at_most")
-        for key, limit in (("at_least", claim.at_least), ("at_most", claim.at_most)):
-            if limit is not None and not (math.isfinite(limit) and limit >= 0):
-                raise UsageError(f"{where}, key {key}: {limit} is not a finite number from 0 on")
-        try:
-            parse_size_bytes(str(claim.block_size))
-        except UsageError as error:
-            raise UsageError(f"{where}, key block_size: {error}") from None
-    return claims
 
 
 def check_claims(
@@ -226,7 +117,10 @@ def check_claims(
     """
     _require_tests(claims, result)
     cells = _by_place(result)
-    findings = [_check(claim, cells) for claim in claims.claim]
+    findings = [
+        _check_course(claim, result) if claim.metric in CHARACTERISTICS else _check(claim, cells)
+        for claim in claims.claim
+    ]
     warnings = [*find_cut_short("run", result)]
     if claims.baseline is not None:
         path = folder / claims.baseline.run
@@ -300,59 +194,149 @@ def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any
 
 _NAMED = {
     ACCESS: "{}", ZONES: "zones {}", COMPRESSIBLE: "{} % compressible", REGION: "within {}",
-    OFFERED: "{:,.6g} IOPS offered", ARRIVAL: "{}", JOBS: "TC{}", DEPTH: "QD{}",
+    OFFERED: "at {:,.6g} IOPS offered", ARRIVAL: "{}", JOBS: "TC{}", DEPTH: "QD{}",
 }  # fmt: skip
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 
 def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
-    """What became of a claim; ``note`` is what is known before."""
-    size_bytes = parse_size_bytes(str(claim.block_size))
-    named = f"{claim.test} {format_mix(claim.read_percent)} {format_block_size(size_bytes)} "
-    named += (
-        claim.metric
-        if claim.direction is Direction.ALL
-        else f"{claim.metric} of {claim.direction}s"
-    )
-    named += "".join(
-        f" {_NAMED[axis].format(value)}"
-        for axis in _CONDITIONS
-        if (value := getattr(claim, axis.key)) is not None
-    )
-    named += "" if claim.offered_iops is None else f" at {claim.offered_iops:,.6g} IOPS offered"
-    sign, limit = ("<=", claim.at_most) if claim.at_least is None else (">=", claim.at_least)
-    assert limit is not None
-    place = (claim.test, claim.section, claim.read_percent, size_bytes)
+    """What became of a claim about a cell; ``note`` is what is known before."""
+    place = (claim.test, claim.section, claim.read_percent, claim.size_bytes())
     several = [
         candidate for candidate in cells.get(place, ()) if _is_meant(claim, candidate[1].workload)
     ]
     measured = several[0] if len(several) == 1 else None
     quantity = QUANTITIES[claim.metric]
     value = None if measured is None else _value(measured[1], quantity, claim.direction)
-    state, margin, notes = State.NOT_MEASURED, None, [note]
-    if len(several) > 1:
-        differing = [axis.key for axis in find_axes(cell.workload for _, cell in several)]
-        notes.append(f"measured of several workloads: name {', '.join(differing)}")
+    state, notes = State.NOT_MEASURED, [note, *_several(cell.workload for _, cell in several)]
     if value is not None and measured is not None:
-        good = value <= limit if sign == "<=" else value >= limit
-        state = State.MET if good else State.NOT_MET
-        margin = _margin_percent(limit - value if sign == "<=" else value - limit, limit)
+        state = _judge(claim, value)
         section, cell = measured
         unsteady = section.steady_of(cell.workload) is False
         notes.append("steady state was not reached" if unsteady else None)
         notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
         notes.append(HOST_LIMITED if cell.host_limited else None)
         notes.append(describe_disturbed(cell.disturbances) if cell.disturbances else None)
+    return _finding(claim, quantity, state, value, notes)
+
+
+def _check_course(claim: Claim, result: RunResult) -> Finding:
+    """What became of a claim about what the course of a section shows.
+
+    Of what was looked for and not found the claim is judged by where it can only be, if that decides.
+    """
+    several = _find_meant(claim, result)
+    measure = CHARACTERISTICS[claim.metric]
+    if len(several) != 1:
+        workloads = (found.workload for found in several)
+        return _finding(claim, measure, State.NOT_MEASURED, None, [*_several(workloads)])
+    found = several[0]
+    if claim.not_found:
+        state = State.MET if found.value is None else State.NOT_MET
+    elif found.value is not None:
+        state = _judge(claim, found.value)
+    else:
+        state = _judge_bounds(claim, found)
+    note = None if found.value is not None else _describe_not_found(found)
+    return _finding(claim, measure, state, found.value, [note])
+
+
+def _find_meant(claim: Claim, result: RunResult) -> tuple[Characteristic, ...]:
+    """Of the section that the claim names, else of the first that has any it can mean."""
+    size_bytes = claim.size_bytes()
+    for test in result.tests:
+        for section in test.sections:
+            if test.name != claim.test or claim.section not in (None, section.name):
+                continue
+            meant = tuple(
+                found
+                for found in section.characteristics
+                if found.key == claim.metric
+                and claim.read_percent in (None, found.workload.read_percent)
+                and size_bytes in (None, found.workload.block_size_bytes)
+                and _is_meant(claim, found.workload)
+            )
+            if meant:
+                return meant
+    return ()
+
+
+def _judge(claim: Claim, value: float) -> State:
+    good = value >= claim.at_least if claim.at_least is not None else value <= _limit(claim)
+    return State.MET if good else State.NOT_MET
+
+
+def _judge_bounds(claim: Claim, found: Characteristic) -> State:
+    """Of what was not found, by where it can only be: at or beyond ``at_least``, below ``at_most``."""
+    limit = _limit(claim)
+    if found.at_least is not None and found.at_least >= limit:
+        return State.MET if claim.at_least is not None else State.NOT_MET
+    if found.at_most is not None and found.at_most <= limit:
+        return State.NOT_MET if claim.at_least is not None else State.MET
+    return State.NOT_MEASURED
+
+
+def _describe_not_found(found: Characteristic) -> str:
+    bounded = found.at_least is not None or found.at_most is not None
+    return f"{NOT_FOUND}: {found.text()} {found.measure.unit}".rstrip() if bounded else NOT_FOUND
+
+
+def _limit(claim: Claim) -> float:
+    limit = claim.at_most if claim.at_least is None else claim.at_least
+    assert limit is not None
+    return limit
+
+
+def _several(workloads: Iterable[Workload]) -> Iterator[str]:
+    several = list(workloads)
+    if len(several) > 1:
+        differing = [axis.key for axis in find_axes(several)]
+        yield f"measured of several workloads: name {', '.join(differing)}"
+
+
+def _finding(
+    claim: Claim,
+    measure: Measure,
+    state: State,
+    value: float | None,
+    notes: Iterable[str | None],
+) -> Finding:
+    margin, limit = None, NOT_FOUND
+    if not claim.not_found:
+        sign = "<=" if claim.at_least is None else ">="
+        limit = f"{sign} {_limit(claim):,.6g} {measure.unit}".rstrip()
+        if value is not None:
+            gap = value - _limit(claim)
+            margin = _margin_percent(-gap if sign == "<=" else gap, _limit(claim))
+    named = _name(claim)
     return Finding(
         claim=f"{claim.section}: {named}" if claim.section else named,
         source=claim.source,
         state=state,
-        limit=f"{sign} {limit:,.6g} {quantity.unit}",
+        limit=limit,
         value=value,
-        unit=quantity.unit,
+        unit=measure.unit,
         margin_percent=margin,
         note="; ".join(text for text in notes if text) or None,
     )
+
+
+def _name(claim: Claim) -> str:
+    """``iops 0/100 4k p99_us of writes QD1``."""
+    size_bytes = claim.size_bytes()
+    words = [
+        claim.test,
+        "" if claim.read_percent is None else format_mix(claim.read_percent),
+        "" if size_bytes is None else format_block_size(size_bytes),
+        claim.metric,
+        "" if claim.direction is Direction.ALL else f"of {claim.direction}s",
+        *(
+            _NAMED[axis].format(value)
+            for axis in _CONDITIONS
+            if (value := getattr(claim, axis.key)) is not None
+        ),
+    ]
+    return " ".join(filter(None, words))
 
 
 def _margin_percent(gap: float, limit: float) -> float | None:
@@ -366,7 +350,9 @@ def _is_meant(claim: Claim, workload: Workload) -> bool:
     )
 
 
-Places = dict[tuple[str, str | None, int, int], list[tuple[SectionResult, CellResult]]]
+Places = dict[
+    tuple[str, str | None, int | None, int | None], list[tuple[SectionResult, CellResult]]
+]
 
 
 def _by_place(result: RunResult) -> Places:
@@ -378,8 +364,9 @@ def _by_place(result: RunResult) -> Places:
             for cell in section.cells:
                 work = cell.workload
                 for name in (section.name, None):
-                    place = (test.name, name, work.read_percent, work.block_size_bytes)
-                    here.setdefault(place, []).append((section, cell))
+                    here.setdefault(
+                        (test.name, name, work.read_percent, work.block_size_bytes), []
+                    ).append((section, cell))
             for place, cells in here.items():
                 by_place.setdefault(place, cells)
     return by_place

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from tkperf.analysis.characteristics import SOUGHT_ALWAYS, Characteristic, changes
 from tkperf.analysis.conditions import (
     explain_nothing_common,
     find_differences,
@@ -23,7 +24,7 @@ from tkperf.analysis.layout import comparable_axes, place_of
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.disturbance import DisturbanceCode
 from tkperf.errors import UsageError
-from tkperf.quantity import QUANTITIES, Better, Quantity
+from tkperf.quantity import QUANTITIES, Better, Measure, Quantity
 from tkperf.workload import Workload
 
 
@@ -53,7 +54,8 @@ class Entry:
     The three are None where it was measured once. ``ratio`` is to the first run, None without a
     value or to 0. ``within_noise`` is None unless both ranges are over a steady-state window;
     it, ``ratio`` and ``change`` are None for the first run. ``host_limited``: the host's CPUs, not
-    the device, set the pace; ``disturbances``: what disturbed its steps.
+    the device, set the pace; ``disturbances``: what disturbed its steps. ``not_found``: of what the
+    course of a section shows, that it was looked for and not found, or where it can only be.
     """
 
     value: float | None
@@ -65,6 +67,7 @@ class Entry:
     change: Change | None
     host_limited: bool | None
     disturbances: tuple[DisturbanceCode, ...] | None = None
+    not_found: str | None = None
 
     @property
     def ratio_text(self) -> str:
@@ -82,7 +85,7 @@ class ComparedRow:
     test: str
     section: str
     workload: Workload
-    quantity: Quantity
+    quantity: Measure
     entries: tuple[Entry, ...]
 
 
@@ -168,6 +171,46 @@ def _rows(results: Sequence[RunResult]) -> Iterator[ComparedRow]:
                         quantity=quantity,
                         entries=tuple(_entries(present, workloads, quantity)),
                     )
+            yield from _of_course(test.name, present)
+
+
+def _of_course(test: str, sections: Sequence[SectionResult]) -> Iterator[ComparedRow]:
+    """What the course of a section shows in every run; nothing of workloads that are level in all."""
+    found = [section.characteristics for section in sections]
+    axes = comparable_axes([one.workload for one in of_run] for of_run in found)
+    by_place = [
+        {(place_of(one.workload, axes), one.key): one for one in of_run} for of_run in found
+    ]
+    for place, one in by_place[0].items():
+        of_runs = [places.get(place) for places in by_place]
+        known = [of_run for of_run in of_runs if of_run is not None]
+        telling = one.measure in SOUGHT_ALWAYS or any(
+            changes(section, of_run.workload)
+            for section, of_run in zip(sections, known, strict=False)
+        )
+        if len(known) == len(sections) and telling:
+            first, *others = (_course_entry(of_run) for of_run in known)
+            yield ComparedRow(
+                test=test,
+                section=sections[0].name,
+                workload=one.workload,
+                quantity=one.measure,
+                entries=(first, *(_against(first, other, one.measure) for other in others)),
+            )
+
+
+def _course_entry(found: Characteristic) -> Entry:
+    return Entry(
+        value=found.value,
+        low=None,
+        high=None,
+        span=None,
+        ratio=None,
+        within_noise=None,
+        change=None,
+        host_limited=None,
+        not_found=found.text() if found.value is None else None,
+    )
 
 
 def _find(result: RunResult, test: TestResult, section: SectionResult) -> SectionResult | None:
@@ -209,7 +252,7 @@ def _entries(
         yield entry
 
 
-def _against(first: Entry, entry: Entry, quantity: Quantity) -> Entry:
+def _against(first: Entry, entry: Entry, quantity: Measure) -> Entry:
     """The entry with what it is against the first run's."""
     if entry.value is None or not first.value:
         return replace(entry, change=Change.NOT_COMPARABLE)

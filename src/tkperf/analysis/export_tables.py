@@ -48,16 +48,28 @@ _VERDICT = (
 )  # fmt: skip
 
 _COMPARISON = (
-    *_WORKLOAD, "measure", "unit", "value", "low", "high", "range_over",
-    "ratio_to_first", "within_noise", "change", "host_limited", "disturbances",
-)  # fmt: skip
+    *_WORKLOAD,
+    "measure",
+    "unit",
+    "value",
+    "low",
+    "high",
+    "range_over",
+    "ratio_to_first",
+    "within_noise",
+    "change",
+    "host_limited",
+    "disturbances",
+    "not_found",
+)
+_CHARACTERISTIC = (*_WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
 
 # Every column that is not a real number, whichever table it is in.
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
-    "disturbances", "block_mix", "arrival", "zones", "direction",
+    "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key",
 ))  # fmt: skip
-FLAGS = frozenset(("host_limited", "complete", "reached", "within_noise"))
+FLAGS = frozenset(("host_limited", "complete", "reached", "within_noise", "found"))
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
     "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
@@ -91,6 +103,7 @@ def build_tables(
         ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
         ("verdicts", _VERDICT, _verdicts(result)),
         ("verdict_values", ("last_round", "tracking", "unit", "round", "value", "fitted"), _verdict_values(result)),
+        ("characteristics", _CHARACTERISTIC, _characteristics(result)),
         ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):  # fmt: skip
@@ -243,6 +256,18 @@ def _verdict_values(result: RunResult) -> Iterator[Row]:
                 )  # fmt: skip
 
 
+def _characteristics(result: RunResult) -> Iterator[Row]:
+    """What the course of each section shows; what was looked for and not found has no value."""
+    for test, section in _sections(result):
+        for found in section.characteristics:
+            measure = found.measure
+            yield (
+                *_place(result, test), section.name, *_workload(found.workload), measure.label,
+                found.key, measure.unit, found.value, found.value is not None, found.at_least,
+                found.at_most,
+            )  # fmt: skip
+
+
 def _histograms(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for lower_us, upper_us, ios in section.histogram_us:
@@ -258,7 +283,7 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
                 name, result.info.device.get("kind"), row.test, row.section,
                 *_workload(row.workload), row.quantity.label, row.quantity.unit, entry.value, entry.low, entry.high, entry.span,
                 entry.ratio, entry.within_noise, entry.change, entry.host_limited,
-                _disturbances(entry.disturbances),
+                _disturbances(entry.disturbances), entry.not_found,
             )  # fmt: skip
 
 

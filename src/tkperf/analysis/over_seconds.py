@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tkperf.analysis.characteristics import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.search import find_in_seconds
@@ -29,7 +30,9 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
     return replace(
         result,
         tests=tuple(
-            replace(test, sections=_sections(test.sections, tests[test.name], read))
+            with_characteristics(
+                replace(test, sections=_sections(test.sections, tests[test.name], read))
+            )
             if test.name in tests
             else test
             for test in result.tests

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tkperf.analysis.characteristics import Characteristic
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.disturbance import DisturbanceCode
 from tkperf.figures import Figure, SectionPlan
@@ -107,6 +108,8 @@ class SectionResult:
     """What each series of enough values shows over time, whether anything was found in it or not."""
     knee: Knee | None = None
     """Where an offered rate was raised: how far the device kept up."""
+    characteristics: tuple[Characteristic, ...] = ()
+    """What its course shows as single numbers; of what was not looked for there is none."""
 
     def cell(self, workload: Workload) -> CellResult | None:
         return next((cell for cell in self.cells if cell.workload == workload), None)

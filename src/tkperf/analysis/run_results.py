@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tkperf.analysis.characteristics import with_characteristics
 from tkperf.analysis.incomplete import DAMAGED, describe_under_way, name_left_out
 from tkperf.analysis.results import SCHEMA, CellResult, RunResult, TestResult
 from tkperf.analysis.section_results import build_section
@@ -178,7 +179,7 @@ def _test(
     ]
     disturbed = Counter(code for codes in kinds for code in codes)
     nobody_watched = bool(test.steps) and not watched
-    return TestResult(
+    result = TestResult(
         name=test.name,
         title=plan.title,
         status=test.status,
@@ -206,6 +207,7 @@ def _test(
         else sum(not _is_compared(step) for step in watched),
         under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
     )
+    return with_characteristics(result)
 
 
 def _is_compared(step: StepRecord) -> bool:

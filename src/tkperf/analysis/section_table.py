@@ -1,69 +1,82 @@
-"""The sections of a test beside each other: what each began and ended with, and when it recovered."""
+"""The sections of a test beside each other: what each began and ended with, its recovery, its knee."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from tkperf.analysis.characteristics import (
+    KNEE,
+    RECOVERY,
+    SHARE_OF_FIRST,
+    find_characteristic,
+)
 from tkperf.analysis.results import SectionResult, SliceResult, TestResult
 from tkperf.analysis.tables import Figure, Table, figure
 from tkperf.figures import FigureKind
-from tkperf.quantity import LATENCY_MAX, LATENCY_MEAN, QUANTITIES, Direction, Quantity
-from tkperf.units import NOT_MEASURED
-from tkperf.workload import Workload
+from tkperf.quantity import (
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    QUANTITIES,
+    Direction,
+    Measure,
+    Quantity,
+    percentile,
+)
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)
+_AT_THE_KNEE = (LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
 
 
 def build_section_tables(test: TestResult) -> Iterator[Table]:
-    """What the test's plan asks for, of sections that are streams."""
+    """What the test's plan asks for, of sections that are streams; knees where a rate was raised."""
     streams = [section for section in test.sections if section.slices and section.cells]
     for asked in test.figures:
         if asked.kind is FigureKind.SECTIONS and len(streams) > 1:
             yield from (
                 _build(streams, QUANTITIES[key]) for key in asked.quantities if key in QUANTITIES
             )
+    yield from _knees(test)
 
 
-def find_recovery_s(section: SectionResult, level: float, rate: Quantity) -> float | None:
-    """From the section's first I/O to the end of its first slice that reaches a rate; None: none does.
-
-    A slice is not looked into, so this is the longest that it can have taken.
-    """
-    for slice_result in section.slices:
-        value = slice_result.values.value(rate)
-        if value is not None and value >= level:
-            return slice_result.start_s + slice_result.duration_s
-    return None
+def _knees(test: TestResult) -> Iterator[Table]:
+    """How far the device kept up in each section that raised an offered rate, and what it then did."""
+    rows: list[tuple[str | Figure, ...]] = []
+    for section in test.sections:
+        found = find_characteristic(section, KNEE)
+        if found is None:
+            continue
+        cell = section.cell(replace(found.workload, offered_iops=found.value))
+        rows.append(
+            (
+                section.name,
+                _found(section, KNEE),
+                *(figure(cell, quantity, Direction.ALL) for quantity in _AT_THE_KNEE),
+            )
+        )
+    if rows:
+        yield Table(
+            title="Knee of each section, the last level of offered IOPS that was kept up with, and latency there",
+            head=("", KNEE.title, *(quantity.title for quantity in _AT_THE_KNEE)),
+            rows=tuple(rows),
+        )
 
 
 def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
     """A row for each section, in their order."""
-    first_of: dict[Workload, SectionResult] = {}
     rows: list[tuple[str | Figure, ...]] = []
-    recovers = False
-    for position, section in enumerate(streams):
-        cell = section.cells[0]
-        workload = cell.workload
-        earlier = first_of.setdefault(workload, section)
-        level = earlier.cells[0].value(rate)
-        share = recovery = Figure(value=None)
-        if earlier is not section and level:
-            mean = cell.value(rate)
-            share = Figure(value=None if mean is None else 100 * mean / level)
-            if streams[position - 1].cells[0].workload != workload:
-                recovers = True
-                recovery = Figure(value=find_recovery_s(section, level, rate))
+    recovers = any(find_characteristic(section, RECOVERY) for section in streams)
+    for section in streams:
         rows.append(
             (
                 section.name,
-                figure(cell, rate, Direction.ALL),
+                figure(section.cells[0], rate, Direction.ALL),
                 *(
                     figure(slice_result.values, rate, Direction.ALL)
                     for slice_result in (section.slices[0], section.slices[-1])
                 ),
                 *(_peak(section.slices, quantity) for quantity in _PEAKS),
-                share,
-                recovery,
+                *(_found(section, measure) for measure in (SHARE_OF_FIRST, RECOVERY)),
             )
         )
     head = (
@@ -74,7 +87,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
         f"peak {LATENCY_MEAN.title}",
         LATENCY_MAX.title,
         "of the first (%)",
-        "recovered (s)",
+        RECOVERY.title,
     )
     kept = len(head) if recovers else len(head) - 1
     return Table(
@@ -85,6 +98,14 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
     )
 
 
+def _found(section: SectionResult, measure: Measure) -> str | Figure:
+    """A dash where it was not looked for; in words where it was not found."""
+    found = find_characteristic(section, measure)
+    if found is not None and found.value is None:
+        return found.text()
+    return Figure(value=found.value if found else None, digits=measure.digits)
+
+
 def _notes(recovers: bool) -> tuple[str, ...]:
     notes = [
         "mean: over the steady-state window where there is one, else over all I/Os; of the first: "
@@ -92,8 +113,8 @@ def _notes(recovers: bool) -> tuple[str, ...]:
     ]
     if recovers:
         notes.append(
-            "recovered: from the change of load to the end of the first slice that reaches the mean of "
-            f"that section; {NOT_MEASURED} where none did"
+            f"{RECOVERY.label}: from the change of load to the end of the first slice that reaches the "
+            "mean of that section"
         )
     return tuple(notes)
 

@@ -10,15 +10,15 @@ from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 
-from tkperf.analysis.claims import Checked, Finding, State, check_claims, parse_claims
+from tkperf import load
+from tkperf.analysis.claims import Checked, Finding, State, check_claims
+from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.run_results import analyse
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import STDOUT, Outputs, plain
 from tkperf.errors import ClaimsNotMetError
 from tkperf.input_files import CLAIMS_BYTES, read_text_input
-from tkperf.runfile.reader import read_run
 from tkperf.units import format_count, format_quantity
 
 STYLES = {State.MET: "green", State.NOT_MET: "bold red", State.NOT_MEASURED: "yellow"}
@@ -56,7 +56,7 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
       within_percent = 5
     """
     outputs = Outputs((junit, STDOUT if as_json else None), inputs=(run_file, claims_file))
-    result = analyse(read_run(run_file))
+    result = load(run_file)
     checked = read_and_check(claims_file, result)
     if as_json:
         click.echo(render_check_json(checked, result))
@@ -80,7 +80,7 @@ def read_and_check(claims_file: Path, result: RunResult) -> Checked:
     return check_claims(
         parse_claims(text, file=str(claims_file)),
         result,
-        load=lambda path: analyse(read_run(path)),
+        load=load,
         folder=claims_file.parent,
     )
 
@@ -100,7 +100,7 @@ def print_checked(checked: Checked, result: RunResult, console: Console) -> None
             plain(finding.claim),
             finding.limit,
             _value(finding),
-            _margin(finding),
+            finding.margin_text,
             _state(finding),
             plain(finding.note or ""),
             plain(finding.source or ""),
@@ -115,7 +115,7 @@ def print_checked(checked: Checked, result: RunResult, console: Console) -> None
 
 def _print_stacked(finding: Finding, console: Console) -> None:
     lines = [
-        f"claimed {finding.limit}, measured {_value(finding)}, margin {_margin(finding)}",
+        f"claimed {finding.limit}, measured {_value(finding)}, margin {finding.margin_text}",
         plain(finding.note or ""),
         plain(f"source: {finding.source}" if finding.source else ""),
     ]
@@ -126,10 +126,6 @@ def _print_stacked(finding: Finding, console: Console) -> None:
 
 def _value(finding: Finding) -> str:
     return format_quantity(finding.value, 1, finding.unit)
-
-
-def _margin(finding: Finding) -> str:
-    return "-" if finding.margin_percent is None else f"{finding.margin_percent:+,.1f} %"
 
 
 def _state(finding: Finding) -> str:

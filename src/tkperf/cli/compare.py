@@ -11,11 +11,11 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from tkperf import load
 from tkperf.analysis.compare import Change, Comparison, Entry, compare
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import listing_axes
-from tkperf.analysis.run_results import analyse
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import Outputs, files_in, plain
 from tkperf.cli.rendering import (
@@ -26,7 +26,6 @@ from tkperf.cli.rendering import (
     start_drawer,
 )
 from tkperf.errors import UsageError
-from tkperf.runfile.reader import read_run
 
 PICTURE_SUFFIX = ".png"
 STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
@@ -95,7 +94,7 @@ def compare_runs(
     packed = files_in(folder, ["comparison.zip"]) if zipped else []
     # Once now, as the rest takes its time; and once when the pictures are known.
     planned = Outputs([*(path for _, path in wanted), *packed], inputs=run_files)
-    comparison = compare([analyse(read_run(path)) for path in run_files])
+    comparison = compare([load(path) for path in run_files])
     if not planned.on_stdout:
         print_comparison(comparison, OutputConsole(emoji=False))
     contents = _render(comparison, {kind for kind, _ in wanted}, plots=folder is not None)
@@ -161,7 +160,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 def _entry(entry: Entry) -> str:
     """A value with its ratio to the first run; green is better, red is worse, dim neither."""
     if entry.value is None:
-        return "-"
+        return entry.not_found or "-"
     text = f"{entry.value:,.1f}{mark(entry)}"
     if entry.ratio is None or entry.change is None:
         return text

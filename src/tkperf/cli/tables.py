@@ -7,6 +7,7 @@ from dataclasses import replace
 import rich.table
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.rule import Rule
 
 from tkperf.analysis.flags import describe_counts, describe_gaps, describe_window
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
@@ -29,6 +30,7 @@ from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_capacity, format_number
 
 _LARGE = 1e5
+_HEADING_WIDTH = 80
 
 
 def print_results(result: RunResult, console: Console) -> None:
@@ -73,7 +75,9 @@ def describe_device(facts: dict[str, object]) -> str:
 
 def _print_test(test: TestResult, console: Console) -> None:
     console.print()
-    console.rule(f"[bold]{test.title}[/bold]", align="left")
+    # Wide enough for every table, a piped console is wider than a heading needs.
+    heading = Rule(f"[bold]{test.title}[/bold]", align="left")
+    console.print(heading, width=min(console.width, _HEADING_WIDTH))
     for section in test.sections:
         _print_section(section, console)
     for table in build_section_tables(test):

@@ -70,9 +70,21 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
 def _exists(path: Path) -> DeviceError:
     if path.is_dir():
         return DeviceError(f"{path} is a directory: name a file in it")
+    if is_dangling(path):
+        return DeviceError(f"{describe_dangling(path)}: remove the link, or name the file itself")
     return DeviceError(
         f"{path} exists already: leave --size out to use it, which erases what it holds"
     )
+
+
+def is_dangling(path: Path) -> bool:
+    """Whether it is a link to nothing."""
+    return path.is_symlink() and not path.exists()
+
+
+def describe_dangling(path: Path) -> str:
+    """What a dangling link is."""
+    return f"{path} is a link to {path.readlink()}, which does not exist"
 
 
 def remove_file_target(path: Path, inode: tuple[int, int] | None) -> None:

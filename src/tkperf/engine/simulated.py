@@ -23,8 +23,9 @@ from tkperf.workload import ActiveRange, Step, Workload
 SAMPLE_S = 1.0
 # Seconds that are drawn at a time.
 _DRAWN_TOGETHER = 60
-# Of a second; less is left over by adding up.
+# Of a second, of an amount: less is left over by adding up.
 _NO_TIME_S = 1e-9
+_NO_BYTE = 0.5
 
 
 class SimulatedEngine:
@@ -185,7 +186,7 @@ class SimulatedEngine:
 
     def _for_amount(self, workload: Workload, amount_bytes: int) -> Iterator[tuple[Second, float]]:
         block_bytes, left = workload.mean_block_bytes, float(amount_bytes)
-        while left > 0:
+        while left > _NO_BYTE:
             second = self._serve(workload, SAMPLE_S)
             second_s = min(SAMPLE_S, left / (second.rate * block_bytes))
             yield second, second_s

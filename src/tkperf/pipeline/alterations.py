@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from tkperf.errors import UsageError
 from tkperf.phases import Continuous, Phase, Purge, Round
 from tkperf.pipeline.fitting import Fitted, TestPhases, look_ahead
 from tkperf.pipeline.request import RunRequest
-from tkperf.procedures import fit_to_sector
+from tkperf.procedures import find_shipped_namesake, fit_to_sector
 from tkperf.profiles.ranges import resolve_active_range
+from tkperf.profiles.tables import TestTable
 from tkperf.units import format_duration
 from tkperf.workload import Workload
 
@@ -19,7 +22,7 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
 
     A number that the chosen tests do not use is not changed for them.
     """
-    alterations: list[str] = []
+    alterations = list(_of_tables(fitted))
     standard, _ = fit_to_sector(
         fitted.plain,
         fitted.identity.logical_block_bytes,
@@ -38,6 +41,42 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
     if request.no_purge and purges:
         alterations.append("purge -> none")
     return tuple(dict.fromkeys(alterations))
+
+
+def _of_tables(fitted: Fitted) -> Iterator[str]:
+    """What a profile made in Python has of its own, under the name of a shipped one.
+
+    Of tables of tests only those of the chosen ones count.
+    """
+    shipped = find_shipped_namesake(fitted.plain)
+    if shipped is None:
+        return
+    used = {table.key for test in fitted.tests for table in test.test.tables}
+    for key, table in fitted.plain.tables.items():
+        if isinstance(table, TestTable) and key not in used:
+            continue
+        before = shipped.tables.get(key)
+        if before is None:
+            yield f"{key} none -> added"
+            continue
+        for name in table.__struct_fields__:
+            old, new = getattr(before, name), getattr(table, name)
+            if name != "source" and old != new:
+                yield f"{key}.{name} {_as_text(old)} -> {_as_text(new)}"
+
+
+def _as_text(value: object) -> str:
+    """As a profile's TOML has it, on one line."""
+    if isinstance(value, tuple):
+        return ", ".join(map(_as_text, value))
+    plain = msgspec.to_builtins(value)
+    if isinstance(plain, dict):
+        return " ".join(f"{name} {_as_text(one)}" for name, one in plain.items())
+    return (
+        f"{plain:g}"
+        if isinstance(plain, int | float) and not isinstance(plain, bool)
+        else str(plain)
+    )
 
 
 def _of_range(fitted: Fitted) -> Iterator[str]:

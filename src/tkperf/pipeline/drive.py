@@ -12,7 +12,9 @@ from pathlib import Path
 from tkperf.device.counters import watching
 from tkperf.device.file_target import (
     create_file_target,
+    describe_dangling,
     find_direct_io_block_bytes,
+    is_dangling,
     plan_file_target,
     remove_file_target,
 )
@@ -89,6 +91,8 @@ class DriveSubject:
         except DeviceError as error:
             if path.exists():
                 raise
+            if is_dangling(path):
+                raise DeviceError(describe_dangling(path)) from None
             advice = "to measure a scratch file of that name, give its --size"
             raise DeviceError(f"{error}; {advice}") from None
 

@@ -151,6 +151,11 @@ def load_profile(name_or_path: str) -> Profile:
     return _without_excess(profile, file=name_or_path) if is_own(name_or_path) else profile
 
 
+def find_shipped_namesake(own: Profile) -> Profile | None:
+    """The shipped profile of the same name or title, if its numbers are others."""
+    return profiles.find_shipped_namesake(own, _TABLES)
+
+
 def parse_profile(text: str, *, file: str) -> Profile:
     """Decode a profile with the tables of all tests; ``file`` is named in errors.
 

@@ -164,14 +164,24 @@ def _require_own_name(own: Profile, tests: Iterable[type[TestTable]], *, file: s
     Raises:
         ProfileError: the file has the name or title of a shipped profile, and not its numbers.
     """
+    shipped = find_shipped_namesake(own, tests)
+    if shipped is not None:
+        key = "name" if own.name == shipped.name else "title"
+        raise ProfileError(
+            f"profile {file}, key {key}: '{getattr(own, key)}' is the shipped profile's, whose "
+            f"numbers are others: give it a {key} of its own"
+        )
+
+
+def find_shipped_namesake(own: Profile, tests: Iterable[type[TestTable]]) -> Profile | None:
+    """The shipped profile of the same name or title, if its numbers are others."""
+    types = tuple(tests)
     for name in built_in_profiles():
-        shipped = load_profile(name, tests)
-        for key in ("name", "title"):
-            if getattr(own, key) == getattr(shipped, key) and not _agrees(own, shipped):
-                raise ProfileError(
-                    f"profile {file}, key {key}: '{getattr(own, key)}' is the shipped profile's, whose "
-                    f"numbers are others: give it a {key} of its own"
-                )
+        shipped = load_profile(name, types)
+        same = own.name == shipped.name or own.title == shipped.title
+        if same and not _agrees(own, shipped):
+            return shipped
+    return None
 
 
 def _agrees(own: Profile, shipped: Profile) -> bool:

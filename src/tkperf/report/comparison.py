@@ -6,6 +6,7 @@ from tkperf.analysis.compare import Change, ComparedRow, Comparison, Entry
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
+from tkperf.quantity import Quantity
 from tkperf.report.comparison_charts import build_bars, build_test_charts
 from tkperf.report.explanation import UNITS
 from tkperf.report.marking import mark_charts
@@ -115,6 +116,7 @@ def _sections(comparison: Comparison, test: str) -> tuple[SectionView, ...]:
 
 def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> SectionView:
     name = rows[0].section
+    of_cells = [row for row in rows if isinstance(row.quantity, Quantity)]
     state, summary = _steady_state(comparison, rows[0])
     return SectionView(
         key=key,
@@ -127,13 +129,13 @@ def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> Secti
             build_bars(
                 comparison,
                 f"{key}{number}",
-                [row for row in rows if row.quantity is quantity],
+                [row for row in of_cells if row.quantity is quantity],
                 title=f"{name}: {quantity.label}",
                 text=f"{capitalise(quantity.label)} of every workload",
             )
-            for number, quantity in enumerate(dict.fromkeys(row.quantity for row in rows))
+            for number, quantity in enumerate(dict.fromkeys(row.quantity for row in of_cells))
             # A bar or two say no more than the table.
-            if len({row.workload for row in rows}) > FEWEST_CHARTED_CELLS
+            if len({row.workload for row in of_cells}) > FEWEST_CHARTED_CELLS
         ),
     )
 
@@ -179,5 +181,7 @@ def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
 
 
 def _text(entry: Entry) -> str:
+    if entry.not_found is not None:
+        return entry.not_found
     value = format_number(entry.value, 1) + mark(entry)
     return f"{value} {entry.ratio_text}".rstrip()

@@ -86,9 +86,7 @@ def _claims(checked: Checked) -> TableView:
                 finding.claim,
                 finding.limit,
                 format_quantity(finding.value, 1, finding.unit),
-                NOT_MEASURED
-                if finding.margin_percent is None
-                else f"{finding.margin_percent:+.1f} %",
+                finding.margin_text,
                 finding.state.value + (f" ({finding.note})" if finding.note else ""),
                 finding.source or "",
             )

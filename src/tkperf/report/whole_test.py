@@ -11,7 +11,7 @@ from tkperf.figures import Figure, FigureKind
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import PERCENTILES, Quantity
 from tkperf.report.charts.timeline import FILL, Curve, curves_by_section, over_test
-from tkperf.report.naming import capitalise, list_words
+from tkperf.report.naming import capitalise, describe_together, list_words
 from tkperf.report.page import ChartView, TableView
 from tkperf.report.subject import find_quantities, key_charts, show_table
 from tkperf.units import format_duration
@@ -65,9 +65,7 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities = find_quantities(figure.quantities)
     for load in loads.fills().loads:
         section = load.step.section
-        title = (
-            figure.title or f"{_listed(quantities)} over time while preconditioning for {section}"
-        )
+        title = figure.title or f"Preconditioning for {section}: {quantities[0].label} over time"
         text = (
             f"{_listed(quantities)} of every second while {load.step.workload} filled the active range "
             f"before {section}. {_SHADE}"
@@ -102,7 +100,8 @@ def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
         changed_s = after[0].start_s
         shorter_s = min(changed_s - before[0].start_s, after[-1].end_s - changed_s)
         zoom_s = min(shorter_s, max(LEAST_ZOOMED_S, ZOOMED_SHARE * shorter_s))
-        title = figure.title or f"{_listed(quantities)} at the change from {names[0]} to {names[1]}"
+        what = describe_together(quantities) if len(quantities) > 1 else _listed(quantities)
+        title = figure.title or f"{what} at the change from {names[0]} to {names[1]}"
         text = (
             f"{title}: every second from {format_duration(zoom_s)} before the change to as long after "
             f"it, which is at 0. {_SHADE}"

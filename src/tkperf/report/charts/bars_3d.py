@@ -60,6 +60,7 @@ def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | No
             "faces": list(_faces(layout, grid, order, top)),
             "floor": list(_floor(width, depth, top)),
             "labels": list(_labels(columns, rows, top)),
+            "titles": list(_titles(layout, quantity)),
         },
         "layer": _layers([ends[1] - missing, ends[0] + missing], tip),
     }
@@ -114,6 +115,13 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
                 "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
             }
         )
+    layers.append(
+        {
+            "data": {"name": "titles"},
+            "mark": {"type": "text", "fontSize": 10, "fontWeight": "bold"},
+            "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
+        }
+    )
     return layers
 
 
@@ -187,6 +195,17 @@ def _labels(columns: list[str], rows: list[str], top: float) -> Iterator[Row]:
     for tick in _ticks(top):
         at = _project(len(columns) - 0.5, -0.5, _HIGHEST * tick / top)
         yield label((at[0] + 0.25, at[1] + 0.1), f"{tick:,.10g}", "left")
+
+
+def _titles(layout: Layout, quantity: Quantity) -> Iterator[Row]:
+    """Of the three axes: beside the middle of each edge of the floor, and above the upright scale."""
+    width, depth = len(layout.columns), len(layout.rows)
+    for edge, away, text in (
+        (_project((width - 1) / 2, -1.0, 0), (1.5, -0.9), layout.column_axis.title),
+        (_project(-0.75, (depth - 1) / 2, 0), (-1.5, -1.1), layout.row_axes[0].title),
+        (_project(width - 0.5, -0.5, _HIGHEST), (0.0, 0.6), quantity.title),
+    ):
+        yield {"x": edge[0] + away[0], "y": edge[1] + away[1], "text": text}
 
 
 def _round_up(value: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from tkperf.analysis.compare import ComparedRow
 from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
-from tkperf.quantity import Quantity
+from tkperf.quantity import Measure, Quantity
 from tkperf.report.charts.latency import exceedance_points
 from tkperf.report.charts.rounds import Over
 from tkperf.report.charts.vega import (
@@ -25,7 +25,7 @@ from tkperf.report.naming import Naming, find_naming
 
 
 def compared_bars(
-    rows: Sequence[ComparedRow], names: Sequence[str], quantity: Quantity, title: str
+    rows: Sequence[ComparedRow], names: Sequence[str], quantity: Measure, title: str
 ) -> Spec:
     """A bar for each run of each workload, with its range; the axis says what the range is over."""
     naming = Naming(axes=listing_axes(row.workload for row in rows))

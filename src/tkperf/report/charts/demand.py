@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from tkperf.analysis.layout import DEPTH, JOBS, OFFERED, Axis, arrange, find_axes
 from tkperf.analysis.results import CellResult
 from tkperf.quantity import Quantity
+from tkperf.report.charts.curves import build_curves
 from tkperf.report.charts.vega import (
     Row,
     Spec,
-    build_curves,
     build_frame,
     quantity_axis,
     tooltip,
@@ -129,8 +129,8 @@ def against(
         "order": {"field": "place", "type": "quantitative"},
     }
     fields = [("at", along.title), ("x", across.title), ("value", upright.title)]
-    order = _names(cells, naming)
-    return build_curves(title, rows, encoding, fields, legend=naming.title, order=order)
+    workloads = [cell.workload for cell in cells]
+    return build_curves(title, rows, encoding, fields, naming, workloads, ordered=True)
 
 
 def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, log: bool) -> Spec:
@@ -156,17 +156,8 @@ def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, 
         "y": quantity_axis(rows, quantity.title, log=log),
     }
     fields = [("demand", "Demand"), ("at", OUTSTANDING), ("value", quantity.title)]
-    order = _names(cells, naming)
-    return build_curves(title, rows, encoding, fields, legend=naming.title, order=order)
-
-
-def _names(cells: Sequence[CellResult], naming: Naming) -> list[str]:
-    """The curves in the order of their demand."""
-    ordered = sorted(
-        (cell.workload for cell in cells),
-        key=lambda work: tuple(axis.order(work) for axis in naming.axes),
-    )
-    return list(dict.fromkeys(naming.of(work) for work in ordered))
+    workloads = [cell.workload for cell in cells]
+    return build_curves(title, rows, encoding, fields, naming, workloads, ordered=True)
 
 
 def split_demand(workloads: Iterable[Workload]) -> tuple[Axis, tuple[Axis, ...]]:

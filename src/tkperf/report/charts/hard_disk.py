@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
+from tkperf.report.charts.curves import style_curves
 from tkperf.report.charts.vega import (
     PALETTE,
     Row,
     Spec,
     build_chart,
-    colour,
     quantity_axis,
     tooltip,
 )
@@ -32,7 +32,7 @@ def over_areas(section: SectionResult, quantity: Quantity, title: str) -> Spec:
                 "axis": {"format": "d", "tickMinStep": 1},
             },
             "y": quantity_axis(rows, quantity.title, log=False),
-            "color": colour(naming.title),
+            **style_curves(naming, (cell.workload for cell in section.cells)),
             "tooltip": tooltip(("series", "Series"), ("area", "Area"), ("value", quantity.title)),
         },
         mark={"type": "line", "point": {"size": 12}},

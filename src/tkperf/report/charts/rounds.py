@@ -9,12 +9,12 @@ from math import isfinite
 from tkperf.analysis.layout import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.quantity import Direction, Quantity
+from tkperf.report.charts.curves import build_curves, style_curves
 from tkperf.report.charts.vega import (
     PALETTE,
     Row,
     Spec,
     build_chart,
-    build_curves,
     build_frame,
     colour,
     quantity_axis,
@@ -53,7 +53,7 @@ def convergence(
         {
             "x": {"field": "round", "type": "ordinal", "title": "Round", "axis": {"labelAngle": 0}},
             "y": quantity_axis(rows, quantity.title, log=log),
-            "color": colour(naming.title),
+            **style_curves(naming, shown),
             "tooltip": tooltip(("series", "Series"), ("round", "Round"), ("value", quantity.title)),
         },
         mark={"type": "line", "point": True},
@@ -174,7 +174,8 @@ def over_axis(
         },
         "y": quantity_axis(rows, quantity.title, log=log),
     }
-    return build_curves(title, rows, encoding, fields, legend=naming.title, bars=bars)
+    workloads = [cell.workload for cell in cells]
+    return build_curves(title, rows, encoding, fields, naming, workloads, bars=bars)
 
 
 def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tuple[Axis, ...]]:

@@ -11,7 +11,15 @@ from tkperf.analysis.loads import LoadsOfTest, TimedLoad
 from tkperf.quantity import LATENCY_MAX, Quantity
 from tkperf.report.charts.rounds import find_time_unit
 from tkperf.report.charts.seconds import COLUMNS, find_recorded
-from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, log_axis, tooltip
+from tkperf.report.charts.vega import (
+    DASHES,
+    MANY_COLOURS,
+    Row,
+    Spec,
+    build_frame,
+    log_axis,
+    tooltip,
+)
 from tkperf.report.naming import describe_together
 from tkperf.seconds import Column, FloatArray, reduce_to_columns
 
@@ -20,7 +28,6 @@ FILL = "preconditioning"
 MOST_DOTTED = 120
 # A wider legend would make a printed chart smaller.
 LEGEND_CHARACTERS = 100
-_DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +86,7 @@ def over_test(
     names = list(dict.fromkeys(curve.name for curve in curves))
     columns = max(1, LEGEND_CHARACTERS // (max(map(len, names), default=0) + 4))
     places = list(dict.fromkeys((*order, *names)))
-    colours = [PALETTE[places.index(name) % len(PALETTE)] for name in names]
+    colours = [MANY_COLOURS[places.index(name) % len(MANY_COLOURS)] for name in names]
     x_title, y_title = f"Time ({unit})", describe_together(quantities)
     axis = log_axis(row[field] for row in rows for field in ("low", "high")) if log else {}
     y: Row = {
@@ -115,8 +122,8 @@ def over_test(
             "type": "nominal",
             "title": None,
             "sort": None,
-            "scale": {"domain": labels, "range": list(_DASHES[: len(labels)])},
-            "legend": {"orient": "top"},
+            "scale": {"domain": labels, "range": list(DASHES[: len(labels)])},
+            "legend": {"orient": "bottom"},
         }
     tip = tooltip(
         ("series", "Section"), ("quantity", "Quantity"), ("x", x_title), ("value", y_title),

@@ -26,7 +26,13 @@ PALETTE = [
     "#44AA99",
 ]
 
+DASHES: tuple[list[int], ...] = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])
+
+MANY_COLOURS = [*PALETTE, "#332288", "#DDAA33", "#117733", "#AA4499", "#6699CC", "#CC3311"]
+"""For parts of a chart that do not overlap; more of them than in ``PALETTE`` are harder to tell apart."""
+
 MOST_LOG_TICKS = 10
+_PLAIN_LABEL = "format(datum.value, ',.10~f')"
 
 # Fields that hold measured numbers, in every chart.
 MEASURED = {"value", "low", "high", "x", "us", "lower", "upper", "count", "share"}
@@ -54,33 +60,6 @@ def build_chart(
     if params:
         spec["params"] = params
     return spec
-
-
-def build_curves(
-    title: str,
-    rows: Sequence[Row],
-    encoding: dict[str, object],
-    fields: Sequence[tuple[str, str]],
-    *,
-    legend: str,
-    order: Sequence[str] | None = None,
-    bars: bool = False,
-) -> Spec:
-    """A curve, or bars, for each ``series`` of the rows.
-
-    Args:
-        fields: what is told of a point, with titles.
-        legend: its title; empty: there is one curve only, which needs none.
-        order: of the curves in it; None: as in the rows.
-    """
-    if legend:
-        encoding["color"] = {**colour(legend), "sort": order}
-        fields = (("series", legend), *fields)
-        if bars:
-            encoding["xOffset"] = {"field": "series", "sort": None}
-    encoding["tooltip"] = tooltip(*fields)
-    mark = {"type": "bar"} if bars else {"type": "line", "point": True}
-    return build_chart(title, rows, encoding, mark=mark)
 
 
 def has_values(spec: Spec) -> bool:
@@ -147,7 +126,13 @@ def log_axis(values: Iterable[object]) -> dict[str, object]:
     ticks = [step for step in within if not wide or _is_power_of_ten(step)]
     return {
         "scale": {"type": "log", "domain": [first, last], "nice": False},
-        "axis": {"values": ticks, "labelOverlap": True},
+        # Vega itself leaves ticks beyond the count out, and most labels, whatever the room.
+        "axis": {
+            "values": ticks,
+            "tickCount": len(ticks),
+            "labelExpr": _PLAIN_LABEL,
+            "labelOverlap": "greedy",
+        },
     }
 
 

@@ -18,7 +18,35 @@ const read = (id) => {
 };
 const cells = read("cells"), cellCharts = read("cell-charts");
 
-async function draw(element, spec) {
+// What a narrow screen would cut off: a long title gets lines, a legend on top fewer columns.
+const TITLE_LETTER_PX = 8.5, LEGEND_LETTER_PX = 7, LEGEND_PX = 30, AXIS_PX = 60;
+function inColumns(channel, width) {
+  const names = channel.scale?.domain ?? [];
+  const widest = Math.max(1, ...names.map((name) => `${name}`.length)) * LEGEND_LETTER_PX + LEGEND_PX;
+  const fitting = Math.max(1, Math.floor((width - AXIS_PX) / widest));
+  return { ...channel, legend: { ...channel.legend, columns: Math.min(channel.legend.columns ?? fitting, fitting) } };
+}
+
+function fit(spec, width) {
+  const most = Math.max(12, Math.floor(width / TITLE_LETTER_PX) - 4);
+  const lines = [];
+  for (const word of (spec.title?.text ?? "").toString().split(" ")) {
+    const joined = `${lines.at(-1) ?? ""} ${word}`.trim();
+    if (lines.length && joined.length <= most) lines[lines.length - 1] = joined;
+    else lines.push(word);
+  }
+  const fitted = { ...spec, title: { ...spec.title, text: lines.length > 1 ? lines : lines[0] ?? "" } };
+  const { color } = spec.encoding ?? {};
+  if (color?.legend?.columns) fitted.encoding = { ...spec.encoding, color: inColumns(color, width) };
+  fitted.layer = spec.layer?.map((layer) => layer.encoding?.strokeDash?.legend?.orient
+    ? { ...layer, encoding: { ...layer.encoding, strokeDash: inColumns(layer.encoding.strokeDash, width) } }
+    : layer) ?? spec.layer;
+  if (!fitted.layer) delete fitted.layer;
+  return fitted;
+}
+
+async function draw(element, unfitted) {
+  const spec = fit(unfitted, element.clientWidth || 600);
   const config = { ...spec.config, ...(scheme.matches && !matchMedia("print").matches ? dark : {}) };
   const drawn = await vegaEmbed(element, { ...spec, config }, {
     actions: { export: true, source: false, compiled: false, editor: false },

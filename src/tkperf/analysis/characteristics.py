@@ -1,0 +1,262 @@
+"""What the course of a section shows, each as one number with its unit: recovery, knee, levels, spikes.
+
+Every output takes them from here. Of what was looked for and not found the value is None; how far it
+was looked is then known all the same: a device that had not recovered after 8 hours takes longer
+than 8 hours, one that kept up with every level has its knee beyond the last. What was not looked
+for is not among a section's characteristics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import LevelKind
+from tkperf.analysis.timeline.wording import preferred
+from tkperf.figures import FigureKind
+from tkperf.quantity import QUANTITIES, Better, Measure, Quantity
+from tkperf.record import NO_PURGE
+from tkperf.units import NOT_FOUND, format_number
+from tkperf.workload import Workload
+
+if TYPE_CHECKING:
+    from tkperf.analysis.results import SectionResult, TestResult
+
+HIGHER, LOWER, NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
+
+KNEE = Measure(key="knee_iops", label="knee", unit="IOPS", better=HIGHER, digits=0)
+SHARE_OF_FIRST = Measure(
+    key="share_of_first_percent", label="share of the first section's rate", unit="%",
+    better=HIGHER, digits=1,
+)  # fmt: skip
+RECOVERY = Measure(key="recovery_s", label="recovery time", unit="s", better=LOWER, digits=1)
+FRESH = Measure(
+    key="fresh_iops", label="fresh-out-of-box level", unit="IOPS", better=HIGHER, digits=1
+)
+FRESH_UNTIL = {
+    Recorded.ROUNDS: Measure(
+        key="fresh_until_round", label="last round fresh out of box", unit="", better=NEITHER, digits=0
+    ),
+    Recorded.SLICES: Measure(
+        key="fresh_until_s", label="fresh out of box until", unit="s", better=NEITHER, digits=1
+    ),
+}  # fmt: skip
+STEADY = Measure(key="steady_iops", label="steady level", unit="IOPS", better=HIGHER, digits=1)
+STEADY_FROM = {
+    Recorded.ROUNDS: Measure(
+        key="steady_from_round", label="first steady round", unit="", better=NEITHER, digits=0
+    ),
+    Recorded.SLICES: Measure(
+        key="steady_from_s", label="steady from", unit="s", better=NEITHER, digits=1
+    ),
+}  # fmt: skip
+DROPS = Measure(key="sudden_drops", label="sudden drops", unit="", better=LOWER, digits=0)
+"""A count: 0 is looked for and none."""
+SPIKE_PERIODS = {
+    (quantity, recorded): Measure(
+        key=f"{quantity.removesuffix('_us')}_spike_period_{suffix}",
+        label=f"period of {QUANTITIES[quantity].label} spikes", unit=unit, better=NEITHER, digits=1,
+    )
+    for quantity in ("latency_max_us", "latency_mean_us")
+    for recorded, suffix, unit in ((Recorded.ROUNDS, "rounds", "rounds"), (Recorded.SLICES, "s", "s"))
+}  # fmt: skip
+
+SOUGHT_ALWAYS = (KNEE, SHARE_OF_FIRST, RECOVERY)
+"""What a test is made to find, unlike what shows only in a series that is not level throughout."""
+
+CHARACTERISTICS: dict[str, Measure] = {
+    measure.key: measure
+    for measure in (
+        KNEE, SHARE_OF_FIRST, RECOVERY, FRESH, *FRESH_UNTIL.values(), STEADY, *STEADY_FROM.values(),
+        DROPS, *SPIKE_PERIODS.values(),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Characteristic:
+    """One number that the course of a section shows, by the key of ``CHARACTERISTICS``.
+
+    Attributes:
+        workload: what it was found of; of a knee without its offered rate.
+        value: None: looked for and not found.
+        at_least, at_most: of what was not found, where it can only be; None: that is not known.
+    """
+
+    key: str
+    workload: Workload
+    value: float | None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def measure(self) -> Measure:
+        return CHARACTERISTICS[self.key]
+
+    def text(self) -> str:
+        """The value; of what was not found, where it can only be: ``at least 28,800.0``, else ``not found``."""
+        digits = self.measure.digits
+        if self.value is not None:
+            return format_number(self.value, digits)
+        if self.at_least is not None:
+            return f"at least {format_number(self.at_least, digits)}"
+        if self.at_most is not None:
+            return f"below {format_number(self.at_most, digits)}"
+        return NOT_FOUND
+
+
+def with_characteristics(test: TestResult) -> TestResult:
+    """The test, each of its sections with what its course shows."""
+    beside = _of_neighbours(test)
+    return replace(
+        test,
+        sections=tuple(
+            replace(
+                section,
+                characteristics=(
+                    *_knee(section),
+                    *beside.get(section.name, ()),
+                    *_over_time(section),
+                ),
+            )
+            for section in test.sections
+        ),
+    )
+
+
+def find_characteristic(section: SectionResult, measure: Measure) -> Characteristic | None:
+    """The first of a section; None: it was not looked for."""
+    return next((found for found in section.characteristics if found.key == measure.key), None)
+
+
+def changes(section: SectionResult, workload: Workload) -> bool:
+    """Whether the course of a workload shows more than one level throughout."""
+    return any(
+        timeline.changes or timeline.drops or timeline.spikes
+        for timeline in section.timelines
+        if timeline.workload == workload
+    )
+
+
+def _knee(section: SectionResult) -> Iterator[Characteristic]:
+    knee = section.knee
+    if knee is None or not section.cells:
+        return
+    found = knee.kept_iops is not None and knee.missed_iops is not None
+    yield Characteristic(
+        key=KNEE.key,
+        workload=replace(section.cells[0].workload, offered_iops=None),
+        value=knee.kept_iops if found else None,
+        at_least=None if found else knee.kept_iops,
+        at_most=None if found else knee.missed_iops,
+    )
+
+
+def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:
+    """Of streams that the test's plan sets beside each other: what they are against the first alike."""
+    asked = (figure for figure in test.figures if figure.kind is FigureKind.SECTIONS)
+    keys = [key for figure in asked for key in figure.quantities if key in QUANTITIES]
+    if not keys:
+        return {}
+    streams = [section for section in test.sections if section.slices and section.cells]
+    return dict(_against_first(streams, QUANTITIES[keys[0]]))
+
+
+def _against_first(
+    streams: Sequence[SectionResult], rate: Quantity
+) -> Iterator[tuple[str, tuple[Characteristic, ...]]]:
+    first_of: dict[Workload, SectionResult] = {}
+    for position, section in enumerate(streams):
+        cell = section.cells[0]
+        first = first_of.setdefault(cell.workload, section)
+        level, mean = first.cells[0].value(rate), cell.value(rate)
+        if first is section or not level:
+            continue
+        found = []
+        if mean is not None:
+            share = 100 * mean / level
+            found.append(
+                Characteristic(key=SHARE_OF_FIRST.key, workload=cell.workload, value=share)
+            )
+        if streams[position - 1].cells[0].workload != cell.workload:
+            found.append(_recovery(section, level, rate))
+        yield section.name, tuple(found)
+
+
+def _recovery(section: SectionResult, level: float, rate: Quantity) -> Characteristic:
+    """From the section's first I/O to the end of its first slice that reaches a rate.
+
+    A slice is not looked into, so this is the longest that it can have taken.
+    """
+    ends_s = [one.start_s + one.duration_s for one in section.slices]
+    reached = (
+        end_s
+        for one, end_s in zip(section.slices, ends_s, strict=True)
+        if (value := one.values.value(rate)) is not None and value >= level
+    )
+    value_s = next(reached, None)
+    return Characteristic(
+        key=RECOVERY.key,
+        workload=section.cells[0].workload,
+        value=value_s,
+        at_least=ends_s[-1] if value_s is None else None,
+    )
+
+
+def _over_time(section: SectionResult) -> Iterator[Characteristic]:
+    purged = section.purge is not None and section.purge.method != NO_PURGE
+    as_new = purged and section.filled_bytes is None
+    for timeline in preferred(section.timelines):
+        if timeline.settled is not None:
+            yield from _levels(timeline, as_new=as_new)
+    yield from _drops(section.timelines)
+    for timeline in preferred(section.timelines):
+        if (measure := SPIKE_PERIODS.get((timeline.quantity, _unit(timeline)))) is not None:
+            yield Characteristic(
+                key=measure.key,
+                workload=timeline.workload,
+                value=timeline.spikes.period if timeline.spikes else None,
+            )
+
+
+def _unit(timeline: Timeline) -> Recorded:
+    """Slices and seconds both have their places in seconds."""
+    return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
+
+
+def _levels(timeline: Timeline, *, as_new: bool) -> Iterator[Characteristic]:
+    """A device that nothing was written to before is fresh out of box; of others nobody looks for that."""
+    unit = _unit(timeline)
+    fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
+    steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)
+    last = timeline.levels[-1].end if timeline.levels else None
+    if as_new:
+        yield _of(timeline, FRESH, fresh.value if fresh else None)
+        yield _of(timeline, FRESH_UNTIL[unit], fresh.end if fresh else None)
+    yield _of(timeline, STEADY, steady.value if steady else None)
+    yield _of(
+        timeline,
+        STEADY_FROM[unit],
+        steady.start if steady else None,
+        at_least=last if steady is None else None,
+    )
+
+
+def _of(
+    timeline: Timeline, measure: Measure, value: float | None, *, at_least: float | None = None
+) -> Characteristic:
+    return Characteristic(
+        key=measure.key, workload=timeline.workload, value=value, at_least=at_least
+    )
+
+
+def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
+    """Of each workload's rate, by its seconds if these were looked into."""
+    by_workload: dict[Workload, Timeline] = {}
+    for timeline in timelines:
+        if timeline.quantity == "iops":  # seconds come last
+            by_workload[timeline.workload] = timeline
+    for timeline in by_workload.values():
+        yield _of(timeline, DROPS, float(len(timeline.drops)))

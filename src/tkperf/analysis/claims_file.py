@@ -1,0 +1,169 @@
+"""A claims file as its TOML says it (docs/claims.md), read strictly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from tkperf.analysis.characteristics import CHARACTERISTICS, DROPS
+from tkperf.errors import UsageError
+from tkperf.measurement import REPORTED_PERCENTILES
+from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction
+from tkperf.strict import decode_strictly, shallow
+from tkperf.units import parse_size_bytes
+from tkperf.workload import Access, Arrival
+
+METRICS = (
+    *(
+        key
+        for key, quantity in QUANTITIES.items()
+        if quantity.better is not Better.NEITHER and quantity != LATENCY_MIN
+    ),
+    *CHARACTERISTICS,
+)
+_PERCENTS = tuple(f"{percent:g}" for percent in REPORTED_PERCENTILES)
+# Each is looked for in all of a run.
+MOST_CLAIMS = 10_000
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One promise about one workload: ``metric`` is at least or at most a value.
+
+    ``access`` to ``io_depth`` are needed only where a section has the same mix and block size with
+    several of them; ``direction`` asks of a mix for its reads or writes alone. What the course of a
+    section shows (``CHARACTERISTICS``) needs no mix and block size where it was found of one workload,
+    and may be promised not to be there at all: ``not_found``.
+    """
+
+    test: Annotated[str, msgspec.Meta(min_length=1)]
+    metric: str
+    read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+    block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    not_found: bool = False
+    section: str | None = None
+    access: Access | None = None
+    zones: str | None = None
+    compressible_percent: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
+    region: str | None = None
+    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    arrival: Arrival | None = None
+    jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    direction: Direction = Direction.ALL
+    source: str | None = None
+
+    def size_bytes(self) -> int | None:
+        """Raises UsageError: the block size is none."""
+        return None if self.block_size is None else parse_size_bytes(str(self.block_size))
+
+
+class Quantiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a maker promises of a workload's latency: ``within_us`` by percent, one claim for each.
+
+    ``{"99" = 500, "99.9" = 1000}``: 99 % of the I/Os take at most 500 us, 99.9 % at most 1,000 us.
+    """
+
+    test: Annotated[str, msgspec.Meta(min_length=1)]
+    read_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
+    block_size: str | Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+    within_us: Annotated[dict[str, float], msgspec.Meta(min_length=1)]
+    section: str | None = None
+    jobs: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    io_depth: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    offered_iops: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    direction: Direction = Direction.ALL
+    source: str | None = None
+
+    def claims(self) -> Iterator[Claim]:
+        """In ascending order of the percentiles."""
+        same = {
+            key: getattr(self, key)
+            for key in Claim.__struct_fields__
+            if key in self.__struct_fields__
+        }
+        for percent in sorted(self.within_us, key=float):
+            key = f"p{float(percent):g}_us"
+            yield Claim(**same, metric=key, at_most=self.within_us[percent])
+
+
+class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An earlier run: each of its cells must not be worse by more than ``within_percent``."""
+
+    run: str
+    within_percent: Annotated[float, msgspec.Meta(gt=0, lt=100)]
+
+
+class ClaimsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    claim: Annotated[tuple[Claim, ...], msgspec.Meta(max_length=MOST_CLAIMS)] = ()
+    quantiles: Annotated[tuple[Quantiles, ...], msgspec.Meta(max_length=MOST_CLAIMS)] = ()
+    baseline: Baseline | None = None
+
+
+def parse_claims(text: str, *, file: str) -> ClaimsFile:
+    """Decode a claims file; ``file`` is named in errors. Quantiles become claims after the others.
+
+    Raises:
+        UsageError: not TOML, a typo, or a claim that says nothing.
+    """
+    claims = decode_strictly(
+        lambda: msgspec.toml.decode(shallow(text), type=ClaimsFile),
+        what=f"claims {file}",
+        language="TOML",
+    )
+    for number, promised in enumerate(claims.quantiles, start=1):
+        for percent in promised.within_us:
+            if percent not in _PERCENTS:
+                raise UsageError(
+                    f"claims {file}, quantiles {number}, key within_us: '{percent}' is not one of "
+                    f"{', '.join(_PERCENTS)}"
+                )
+    of_quantiles = [claim for quantiles in claims.quantiles for claim in quantiles.claims()]
+    claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
+    if not claims.claim and claims.baseline is None:
+        raise UsageError(f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]")
+    written = len(claims.claim) - len(of_quantiles)
+    for number, claim in enumerate(claims.claim, start=1):
+        where = f"claims {file}, " + (
+            f"claim {number}" if number <= written else f"quantiles, {claim.metric}"
+        )
+        if claim.metric not in METRICS:
+            metrics = ", ".join(METRICS)
+            raise UsageError(f"{where}, key metric: '{claim.metric}' is not one of {metrics}")
+        _require_promise(claim, where)
+        for key, limit in (("at_least", claim.at_least), ("at_most", claim.at_most)):
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
+                raise UsageError(f"{where}, key {key}: {limit} is not a finite number from 0 on")
+        try:
+            claim.size_bytes()
+        except UsageError as error:
+            raise UsageError(f"{where}, key block_size: {error}") from None
+    return claims
+
+
+def _require_promise(claim: Claim, where: str) -> None:
+    """One limit, or that something is not there; of a cell its mix and block size.
+
+    Raises:
+        UsageError: the claim says nothing, or more than one thing.
+    """
+    of_course = claim.metric in CHARACTERISTICS
+    limits = sum((claim.at_least is not None, claim.at_most is not None, claim.not_found))
+    if limits != 1:
+        either = "at_least, at_most or not_found" if of_course else "either at_least or at_most"
+        raise UsageError(f"{where}: give {'one of ' * of_course}{either}")
+    if not of_course and claim.not_found:
+        raise UsageError(f"{where}, key not_found: '{claim.metric}' is nothing that is looked for")
+    if claim.not_found and claim.metric == DROPS.key:
+        raise UsageError(f"{where}, key not_found: '{claim.metric}' is a count: say at_most = 0")
+    if of_course and claim.direction is not Direction.ALL:
+        raise UsageError(
+            f"{where}, key direction: '{claim.metric}' is of reads and writes together"
+        )
+    for key in ("read_percent", "block_size"):
+        if not of_course and getattr(claim, key) is None:
+            raise UsageError(f"{where}, key {key}: '{claim.metric}' needs it")

@@ -1,0 +1,205 @@
+"""What the course of a section shows, as numbers: found, not found and not looked for are three things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.made_up import made_up_run, made_up_section
+from tests.builders import work
+from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic, with_characteristics
+from tkperf.analysis.claims import State, check_claims
+from tkperf.analysis.claims_file import METRICS, parse_claims
+from tkperf.analysis.compare import compare
+from tkperf.analysis.export_tables import build_tables
+from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.section_table import build_section_tables
+from tkperf.analysis.timeline.drops import Drop
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.spikes import PeriodicSpikes
+from tkperf.errors import UsageError
+from tkperf.figures import FigureKind, drawn
+from tkperf.phases import Knee
+from tkperf.record import PurgeRecord
+
+WORK = work()
+OTHER = work(block_size_bytes=8192)
+SPIKES = PeriodicSpikes(
+    period=13.0, first=7.0, expected=9, places=(7.0, 20.0), height=4.0, chance=1e-5
+)
+PURGED = PurgeRecord(section="A", method="simulated", duration_s=0.0, note="", started_s=0.0)
+
+
+def run_of(*sections: SectionResult, test: str = "xsr") -> RunResult:
+    """A run of one test whose plan sets its sections beside each other."""
+    made = made_up_run("run", {test: sections})
+    of_test = replace(made.tests[0], figures=(drawn(FigureKind.SECTIONS, "iops"),))
+    return replace(made, tests=(with_characteristics(of_test),))
+
+
+def stream(name: str, rates: Sequence[float], workload: object = WORK) -> SectionResult:
+    return made_up_section(name, {workload: rates}, stream=True, window=False)  # type: ignore[dict-item]
+
+
+def found_in(run: RunResult, section: int = 0) -> dict[str, Characteristic]:
+    return {found.key: found for found in run.tests[0].sections[section].characteristics}
+
+
+def demand(kept: float | None, missed: float | None) -> RunResult:
+    levels = {replace(WORK, offered_iops=rate): (rate,) for rate in (1000.0, 2000.0)}
+    section = made_up_section("Demand 0/100", levels)
+    return run_of(replace(section, knee=Knee(kept_iops=kept, missed_iops=missed)), test="demand")
+
+
+def timeline(**found: object) -> Timeline:
+    given = {"recorded": Recorded.SLICES, "quantity": "iops", "values": 100} | found
+    return Timeline(workload=WORK, **given)  # type: ignore[arg-type]
+
+
+def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[State, float | None, str]:
+    text = f'[[claim]]\ntest = "{test}"\nmetric = "{metric}"\n{limit}\n'
+    claims = parse_claims(text, file="claims.toml")
+    (finding,) = check_claims(claims, run, load=lambda _: run, folder=Path()).findings
+    return finding.state, finding.value, finding.note or ""
+
+
+@pytest.mark.parametrize(
+    ("kept", "missed", "value", "at_least", "at_most", "words"),
+    [
+        (1000.0, 2000.0, 1000.0, None, None, "1,000"),
+        (2000.0, None, None, 2000.0, None, "at least 2,000"),
+        (None, 1000.0, None, None, 1000.0, "below 1,000"),
+    ],
+)
+def test_a_knee_that_was_not_found_is_bounded(
+    kept: float | None, missed: float | None, value: float | None, at_least: float | None,
+    at_most: float | None, words: str,
+) -> None:  # fmt: skip
+    """Beyond the last level that all kept up with, below the first that was missed; never 0."""
+    knee = found_in(demand(kept, missed))["knee_iops"]
+    assert (knee.value, knee.at_least, knee.at_most) == (value, at_least, at_most)
+    assert knee.workload == WORK
+    assert knee.text() == words
+    *_, table = build_section_tables(demand(kept, missed).tests[0])
+    assert table.head[1] == "knee (IOPS)"
+    (row,) = table.rows
+    assert (row[1] if isinstance(row[1], str) else row[1].text()) == words
+
+
+def test_claims_on_a_knee_use_its_bounds() -> None:
+    """Where it can only be decides; where that does not, it was not measured."""
+    assert check(demand(1000, 2000), "demand", "knee_iops", "at_least = 1000")[0] is State.MET
+    assert check(demand(1000, 2000), "demand", "knee_iops", "at_least = 1001")[0] is State.NOT_MET
+    kept_all = demand(2000, None)
+    note = "not found: at least 2,000 IOPS"
+    assert check(kept_all, "demand", "knee_iops", "at_least = 2000") == (State.MET, None, note)
+    assert check(kept_all, "demand", "knee_iops", "at_least = 2001")[0] is State.NOT_MEASURED
+    assert check(kept_all, "demand", "knee_iops", "at_most = 2000")[0] is State.NOT_MET
+    none = demand(None, 1000)
+    assert check(none, "demand", "knee_iops", "at_least = 1000")[0] is State.NOT_MET
+    assert check(none, "demand", "knee_iops", "at_least = 500")[0] is State.NOT_MEASURED
+    # Of another mix nothing was looked for.
+    wrong = check(demand(1000, 2000), "demand", "knee_iops", "read_percent = 100\nat_least = 1")
+    assert wrong == (State.NOT_MEASURED, None, "")
+
+
+def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
+    """Only after another load; the mean of all its slices, 100, is reached by the end of the third."""
+    run = run_of(
+        stream("A", [100, 100]), stream("B", [7, 7], OTHER), stream("C", [10, 99, 100, 191])
+    )
+    assert found_in(run, 0) == found_in(run, 1) == {}
+    third = found_in(run, 2)
+    assert (third["recovery_s"].value, third["recovery_s"].at_least) == (3.0, None)
+    assert third["share_of_first_percent"].value == 100.0
+    slow = run_of(stream("A", [100, 100]), stream("B", [7], OTHER), stream("C", [10, 99]))
+    recovery = found_in(slow, 2)["recovery_s"]
+    assert (recovery.value, recovery.at_least, recovery.text()) == (None, 2.0, "at least 2.0")
+    assert check(slow, "xsr", "recovery_s", "at_most = 2")[0] is State.NOT_MET
+    assert check(slow, "xsr", "recovery_s", "at_most = 3")[0] is State.NOT_MEASURED
+    assert check(run, "xsr", "recovery_s", "at_most = 3") == (State.MET, 3.0, "")
+
+
+def test_levels_drops_and_spikes_have_their_numbers() -> None:
+    """Fresh out of box is looked for after a purge alone; of slices places are seconds."""
+    phases = (
+        Level(kind=LevelKind.FRESH, start=0, end=540, value=88_800),
+        Level(kind=LevelKind.TRANSITION, start=540, end=2460, value=50_000),
+        Level(kind=LevelKind.STEADY, start=2460, end=6000, value=27_000),
+    )
+    drop = Drop(start=9, end=12, before=100.0, least=1.0, recovered=True)
+    timelines = (
+        timeline(levels=phases, settled=True, drops=(drop,)),
+        timeline(quantity="latency_max_us", spikes=SPIKES),
+        timeline(quantity="latency_mean_us"),
+    )
+    section = replace(stream("A", [1, 2]), purge=PURGED, filled_bytes=None, timelines=timelines)
+    found = found_in(run_of(section))
+    assert {key: one.value for key, one in found.items()} == {
+        "fresh_iops": 88_800, "fresh_until_s": 540, "steady_iops": 27_000, "steady_from_s": 2460,
+        "sudden_drops": 1, "latency_max_spike_period_s": 13, "latency_mean_spike_period_s": None,
+    }  # fmt: skip
+    run = run_of(section)
+    assert check(run, "xsr", "latency_mean_spike_period_s", "not_found = true")[0] is State.MET
+    assert check(run, "xsr", "latency_max_spike_period_s", "not_found = true")[0] is State.NOT_MET
+    assert "fresh_iops" not in found_in(run_of(replace(section, purge=None)))
+
+
+def test_what_never_settled_is_steady_later_than_was_measured() -> None:
+    phases = (Level(kind=LevelKind.TRANSITION, start=1, end=25, value=1),)
+    section = replace(
+        made_up_section("A", {WORK: [1.0, 2.0]}),
+        timelines=(timeline(recorded=Recorded.ROUNDS, levels=phases, settled=False),),
+    )
+    found = found_in(run_of(section))
+    assert found["steady_iops"].text() == "not found"
+    assert found["steady_from_round"].text() == "at least 25"
+    assert check(run_of(section), "xsr", "steady_iops", "at_least = 1") == (
+        State.NOT_MEASURED, None, "not found",
+    )  # fmt: skip
+
+
+def test_every_characteristic_can_be_claimed_and_is_in_the_tables() -> None:
+    assert set(CHARACTERISTICS) <= set(METRICS)
+    tables = {table.name: table for table in build_tables(demand(2000, None), [], lambda *_: [])}
+    table = tables["characteristics"]
+    (row,) = table.rows
+    shown = dict(zip(table.columns, row, strict=True))
+    assert (shown["key"], shown["unit"]) == ("knee_iops", "IOPS")
+    assert (shown["value"], shown["found"], shown["at_least"]) == (None, False, 2000.0)
+    assert shown["offered_iops"] is None
+
+
+def test_compared_runs_say_what_was_not_found() -> None:
+    (row,) = [
+        row
+        for row in compare([demand(1000, 2000), demand(2000, None)]).rows
+        if row.quantity.key == "knee_iops"
+    ]
+    assert [entry.value for entry in row.entries] == [1000.0, None]
+    assert [entry.not_found for entry in row.entries] == [None, "at least 2,000"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ('metric = "knee_iops"', "give one of at_least, at_most or not_found"),
+        ('metric = "knee_iops"\nat_most = 1\nnot_found = true', "give one of"),
+        ('metric = "sudden_drops"\nnot_found = true', "key not_found: 'sudden_drops' is a count"),
+        ('metric = "knee_iops"\nat_most = 1\ndirection = "read"', "key direction: 'knee_iops'"),
+        ('metric = "iops"\nat_most = 1', "key read_percent: 'iops' needs it"),
+        (
+            'metric = "iops"\nread_percent = 0\nblock_size = "4k"\nnot_found = true',
+            "key not_found: 'iops' is nothing that is looked for",
+        ),
+    ],
+)
+def test_a_claim_that_says_nothing_is_refused(lines: str, reason: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_claims(f'[[claim]]\ntest = "demand"\n{lines}\n', file="claims.toml")
+    assert "claims claims.toml, claim 1" in str(refused.value)
+    assert reason in str(refused.value)
