@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -171,6 +172,18 @@ def test_an_honest_fio_is_believed(fake_fio: Play, make_engine: MakeEngine) -> N
     assert failure is None
     assert kept(events) == [4096, 8192] * 2
     assert not repeats(events)
+
+
+def test_the_end_of_a_helper_at_the_gate_ends_no_job(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """fio's jobs cannot be woken by it, so that none ends in its first wait for I/O."""
+    fake_fio({"*": [[["helpers' ends wake job 2"]]]})
+    events, failure = run_rounds(make_engine())
+    assert failure is None
+    assert kept(events) == [4096, 8192]
+    assert not repeats(events)
+    assert signal.SIGCHLD not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
 @pytest.mark.parametrize("impossible", [-3.5, 4000.0, None])

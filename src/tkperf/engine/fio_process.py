@@ -34,6 +34,10 @@ LATE_S = 0.02
 PIPE_BYTES = 1 << 20
 # As much of fio's stderr as an error message could need.
 KEPT_STDERR_BYTES = 8 << 10
+# The kernel tells the end of a job's helper at the gate to any thread of fio's, and wakes it from its
+# wait for I/O. With io_uring fio takes that for an error without a number (3.33: the system call is
+# made past libc, so that errno is not set): a job that had no I/O completed yet ends there and then.
+NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
 FOREVER = float("inf")
 # How often fio's threads are counted when their end is awaited.
 TASKS_POLL_S = 0.001
@@ -102,6 +106,7 @@ class FioProcess:
             stdout=PIPE,
             stderr=PIPE,
             inherit=inherit,
+            blocked=NOT_TO_WAKE_FIO,
         )
         assert self._process.stdout is not None
         assert self._process.stderr is not None
