@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,22 @@ def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
     assert times == sorted(times)
     assert times[-1] >= before_s
     assert all(glance.counts for glance in glances)
+
+
+def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
+    """Only then: about its borders they come as often as ever."""
+    counters = DeviceCounters(["8:0"], made_up_sysfs)
+    try:
+        began_s = time.monotonic()
+        counters.look_seldom(began_s, began_s + 1.0)
+        time.sleep(1.0)
+        seldom = [glance.at_s for glance in counters.take() if glance.at_s > began_s]
+        time.sleep(1.0)
+        often = counters.take()
+    finally:
+        counters.close()
+    assert min(late - early for early, late in pairwise(seldom[1:8])) >= 0.1
+    assert min(late.at_s - early.at_s for early, late in pairwise(often)) < 0.1
 
 
 @pytest.mark.root

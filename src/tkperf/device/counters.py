@@ -18,6 +18,9 @@ from tkperf.disturbance import Counts, Glance
 # fio's documents are compared with the counters of their moment: a fiftieth of a second tells it
 # well enough.
 LOOK_EVERY_S = 0.02
+# Within a step. Each look takes a CPU from a load that uses up all of them: at 16 I/Os outstanding a thread
+# fifty a second reach nearly a thousandth of the I/Os, and so the 99.9th percentile.
+SELDOM_S = 0.1
 # Whether the kernel is to count is set by hand, and stays so.
 ASK_EVERY_S = 1.0
 # Nobody takes glances while a device is purged for hours: only the latest can matter then.
@@ -120,6 +123,7 @@ class DeviceCounters:
         # So that glances lie in the order of their time.
         self._looking = threading.Lock()
         self._closed = False
+        self._seldom_from_s = self._seldom_until_s = 0.0
         self._counting: bool | None = None
         self._asked_s = -ASK_EVERY_S
         self._thread = threading.Thread(target=self._look_on, name="counters", daemon=True)
@@ -140,6 +144,10 @@ class DeviceCounters:
             for look in taken
         ]
 
+    def look_seldom(self, from_s: float, until_s: float) -> None:
+        """As the protocol has it."""
+        self._seldom_from_s, self._seldom_until_s = from_s, until_s
+
     def close(self) -> None:
         self._closed = True
         self._thread.join()
@@ -148,8 +156,10 @@ class DeviceCounters:
     def _look_on(self) -> None:
         while not self._closed:
             with self._looking:
-                self._looks.append(self._look())
-            time.sleep(LOOK_EVERY_S)
+                look = self._look()
+                self._looks.append(look)
+            seldom = self._seldom_from_s <= look.at_s < self._seldom_until_s - SELDOM_S
+            time.sleep(SELDOM_S if seldom else LOOK_EVERY_S)
 
     def _look(self) -> _Look:
         texts = self._stat_files.read()
