@@ -7,6 +7,7 @@ fio of that block size, and so on; the last is played again and again. A play is
     ["status", {"elapsed_s": 1.0, "job 1 write total_ios": 0}]  a document, honest but for the changes
     ["run"]                     honest documents for the job's runtime, then the last one
     ["sleep", s]  ["raw", text]  ["flood", "stdout"|"stderr", bytes]  ["ignore signals"]
+    ["comes late", s]: to the gate
     ["exit", status]  ["kill self"]  ["do not come"]: some threads never come to the gate
     ["helpers' ends wake job 2"]  if they may wake fio: it ends with a queue of I/Os and no time, as fio 3.33
                                 with io_uring; honest otherwise
@@ -210,9 +211,16 @@ def main() -> None:
     job = read_job(Path(sys.argv[-1]).read_text())
     acts = acts_for(job)
     come = int(job["jobs"])  # type: ignore[call-overload]
-    while acts and acts[0][0] in ("do not come", "exit at once", "killed at the gate"):
-        (what, *_), *acts = acts
-        if what == "do not come":
+    while acts and acts[0][0] in (
+        "comes late",
+        "do not come",
+        "exit at once",
+        "killed at the gate",
+    ):
+        (what, *how), *acts = acts
+        if what == "comes late":
+            time.sleep(how[0])  # type: ignore[arg-type]
+        elif what == "do not come":
             come -= 1
         elif what == "exit at once":
             print("fio: engine nonesuch not loadable", file=sys.stderr)

@@ -316,6 +316,19 @@ def test_a_gate_to_which_not_all_come_fails(
         measure(make_engine())
 
 
+def test_on_a_slow_machine_what_follows_is_started_earlier(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """As learnt from how long fio took to come; three seconds before the end if that was not long."""
+    engine = make_engine()
+    fake_fio({"*": [[["comes late", 2.5], ["run"]], [["run"]]]})
+    assert engine._waiting.ahead_s == 3.0
+    assert measure(engine).measurement.ios == 2 * 2000 * LENGTH_S
+    assert engine._waiting.ahead_s >= 5.0
+    while engine._waiting.ahead_s > 3.0:  # what was slow once is forgotten
+        measure(engine)
+
+
 def test_a_fio_killed_at_the_gate_is_started_again_once(
     fake_fio: Play, make_engine: MakeEngine, tmp_path: Path
 ) -> None:
