@@ -23,7 +23,7 @@ from tkperf.run_watch import RunWatch, Watched
 from tkperf.workload import Access, Workload
 
 MB = 10**6
-LOOK_S = 0.02
+LOOK_S, SELDOM_S = 0.02, 0.1
 WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=4)
 
 
@@ -52,11 +52,19 @@ class Model:
     others: Flow | None = None
     now_s: float = 0.0
     looked_s: float = -LOOK_S
+    seldom: tuple[float, float] = (0.0, 0.0)
+
+    def look_seldom(self, from_s: float, until_s: float) -> None:
+        self.seldom = from_s, until_s
+
+    def _next_s(self) -> float:
+        within = self.seldom[0] <= self.looked_s < self.seldom[1] - SELDOM_S
+        return self.looked_s + (SELDOM_S if within else LOOK_S)
 
     def take(self) -> list[Glance]:
         glances = []
-        while self.looked_s + LOOK_S <= self.now_s:
-            self.looked_s += LOOK_S
+        while self._next_s() <= self.now_s:
+            self.looked_s = self._next_s()
             if not any(begin < self.looked_s < end for begin, end in self.stops):
                 glances.append(self._glance(self.looked_s))
         return [*glances, self._glance(self.now_s)]
@@ -130,7 +138,8 @@ def play(model: Model, steps: Iterable[Step], *, uncounted: float = 0.0) -> list
 
 def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
     model.now_s = max(model.now_s, step.begin_s - 0.05)
-    watch.step_begins(step.kind)
+    planned_s = None if step.kind is StepKind.FILL else step.length_s
+    watch.step_begins(step.kind, model.now_s, planned_s)
     whole = [Flow(flow.begin_s, flow.end_s, step.bytes_per_s) for flow in step.flows()]
 
     def moved(elapsed_s: float) -> float:

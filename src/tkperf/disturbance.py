@@ -124,10 +124,14 @@ class Glance:
 
 
 class Counters(Protocol):
-    """Looks at the device all the time, tens of times a second."""
+    """Looks at the device all the time, tens of times a second unless told that ten will do."""
 
     def take(self) -> Sequence[Glance]:
         """What was seen since the last call, oldest first; the last one is just now."""
+        ...
+
+    def look_seldom(self, from_s: float, until_s: float) -> None:
+        """From then until then nothing begins or ends: every look may cost the load a CPU."""
         ...
 
 

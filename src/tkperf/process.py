@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,16 +198,23 @@ def start_process(
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
     inherit: Sequence[int] = (),
+    blocked: Collection[signal.Signals] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a long-running program.
 
     It gets a session of its own, so that Ctrl-C in the terminal reaches tkperf alone, and the
     kernel kills it when tkperf dies, however that happens (setpriv --pdeathsig).
 
+    Args:
+        inherit: descriptors it gets.
+        blocked: signals that none of its threads is woken by; they stay blocked in its children.
+
     Raises:
         EngineError: it is missing or cannot be started.
     """
     program = require_program(argv[0])
+    # What blocks a signal when a program is started hands that on to it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
         return subprocess.Popen(
             [require_program("setpriv"), "--pdeathsig", "KILL", "--", program, *argv[1:]],
@@ -221,6 +228,8 @@ def start_process(
         )
     except OSError as error:
         raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def start_module(name: str) -> subprocess.Popen[bytes]:

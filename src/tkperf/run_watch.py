@@ -26,6 +26,11 @@ from tkperf.record import RunWarning, StepKind, StepRecord
 from tkperf.step_watch import StepWatch
 from tkperf.workload import Access, Workload
 
+# A step's first and last I/Os lie within this of the moments that they are planned for; it may have been
+# told of late, as what came before was written down first.
+BEGINS_WITHIN_S = 0.5
+ENDS_WITHIN_S = 1.5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
@@ -99,7 +104,8 @@ class RunWatch:
             self._before = replace(self._before, is_pause=True, idle_s=idle_s)
         self._prepared = True
 
-    def step_begins(self, kind: StepKind) -> None:
+    def step_begins(self, kind: StepKind, now_s: float, planned_s: float | None) -> None:
+        """A step has begun, just now or a moment ago; ``planned_s`` None: nobody knows how long it takes."""
         filling = kind is StepKind.FILL and self.fill_counters is not None
         same = filling == self._filling
         self._filling = filling
@@ -111,13 +117,20 @@ class RunWatch:
         else:
             self._step = StepWatch()
             self._look(only_latest=True)
+        counters = self._looking
+        if counters is not None and planned_s is not None:
+            counters.look_seldom(now_s + BEGINS_WITHIN_S, now_s + planned_s - ENDS_WITHIN_S)
 
     def sample(self, sample: Sample, now_s: float) -> None:
         self._look()
         self._step.sample(sample, now_s)
 
+    @property
+    def _looking(self) -> Counters | None:
+        return self.fill_counters if self._filling else self.counters
+
     def _look(self, *, only_latest: bool = False) -> None:
-        counters = self.fill_counters if self._filling else self.counters
+        counters = self._looking
         if counters is not None:
             glances = counters.take()
             self._step.look(glances[-1:] if only_latest else glances)

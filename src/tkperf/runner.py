@@ -453,7 +453,7 @@ class _TestRun:
                 at_s=self._now_s(),
             )
         )
-        self.watch.step_begins(_kind(phase))
+        self.watch.step_begins(_kind(phase), self.run.clock(), planned_s)
 
         def on_sample(sample: Sample) -> None:
             self.watch.sample(sample, self.run.clock())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tkperf.device.counters import DeviceCounters, read_counting, read_counts, watching
+from tkperf.device.counters import DeviceCounters, StatFiles, read_counting, watching
 from tkperf.device.identity import read_identity
+from tkperf.disturbance import Counts
 
 # reads, merged, sectors, ms, writes, merged, sectors, ms, in flight, ms, ms, discards, merged, sectors, ms, flushes, ms
 DISK = "10 1 800 5 20 2 1600 9 3 7 14 4 0 4000 1 1 0"
@@ -28,6 +30,14 @@ def made_up_sysfs(tmp_path: Path) -> Path:
     for number, place in (("8:0", "sda"), ("8:1", "sda/sda1"), ("8:16", "sdb")):
         (tmp_path / "dev/block" / number).symlink_to(tmp_path / "block" / place)
     return tmp_path
+
+
+def read_counts(majors_minors: Sequence[str], sys_root: Path) -> Counts | None:
+    files = StatFiles(majors_minors, sys_root)
+    try:
+        return files.counts(files.read())
+    finally:
+        files.close()
 
 
 def test_sectors_are_512_bytes_and_merged_ios_count(made_up_sysfs: Path) -> None:
@@ -72,6 +82,21 @@ def test_what_is_not_there_is_not_counted(made_up_sysfs: Path) -> None:
     assert read_counts([], made_up_sysfs) is None
 
 
+def test_a_set_made_anew_is_counted_again(made_up_sysfs: Path) -> None:
+    """While it is gone there are no counts; then those of the new device by the same number."""
+    files = StatFiles(["8:16"], made_up_sysfs)
+    node = made_up_sysfs / "dev/block/8:16"
+    assert files.counts(files.read()) is not None
+    files.close()  # as when the kernel answers "no such device"
+    node.rename(node.with_name("gone"))
+    assert files.read() == ()
+    node.symlink_to(made_up_sysfs / "block/sda/sda1")
+    counts = files.counts(files.read())
+    assert counts is not None
+    assert counts.read_bytes == 300 * 512
+    files.close()
+
+
 def test_a_file_is_looked_at_for_the_time_only(tmp_path: Path) -> None:
     """Glances tell whether tkperf stood still even where nothing is counted."""
     path = tmp_path / "file"
@@ -96,6 +121,22 @@ def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
     assert times == sorted(times)
     assert times[-1] >= before_s
     assert all(glance.counts for glance in glances)
+
+
+def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:
+    """Only then: about its borders they come as often as ever."""
+    counters = DeviceCounters(["8:0"], made_up_sysfs)
+    try:
+        began_s = time.monotonic()
+        counters.look_seldom(began_s, began_s + 1.0)
+        time.sleep(1.0)
+        seldom = [glance.at_s for glance in counters.take() if glance.at_s > began_s]
+        time.sleep(1.0)
+        often = counters.take()
+    finally:
+        counters.close()
+    assert min(late - early for early, late in pairwise(seldom[1:8])) >= 0.1
+    assert min(late.at_s - early.at_s for early, late in pairwise(often)) < 0.1
 
 
 @pytest.mark.root

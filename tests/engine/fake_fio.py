@@ -7,7 +7,10 @@ fio of that block size, and so on; the last is played again and again. A play is
     ["status", {"elapsed_s": 1.0, "job 1 write total_ios": 0}]  a document, honest but for the changes
     ["run"]                     honest documents for the job's runtime, then the last one
     ["sleep", s]  ["raw", text]  ["flood", "stdout"|"stderr", bytes]  ["ignore signals"]
+    ["comes late", s]: to the gate
     ["exit", status]  ["kill self"]  ["do not come"]: some threads never come to the gate
+    ["helpers' ends wake job 2"]  if they may wake fio: it ends with a queue of I/Os and no time, as fio 3.33
+                                with io_uring; honest otherwise
     ["jobs end"]                its job threads are gone, as fio's are some time before its last document
 
 Without an entry it is honest. An honest job does 2,000 I/Os a second, exactly at its depth. When told
@@ -108,6 +111,13 @@ def change(status: dict[str, object], name: str, value: object) -> None:
             found[key] = value
 
 
+def woken(job: dict[str, object]) -> dict[str, object]:
+    """What fio says of a job that was woken from its first wait: I/Os were issued, none is known to be done."""
+    if signal.SIGCHLD in signal.pthread_sigmask(signal.SIG_BLOCK, ()):
+        return {}
+    return {"job 2 write": {"io_bytes": 0, "total_ios": job["depth"], "runtime": 0, "lat_ns": {}}}
+
+
 def show(job: dict[str, object], elapsed_s: float, changes: dict[str, object]) -> None:
     status = document(job, elapsed_s)
     for name, value in changes.items():
@@ -164,6 +174,8 @@ def play(acts: list[list[object]], job: dict[str, object]) -> None:
             show(job, changes.pop("elapsed_s"), changes)
         elif what == "run":
             run(job, how[0] if how else {})  # type: ignore[arg-type]
+        elif what == "helpers' ends wake job 2":
+            run(job, woken(job))
         elif what == "sleep":
             time.sleep(how[0])  # type: ignore[arg-type]
         elif what == "raw":
@@ -199,9 +211,16 @@ def main() -> None:
     job = read_job(Path(sys.argv[-1]).read_text())
     acts = acts_for(job)
     come = int(job["jobs"])  # type: ignore[call-overload]
-    while acts and acts[0][0] in ("do not come", "exit at once", "killed at the gate"):
-        (what, *_), *acts = acts
-        if what == "do not come":
+    while acts and acts[0][0] in (
+        "comes late",
+        "do not come",
+        "exit at once",
+        "killed at the gate",
+    ):
+        (what, *how), *acts = acts
+        if what == "comes late":
+            time.sleep(how[0])  # type: ignore[arg-type]
+        elif what == "do not come":
             come -= 1
         elif what == "exit at once":
             print("fio: engine nonesuch not loadable", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -173,6 +174,18 @@ def test_an_honest_fio_is_believed(fake_fio: Play, make_engine: MakeEngine) -> N
     assert not repeats(events)
 
 
+def test_the_end_of_a_helper_at_the_gate_ends_no_job(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """fio's jobs cannot be woken by it, so that none ends in its first wait for I/O."""
+    fake_fio({"*": [[["helpers' ends wake job 2"]]]})
+    events, failure = run_rounds(make_engine())
+    assert failure is None
+    assert kept(events) == [4096, 8192]
+    assert not repeats(events)
+    assert signal.SIGCHLD not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 @pytest.mark.parametrize("impossible", [-3.5, 4000.0, None])
 def test_impossible_cpu_time_is_not_measured(
     fake_fio: Play, make_engine: MakeEngine, impossible: float | None
@@ -301,6 +314,19 @@ def test_a_gate_to_which_not_all_come_fails(
     fake_fio({"*": [[["do not come"], ["run"]]]})
     with pytest.raises(StepFailedError, match="only 1 of 2 threads of fio came"):
         measure(make_engine())
+
+
+def test_on_a_slow_machine_what_follows_is_started_earlier(
+    fake_fio: Play, make_engine: MakeEngine
+) -> None:
+    """As learnt from how long fio took to come; three seconds before the end if that was not long."""
+    engine = make_engine()
+    fake_fio({"*": [[["comes late", 2.5], ["run"]], [["run"]]]})
+    assert engine._waiting.ahead_s == 3.0
+    assert measure(engine).measurement.ios == 2 * 2000 * LENGTH_S
+    assert engine._waiting.ahead_s >= 5.0
+    while engine._waiting.ahead_s > 3.0:  # what was slow once is forgotten
+        measure(engine)
 
 
 def test_a_fio_killed_at_the_gate_is_started_again_once(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import threading
@@ -138,6 +139,15 @@ def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
     for _ in range(4):
         execution = engine.measure_slice(phase, then=None, on_sample=lambda _: None)
         assert judge(execution, plan) is None
+
+
+def test_no_thread_of_fio_is_woken_by_the_end_of_a_helper(make_engine: MakeEngine) -> None:
+    """Neither its jobs nor its own: of which a job that waits for its first I/O would end."""
+    process = wait_for(make_engine(), Step(workload=workload(), duration_s=1.0))
+    process.come_to_gate()
+    for status in Path(f"/proc/{process._process.pid}/task").glob("*/status"):
+        (blocked,) = re.findall(r"^SigBlk:\s*(\w+)$", status.read_text(), re.M)
+        assert int(blocked, 16) & 1 << signal.SIGCHLD - 1
 
 
 @pytest.mark.parametrize("doom", ["a helper", "fio", "the folder"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
@@ -14,41 +16,76 @@ from tkperf.device.sysfs import SYS_ROOT, find_disk, number
 from tkperf.disturbance import Counts, Glance
 
 # fio's documents are compared with the counters of their moment: a fiftieth of a second tells it
-# well enough, and costs less than half a percent of a CPU.
+# well enough.
 LOOK_EVERY_S = 0.02
+# Within a step. Each look takes a CPU from a load that uses up all of them: at 16 I/Os outstanding a thread
+# fifty a second reach nearly a thousandth of the I/Os, and so the 99.9th percentile.
+SELDOM_S = 0.1
 # Whether the kernel is to count is set by hand, and stays so.
 ASK_EVERY_S = 1.0
 # Nobody takes glances while a device is purged for hours: only the latest can matter then.
 MOST_GLANCES = 30_000
 # The unit of sysfs's stat, whatever the device's own sectors are.
 SECTOR_BYTES = 512
+# Seventeen numbers of up to twenty digits take less.
+LONGEST_STAT_BYTES = 1024
 
 
-def read_counts(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> Counts | None:
-    """The counts of devices, added up; None if one cannot be read.
+class StatFiles:
+    """The kernel's counters of devices, kept open: a look costs one system call for each of them.
 
-    Of a single partition ``others_bytes`` is what the rest of its disk moved.
+    Opened, read and taken apart at each look they cost a load that uses up the CPUs a part of its
+    99.9th percentile.
     """
-    nodes = [sys_root / "dev/block" / major_minor for major_minor in majors_minors]
-    fields = [_read_stat(node) for node in nodes]
-    if not nodes or not all(fields):
-        return None
-    whole = [sum(column) for column in zip(*fields, strict=False)]
-    others_bytes = None
-    if len(nodes) == 1 and (nodes[0] / "partition").exists():
-        disk = _read_stat(nodes[0].resolve().parent)
-        if disk:
+
+    def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
+        self._nodes = [sys_root / "dev/block" / major_minor for major_minor in majors_minors]
+        self._open: list[int] = []
+
+    def read(self) -> tuple[bytes, ...]:
+        """As the kernel writes them, of a partition its disk's too; none if one cannot be read."""
+        try:
+            if not self._open:
+                self._open_all()
+            return tuple(os.pread(stat, LONGEST_STAT_BYTES, 0) for stat in self._open)
+        except OSError:
+            self.close()  # a set that is made anew is another device by the same number
+            return ()
+
+    def _open_all(self) -> None:
+        for node in self._nodes:
+            self._open.append(os.open(node / "stat", os.O_RDONLY))
+        if len(self._nodes) == 1 and (self._nodes[0] / "partition").exists():
+            self._open.append(os.open(self._nodes[0].resolve().parent / "stat", os.O_RDONLY))
+
+    def counts(self, texts: Sequence[bytes]) -> Counts | None:
+        """What was read, added up; None if nothing was.
+
+        Of a single partition ``others_bytes`` is what the rest of its disk moved.
+        """
+        devices = len(self._nodes)
+        fields = [_take_apart(text) for text in texts]
+        if not fields or not all(fields):
+            return None
+        whole = [sum(column) for column in zip(*fields[:devices], strict=False)]
+        others_bytes = None
+        for disk in fields[devices:]:
             others_bytes = SECTOR_BYTES * (disk[2] + disk[6] - whole[2] - whole[6])
-    return Counts(
-        read_bytes=SECTOR_BYTES * whole[2],
-        write_bytes=SECTOR_BYTES * whole[6],
-        discard_bytes=SECTOR_BYTES * whole[13] if len(whole) > 13 else 0,
-        # With those merged into another, so that none is missed.
-        ios=whole[0] + whole[1] + whole[4] + whole[5],
-        in_flight=whole[8],
-        others_bytes=others_bytes,
-        flushes=whole[15] if len(whole) > 15 else 0,
-    )
+        return Counts(
+            read_bytes=SECTOR_BYTES * whole[2],
+            write_bytes=SECTOR_BYTES * whole[6],
+            discard_bytes=SECTOR_BYTES * whole[13] if len(whole) > 13 else 0,
+            # With those merged into another, so that none is missed.
+            ios=whole[0] + whole[1] + whole[4] + whole[5],
+            in_flight=whole[8],
+            others_bytes=others_bytes,
+            flushes=whole[15] if len(whole) > 15 else 0,
+        )
+
+    def close(self) -> None:
+        """They are opened again when read again."""
+        while self._open:
+            os.close(self._open.pop())
 
 
 def read_counting(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> bool | None:
@@ -58,12 +95,22 @@ def read_counting(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> bo
     return None if not asked or None in asked else all(asked)
 
 
-def _read_stat(node: Path) -> list[int]:
+def _take_apart(stat: bytes) -> list[int]:
     """Documentation/block/stat.rst: reads, merged, sectors, ms; writes, ...; in flight; ...; discards ..."""
     try:
-        return [int(field) for field in (node / "stat").read_bytes().split()]
-    except (OSError, ValueError):
+        return [int(field) for field in stat.split()]
+    except ValueError:
         return []
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A glance before its counts are taken apart, which may wait until somebody asks for it."""
+
+    at_s: float
+    suspended_s: float
+    texts: tuple[bytes, ...]
+    counting: bool | None
 
 
 class DeviceCounters:
@@ -71,10 +118,12 @@ class DeviceCounters:
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
         self._names, self._sys_root = tuple(majors_minors), sys_root
-        self._glances: deque[Glance] = deque(maxlen=MOST_GLANCES)
+        self._stat_files = StatFiles(self._names, sys_root)
+        self._looks: deque[_Look] = deque(maxlen=MOST_GLANCES)
         # So that glances lie in the order of their time.
         self._looking = threading.Lock()
-        self._closed = threading.Event()
+        self._closed = False
+        self._seldom_from_s = self._seldom_until_s = 0.0
         self._counting: bool | None = None
         self._asked_s = -ASK_EVERY_S
         self._thread = threading.Thread(target=self._look_on, name="counters", daemon=True)
@@ -83,28 +132,44 @@ class DeviceCounters:
     def take(self) -> Sequence[Glance]:
         """As the protocol has it."""
         with self._looking:
-            taken = [*self._glances, self._look()]
-            self._glances.clear()
-        return taken
+            taken = [*self._looks, self._look()]
+            self._looks.clear()
+        return [
+            Glance(
+                at_s=look.at_s,
+                suspended_s=look.suspended_s,
+                counts=self._stat_files.counts(look.texts),
+                counting=look.counting,
+            )
+            for look in taken
+        ]
+
+    def look_seldom(self, from_s: float, until_s: float) -> None:
+        """As the protocol has it."""
+        self._seldom_from_s, self._seldom_until_s = from_s, until_s
 
     def close(self) -> None:
-        self._closed.set()
+        self._closed = True
         self._thread.join()
+        self._stat_files.close()
 
     def _look_on(self) -> None:
-        while not self._closed.wait(LOOK_EVERY_S):
+        while not self._closed:
             with self._looking:
-                self._glances.append(self._look())
+                look = self._look()
+                self._looks.append(look)
+            seldom = self._seldom_from_s <= look.at_s < self._seldom_until_s - SELDOM_S
+            time.sleep(SELDOM_S if seldom else LOOK_EVERY_S)
 
-    def _look(self) -> Glance:
-        counts = read_counts(self._names, self._sys_root) if self._names else None
+    def _look(self) -> _Look:
+        texts = self._stat_files.read()
         now_s = time.monotonic()
         if now_s - self._asked_s >= ASK_EVERY_S:
             self._counting, self._asked_s = read_counting(self._names, self._sys_root), now_s
-        return Glance(
+        return _Look(
             at_s=now_s,
             suspended_s=time.clock_gettime(time.CLOCK_BOOTTIME) - now_s,
-            counts=counts,
+            texts=texts,
             counting=self._counting,
         )
 

@@ -25,7 +25,7 @@ from tkperf.engine.fio_process import FioProcess, ignore
 from tkperf.engine.local_fio import LocalFio
 from tkperf.engine.recorder import Recorder
 from tkperf.engine.sequential import SequentialCursors
-from tkperf.engine.waiting import PREPARE_AHEAD_S, Prepared, Waiting, step_of
+from tkperf.engine.waiting import Prepared, Waiting, step_of
 from tkperf.engine.witness import StreamWatch, witness_fill, witness_step
 from tkperf.errors import LostAtGateError
 from tkperf.phases import Continuous, Fill
@@ -106,6 +106,7 @@ class FioEngine:
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
         process = self._begin(lambda: self._start_fill(phase))
+        self._waiting.note_start(process)
         recorder = Recorder(on_sample)
         targets = self._fill_targets(phase)
         total_bytes = phase.passes * sum(target.active_range.length_bytes for target in targets)
@@ -114,9 +115,9 @@ class FioEngine:
 
         def on_reading(reading: Reading) -> None:
             recorder(reading)
-            # The end of a fill is not known beforehand: prepare when it is about six seconds off.
+            # The end of a fill is not known beforehand: prepare twice as early.
             rate = reading.write.bytes / reading.elapsed_s if reading.elapsed_s else 0.0
-            if total_bytes - reading.write.bytes < 2 * PREPARE_AHEAD_S * rate:
+            if total_bytes - reading.write.bytes < 2 * self._waiting.ahead_s * rate:
                 self._prepare_next(then, phase.workload)
 
         if total_bytes <= SHORT_FILL_BYTES:
@@ -182,7 +183,7 @@ class FioEngine:
         self._waiting.stop_io()
         began_s = time.monotonic() if self._last_io_s is None else self._last_io_s
         ends_s = began_s + duration_s
-        _sleep_until(ends_s - PREPARE_AHEAD_S)
+        _sleep_until(ends_s - self._waiting.ahead_s)
         for load in then.loads if then else ():
             self._waiting.prepare(load)
         _sleep_until(ends_s)
@@ -214,7 +215,7 @@ class FioEngine:
             # A reading may tell that the step began late and so ends late.
             return process.began_s + step.duration_s - time.monotonic()
 
-        self._read_until_left(process, left_s, PREPARE_AHEAD_S, recorder)
+        self._read_until_left(process, left_s, self._waiting.ahead_s, recorder)
         self._prepare_next(then, step.workload)
         load = self._choose_early(process, left_s, then, recorder)
         if self._read_until_left(process, left_s, QUIET_BEFORE_HANDOVER_S, recorder):
@@ -272,7 +273,7 @@ class FioEngine:
         """Run a stream to the report nearest to the slice's end: fio's reports go by its own clock."""
         process, origin = stream.process, stream.cut
         if then:
-            ahead_s = stream.planned_s - PREPARE_AHEAD_S
+            ahead_s = stream.planned_s - self._waiting.ahead_s
             process.read_until(process.began_s + ahead_s, recorder)
             self._prepare_next(then, stream.phase.workload)
         cut_s = stream.planned_s - STATUS_INTERVAL_S / 2
@@ -358,6 +359,7 @@ class FioEngine:
             prepared.process = self._begin(
                 lambda: self._start_step(step, starts_bytes), prepared.process
             )
+        self._waiting.note_start(prepared.process)
         self._waiting.discard()
         return prepared
 

@@ -34,6 +34,10 @@ LATE_S = 0.02
 PIPE_BYTES = 1 << 20
 # As much of fio's stderr as an error message could need.
 KEPT_STDERR_BYTES = 8 << 10
+# The kernel tells the end of a job's helper at the gate to any thread of fio's, and wakes it from its
+# wait for I/O. With io_uring fio takes that for an error without a number (3.33: the system call is
+# made past libc, so that errno is not set): a job that had no I/O completed yet ends there and then.
+NOT_TO_WAKE_FIO = (signal.SIGCHLD,)
 FOREVER = float("inf")
 # How often fio's threads are counted when their end is awaited.
 TASKS_POLL_S = 0.001
@@ -46,7 +50,8 @@ class FioProcess:
 
     ``threads`` is how many job threads come to the gate. Readings come through ``on_reading`` while
     one of the waiting methods runs; ``last`` is the newest one, taken in at ``last_at_s``, and
-    ``document`` the JSON it came from. ``began_s`` is when I/O began, on the monotonic clock: when
+    ``document`` the JSON it came from. ``start_took_s``: from its start until all threads had come to the gate,
+    known when it was released. ``began_s`` is when I/O began, on the monotonic clock: when
     the gate opened, or later where fio's own clock says so.
     """
 
@@ -81,7 +86,7 @@ class FioProcess:
         self.last_at_s = 0.0
         self.document = b""
         self.released_s: float | None = None
-        self.began_s = 0.0
+        self.began_s = self.start_took_s = 0.0
         self._began = False
         self.released_wall_clock_s = 0.0
         self.ended_s: float | None = None
@@ -102,6 +107,7 @@ class FioProcess:
             stdout=PIPE,
             stderr=PIPE,
             inherit=inherit,
+            blocked=NOT_TO_WAKE_FIO,
         )
         assert self._process.stdout is not None
         assert self._process.stderr is not None
@@ -172,6 +178,9 @@ class FioProcess:
             self._lost = f"the folder that holds fio back on {self._device} is gone"
             raise LostAtGateError(f"{self._lost}: {error.strerror}") from error
         now_s = time.monotonic()
+        if self._gate.came_s is not None:
+            waited_s = max(0.0, time.time() - self._gate.came_s)
+            self.start_took_s = max(0.0, now_s - self._started_s - waited_s)
         self.released_s = self.began_s = self._silent_since_s = self._still_since_s = now_s
         self.released_wall_clock_s = time.time()
 

@@ -49,6 +49,14 @@ class Gate:
         """Whether somebody who had come died, or the gate itself is gone from its folder."""
         return not all(map(_is_alive, self._arrived())) or not self._lock_path.exists()
 
+    @property
+    def came_s(self) -> float | None:
+        """When the last of them came, by the wall clock; None if nobody did."""
+        try:
+            return self._arrived_path.stat().st_mtime
+        except OSError:
+            return None
+
     def _arrived(self) -> list[int]:
         try:
             return [int(pid) for pid in self._arrived_path.read_bytes().split()]

@@ -15,6 +15,8 @@ from tkperf.workload import Step
 # fio needs a third of a second from its start to the gate, and several times that on a host whose
 # CPUs the step under way keeps busy.
 PREPARE_AHEAD_S = 3.0
+# A slow machine needs more: so many times as long as fio took to come to its gate of late.
+START_MARGIN = 2.0
 # How often threads that should wait at their gate by now are looked for.
 GATE_POLL_S = 0.005
 
@@ -41,6 +43,16 @@ class Waiting:
     def __init__(self, start: Callable[[Load], Prepared]) -> None:
         self._start = start
         self._prepared: dict[Load, Prepared] = {}
+        self._start_took_s = 0.0
+
+    @property
+    def ahead_s(self) -> float:
+        """How long before it may be let go a load's fio is to be started."""
+        return max(PREPARE_AHEAD_S, START_MARGIN * self._start_took_s)
+
+    def note_start(self, process: FioProcess) -> None:
+        """Learn from one that was released; what was slow once is forgotten in a few steps."""
+        self._start_took_s = max(process.start_took_s, self._start_took_s / 2)
 
     def __contains__(self, load: Load) -> bool:
         return load in self._prepared
@@ -63,7 +75,8 @@ class Waiting:
     def let_go(self, load: Load, keep_up: Callable[[float], bool]) -> None:
         """Let its I/O begin as soon as all its threads wait.
 
-        Should they come later than PREPARE_AHEAD_S, or be lost, the engine starts it when asked for.
+        That is waited for as long as they had to come, ``ahead_s``; should they come later, or be lost,
+        the engine sees to it when asked for the load.
 
         Args:
             keep_up: takes in the output of what is under way until a moment; False: it has ended.
@@ -72,7 +85,7 @@ class Waiting:
         if prepared is None or prepared.process.released_s is not None:
             return
         self.stop_io()
-        until_s = time.monotonic() + PREPARE_AHEAD_S
+        until_s = time.monotonic() + self.ahead_s
         while not prepared.process.at_gate:
             now_s = time.monotonic()
             if now_s > until_s or prepared.process.lost_at_gate:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,23 @@ ANSWER_US = 5000
 # So slow that what an emulated CPU adds to it is little.
 THROTTLED_ANSWER_US = 20_000
 PROFILE = Path(__file__).parent / "lab.toml"
+TRACING = Path("/sys/kernel/tracing")
+TRACED_WRITE = re.compile(
+    r" (\d+\.\d+): block_rq_(issue|complete): \S+ W\S* [^\n]*\+ (\d+) \[", re.M
+)
+# What a stream has yet to complete when the next one has begun.
+OVERLAP_S = 1.0
+# 0.06 to 0.19 s were seen with an emulated CPU, the latter on a busy host.
+LONGEST_CHANGE_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """A write that was given to the drive, or that the drive has done."""
+
+    at_s: float
+    issued: bool
+    size_bytes: int
 
 
 @pytest.fixture
@@ -118,10 +138,43 @@ def _idle_stretches(drive: Drive, longest_s: float) -> Iterator[Callable[[], lis
         watching.join()
 
 
+@contextmanager
+def _traced_writes() -> Iterator[list[Traced]]:
+    """All writes that the kernel gives to drives, in order of time; to be read after the block."""
+    writes: list[Traced] = []
+    shell(
+        f"mountpoint -q {TRACING} || mount -t tracefs nodev {TRACING}; cd {TRACING}; "
+        "echo mono >trace_clock; echo 60000 >buffer_size_kb; echo >trace; "
+        "echo 1 >events/block/block_rq_issue/enable; echo 1 >events/block/block_rq_complete/enable"
+    )
+    try:
+        yield writes
+        for event in TRACED_WRITE.finditer((TRACING / "trace").read_text()):
+            at_s, what, sectors = event.groups()
+            writes.append(Traced(float(at_s), what == "issue", int(sectors) * 512))
+        writes.sort(key=lambda write: write.at_s)
+    finally:
+        shell(f"cd {TRACING}; echo 0 >events/block/enable; echo >trace; echo 1000 >buffer_size_kb")
+
+
+def _gaps_at_changes_s(writes: list[Traced], sizes: tuple[int, ...]) -> list[float]:
+    """From the last completion before each change of the block size to the first issue after it."""
+    gaps = []
+    for before, after in pairwise(sizes):
+        first_s = next(write.at_s for write in writes if write.issued and write.size_bytes == after)
+        old = [write.at_s for write in writes if not write.issued and write.size_bytes == before]
+        gaps.append(first_s - max(at_s for at_s in old if at_s < first_s + OVERLAP_S))
+        writes = [write for write in writes if write.at_s >= first_s]
+    return gaps
+
+
 def test_planned_idle_times_and_changes_of_load(nvme: Drive, tmp_path: Path) -> None:
     """The device is left alone for as long as was asked, and for no time where the load changes.
 
-    An emulated CPU needs some hundredths of a second for what a real one does in milliseconds.
+    By the kernel's own trace of what the drive was given. No program is started at a change, but an
+    emulated CPU takes ten times as long as a real one and more for what is left: tkperf wakes up and
+    opens the gate, flock and its shell end, a thread of fio's goes on, while the old fio writes its
+    report. One fio call after the other leaves the drive alone for 3 to 4 s there.
     """
     with _idle_stretches(nvme, 4.0) as seen:
         result = _run(tmp_path, nvme.path, "hir", nvme.serial)
@@ -130,6 +183,9 @@ def test_planned_idle_times_and_changes_of_load(nvme: Drive, tmp_path: Path) -> 
     assert len(pauses) >= 1
     assert all(4.8 <= each <= 5.5 for each in pauses)
     assert result["status"] == "complete"
-    result = _run(tmp_path, nvme.path, "xsr", nvme.serial)
+    with _traced_writes() as writes:
+        result = _run(tmp_path, nvme.path, "xsr", nvme.serial)
     assert result["status"] == "complete"
-    assert result["tests"][0]["longest_gap_s"] <= 0.3
+    gaps_s = _gaps_at_changes_s(writes, (128 << 10, 8 << 10, 128 << 10))
+    assert len(gaps_s) == 2
+    assert max(gaps_s) <= LONGEST_CHANGE_S, gaps_s
