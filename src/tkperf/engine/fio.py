@@ -60,6 +60,17 @@ class _Stream:
     cut: Reading = NOTHING_YET
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapped:
+    """That what is measured is a mapping of a drive, of which so much as a fill says is preconditioned.
+
+    ``path`` is what the mapping is called, whichever node it has just now.
+    """
+
+    drive: ErasePermit
+    path: str
+
+
 class FioEngine:
     """Runs one device. Not thread-safe; one step at a time, plus one waiting at its gate.
 
@@ -78,14 +89,18 @@ class FioEngine:
         version: str,
         cpus: int,
         fill_permits: Sequence[ErasePermit] = (),
+        mapped: Mapped | None = None,
     ) -> None:
         """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
         self.version: str | None = version
-        self._fio = LocalFio(permit, fill_permits)
+        self._fio = LocalFio(permit, (mapped.drive,) if mapped else fill_permits)
         # As anyone can run it again; fio itself is given the device that the permit holds.
         self._target = FioTarget(
-            path=permit.identity.path, ioengine=ioengine, active_range=active_range
+            path=mapped.path if mapped else permit.identity.path,
+            ioengine=ioengine,
+            active_range=active_range,
         )
+        self._fill_path = mapped.drive.identity.path if mapped else self._target.path
         self._cpus = cpus
         self._waiting = Waiting(self._prepare)
         self._last_io_s: float | None = None
@@ -302,7 +317,7 @@ class FioEngine:
         if self._members or phase.length_bytes is None:
             return self._members or (self._target,)
         filled = ActiveRange(offset_bytes=0, length_bytes=phase.length_bytes)
-        return (replace(self._target, active_range=filled),)
+        return (replace(self._target, path=self._fill_path, active_range=filled),)
 
     def _start_step(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
         def render(paths: Sequence[str], prerun: str) -> str:
