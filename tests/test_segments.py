@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders import run_info
 from tkperf.errors import UsageError
 from tkperf.segments import draw_segments
 from tkperf.units import GIB, KIB, MIB
@@ -72,3 +73,24 @@ def test_what_does_not_fit_is_refused() -> None:
     assert str(raised.value) == (
         "4 segments of 4.1 kB, no two of them touching, do not fit in 28.7 kB: take fewer, or less in all"
     )
+
+
+def test_results_say_what_the_range_is_made_of() -> None:
+    """Of segments all that their places can be drawn from again; of one piece where it is."""
+    whole = run_info(active_range_length_bytes=16 * GIB, profile={})
+    assert whole.active_range_text == "17.2 GB"
+    assert whole.active_range_place == "17.2 GB from byte 0"
+    drawn = draw_segments(count=4, amount_bytes=16 * KIB, within_bytes=MIB, seed=7)
+    pieces = run_info(
+        active_range_length_bytes=16 * KIB,
+        profile={"active_range": {"segments": 4}},
+        device={"segments": drawn.facts(), "layer": "device-mapper (linear)"},
+    )
+    assert pieces.active_range_text == "16.4 kB in 4 segments"
+    assert pieces.active_range_place == (
+        "16.4 kB in 4 segments at random places, seed 7 (layout tkperf-1), SHA-256 "
+        f"{drawn.check_sum[:16]}, by device-mapper (linear)"
+    )
+    simulated = run_info(profile={"active_range": {"segments": 4}}, device={})
+    assert str(simulated.active_range_place).endswith(" in 4 segments at random places")
+    assert run_info(active_range_length_bytes=None).active_range_text is None
