@@ -17,9 +17,10 @@ from tests.engine.conftest import workload
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine import Execution, Next
-from tkperf.engine.fio import FioEngine, Mapped
+from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
+from tkperf.engine.local_fio import Mapped
 from tkperf.errors import StepFailedError
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import Plan, why_implausible

@@ -22,7 +22,7 @@ from tkperf.engine.fio_job import (
 )
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
 from tkperf.engine.fio_process import FioProcess, ignore
-from tkperf.engine.local_fio import LocalFio
+from tkperf.engine.local_fio import LocalFio, Mapped
 from tkperf.engine.recorder import Recorder
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import PREPARE_AHEAD_S, Prepared, Waiting, step_of
@@ -58,17 +58,6 @@ class _Stream:
     watch: StreamWatch
     planned_s: float = 0.0
     cut: Reading = NOTHING_YET
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mapped:
-    """That what is measured is a mapping of a drive, of which so much as a fill says is preconditioned.
-
-    ``path`` is what the mapping is called, whichever node it has just now.
-    """
-
-    drive: ErasePermit
-    path: str
 
 
 class FioEngine:

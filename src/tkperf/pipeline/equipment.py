@@ -10,8 +10,9 @@ from tkperf.device.inspection import DeviceFacts
 from tkperf.device.permit import ErasePermit
 from tkperf.disturbance import Counters
 from tkperf.engine import Engine
-from tkperf.engine.fio import FioEngine, Mapped
+from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
+from tkperf.engine.local_fio import Mapped
 from tkperf.pipeline.fitting import Fitted
 from tkperf.record import RunWarning
 from tkperf.runner import Target

@@ -21,7 +21,7 @@ from tkperf.device.permit import ErasePermit
 from tkperf.device.segments_target import SegmentMapping, SegmentsTarget, mapping_name
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache, restoring
-from tkperf.engine.fio import Mapped
+from tkperf.engine.local_fio import Mapped
 from tkperf.errors import DeviceError, TkperfError, UsageError
 from tkperf.pipeline.drive import DriveSubject
 from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
