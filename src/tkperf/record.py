@@ -14,7 +14,7 @@ from tkperf.figures import TestPlan
 from tkperf.measurement import Measurement
 from tkperf.phases import Outcome
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import format_capacity, parse_size_bytes
+from tkperf.units import format_capacity, format_count, parse_size_bytes
 from tkperf.workload import Workload
 
 # The kind of device of a run that another tool made.
@@ -108,6 +108,39 @@ class RunInfo:
         """A table of the profile; empty where it is not known, as in an imported run."""
         table = self.profile.get(name)
         return table if isinstance(table, dict) else {}
+
+    @property
+    def active_range_text(self) -> str | None:
+        """``17.2 GB``, or ``17.2 GB in 2,048 segments``; None is not known."""
+        if self.active_range_length_bytes is None:
+            return None
+        length, count = format_capacity(self.active_range_length_bytes), self._segments
+        return length if count == 1 else f"{length} in {format_count(count, 'segment')}"
+
+    @property
+    def active_range_place(self) -> str | None:
+        """The same with where that is; of segments with what their places can be drawn from again."""
+        if self._segments == 1:
+            offset_bytes = self.active_range_offset_bytes
+            return (
+                None
+                if offset_bytes is None
+                else f"{self.active_range_text} from byte {offset_bytes}"
+            )
+        words = [f"{self.active_range_text} at random places"]
+        drawn = self.device.get("segments")
+        if isinstance(drawn, dict):
+            words += [
+                f"seed {drawn.get('seed')} (layout {drawn.get('layout')})",
+                f"SHA-256 {str(drawn.get('sha256'))[:16]}",
+                f"by {self.device.get('layer')}",
+            ]
+        return ", ".join(words)
+
+    @property
+    def _segments(self) -> int:
+        count = self.table("active_range").get("segments")
+        return count if isinstance(count, int) else 1
 
     @property
     def preconditioned_length_bytes(self) -> int | None:

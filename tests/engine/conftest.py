@@ -41,18 +41,19 @@ def fake_fio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scena
 
 
 @pytest.fixture
-def make_engine(scratch: Path) -> Iterator[Callable[[], FioEngine]]:
+def make_engine(scratch: Path) -> Iterator[Callable[..., FioEngine]]:
     """Makes engines over a scratch file; stops whatever they still run at the end."""
     permit = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()
     made: list[FioEngine] = []
 
-    def make() -> FioEngine:
+    def make(**options: Any) -> FioEngine:
         engine = FioEngine(
             permit,
             ioengine="libaio",
             active_range=ActiveRange(offset_bytes=0, length_bytes=scratch.stat().st_size),
             version="",
             cpus=2,
+            **options,
         )
         made.append(engine)
         return engine

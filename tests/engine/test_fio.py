@@ -15,17 +15,20 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import workload
-from tkperf.engine import Execution
+from tkperf.device.identity import read_identity
+from tkperf.device.permit import grant_permit, hold_target
+from tkperf.engine import Execution, Next
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
+from tkperf.engine.local_fio import Mapped
 from tkperf.errors import StepFailedError
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import Plan, why_implausible
 from tkperf.workload import Access, Step
 
 pytestmark = pytest.mark.fio
-MakeEngine = Callable[[], FioEngine]
+MakeEngine = Callable[..., FioEngine]
 
 
 def measure(
@@ -69,6 +72,33 @@ def test_a_fill_of_its_own_range_writes_that_and_nothing_beyond(
     assert not any(data[filled:])
     done = engine.fill(replace(fill, length_bytes=None), then=None, on_sample=lambda _: None)
     assert done.measurement.write.bytes == 2 * size
+
+
+def test_a_drive_is_filled_and_what_is_mapped_of_it_measured(
+    make_engine: MakeEngine, scratch: Path, tmp_path: Path
+) -> None:
+    """Under two permits; the job of a step names the mapping, that of a fill the drive."""
+    drive = tmp_path / "drive"
+    drive.write_bytes(bytes(8 << 20))
+    permit = grant_permit(hold_target(read_identity(drive)), confirmed_id=str(drive)).redeem()
+    mapped = Mapped(drive=permit, path="/dev/mapper/tkperf-segments-sdx")
+    engine = make_engine(mapped=mapped)
+    load = workload(access=Access.SEQUENTIAL, block_size_bytes=128 * 1024)
+    fill = Fill(section="s", workload=load, passes=2, length_bytes=6 << 20)
+    step = Step(workload=workload(), duration_s=1.0)
+    filled = engine.fill(fill, then=Next.for_certain(step), on_sample=lambda _: None)
+    assert filled.measurement.write.bytes == 12 << 20
+    assert filled.handed_over_s is not None
+    assert f"filename={drive}\n" in filled.job_file
+    data = drive.read_bytes()
+    assert all(any(data[at : at + 4096]) for at in range(0, 6 << 20, 4096))
+    assert not any(data[6 << 20 :])
+    measured = engine.measure(step, then=None, on_sample=lambda _: None)
+    assert measured.measurement.write.bytes > 0
+    assert "filename=/dev/mapper/tkperf-segments-sdx\n" in measured.job_file
+    assert drive.read_bytes() == data
+    engine.close()
+    permit.release()
 
 
 @pytest.mark.parametrize("io_depth", [1, 16])

@@ -1,4 +1,4 @@
-"""Why segments are refused (docs/adr/0026): what fio does with the two ways that come closest.
+"""Why segments are mapped (docs/adr/0027): what fio does with the two ways that come closest by itself.
 
 Should a later fio change one of them, the decision is to be looked at again.
 """

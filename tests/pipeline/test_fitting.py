@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import replace
+import re
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -147,18 +149,65 @@ def test_whatever_a_run_may_be_asked_can_be_wished_from_python() -> None:
     assert fields == set(Wishes.__annotations__)
 
 
-def test_segments_are_refused_with_the_way_out() -> None:
-    """Before any device is looked at; one piece of the same amount is called altered."""
-    with pytest.raises(UsageError) as raised:
-        tkperf.make_plan("ssd", "/dev/none", profile="pts-c-1.2")
-    assert str(raised.value) == (
-        "profile pts-c-1.2 tests 16 GiB in 2,048 segments of 80 %: fio cannot keep random I/O to so "
-        "many pieces exactly and without pausing, and nothing else is measured under that name; "
-        "--active-range 16GiB tests that amount in one piece, and results say so"
-    )
+NEEDS = (
+    "profile pts-c-1.2 tests 16 GiB in 2,048 segments of 80 %, which takes a whole block device, root "
+    "and device-mapper to be exact; elsewhere --active-range 16GiB tests that amount in one piece, and "
+    "results say so: "
+)
+
+
+def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) -> None:
+    """Of whatever cannot be mapped; one piece of the same amount is called altered."""
+    file = tmp_path / "file"
+    file.write_bytes(bytes(1 << 20))
+    raid = RaidConfig(devices=("/dev/sdx", "/dev/sdy"), raidlevel=1, type="sw_mdadm")
+    for suite, device, wishes, reason in (
+        ("ssd", str(file), {}, f"{file} is a file"),
+        ("ssd", str(tmp_path / "new"), {"size": "1GiB"}, f"{tmp_path / 'new'} is to be a file"),
+        ("ssd", "sim:hdd", {}, "sim:hdd has no places to seek between"),
+        (
+            "raid",
+            "/dev/md7",
+            {"raid": raid},
+            "of a RAID set the layers below are not tkperf's to map",
+        ),
+    ):
+        with pytest.raises(UsageError) as raised:
+            tkperf.make_plan(suite, device, profile="pts-c-1.2", **wishes)
+        assert str(raised.value) == NEEDS + reason
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", active_range="16GiB")
     assert plan.alterations == ("active range 16 GiB in 2,048 segments of 80 % -> 16 GiB",)
     assert [each.test.name for each in plan.tests] == ["iops", "lat", "tp"]
+
+
+def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:
+    """It knows no addresses: by the letter, and said."""
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2")
+    assert plan.alterations == ()
+    assert plan.active_range.length_bytes == 16 * GIB
+    assert [warning.text for warning in plan.warnings] == [
+        "16 GiB in 2,048 segments of 80 %: a simulated flash drive knows no addresses, so that segments "
+        "and one piece are the same to it"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"segments": 8192}, "I/Os of 1024k would not all lie within one"),
+        ({"length": "90%"}, "has segments in 90% of the device and preconditions 80% of it"),
+    ],
+)
+def test_segments_that_no_test_could_keep_to_are_refused(
+    changes: dict[str, Any], says: str
+) -> None:
+    """An I/O across an end would be two; what was never written is not read."""
+    profile = load_profile("pts-c-1.2")
+    table = msgspec.structs.replace(profile.active_range, **changes)
+    if "segments" in changes:
+        table = msgspec.structs.replace(table, amount="4GiB")
+    with pytest.raises(UsageError, match=re.escape(says)):
+        tkperf.make_plan("ssd", "sim:sata-ssd", profile=profile.with_tables(table))
 
 
 def test_what_is_filled_and_what_is_tested_are_ranges_of_their_own() -> None:
@@ -220,4 +269,4 @@ def test_a_changed_profile_does_not_go_by_the_shipped_name() -> None:
         "iops.step_s 60 -> 2", "iops.read_percents 100, 95, 65, 50, 35, 5, 0 -> 100, 0",
     )  # fmt: skip
     assert alterations(changed, "lat") == alterations(shipped, "iops") == ()
-    assert alterations(replace(changed, name="mine", title="mine"), "iops") == ()
+    assert alterations(dataclasses.replace(changed, name="mine", title="mine"), "iops") == ()

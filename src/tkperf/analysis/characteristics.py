@@ -16,7 +16,7 @@ from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.analysis.timeline.wording import preferred
 from tkperf.figures import FigureKind
-from tkperf.quantity import QUANTITIES, Better, Measure, Quantity
+from tkperf.quantity import IOPS, QUANTITIES, Better, Measure, Quantity
 from tkperf.record import NO_PURGE
 from tkperf.units import NOT_FOUND, format_number
 from tkperf.workload import Workload
@@ -256,7 +256,7 @@ def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
     """Of each workload's rate, by its seconds if these were looked into."""
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:
-        if timeline.quantity == "iops":  # seconds come last
+        if timeline.quantity == IOPS.key:  # seconds come last
             by_workload[timeline.workload] = timeline
     for timeline in by_workload.values():
         yield _of(timeline, DROPS, float(len(timeline.drops)))

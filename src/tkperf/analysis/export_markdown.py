@@ -48,9 +48,7 @@ def render_markdown(result: RunResult) -> str:
         "Threads / queue depth": _demand(result),
         "Purge": _by_section(result, describe_purge),
         "Preconditioning": _by_section(result, describe_preconditioning),
-        "Active range": None
-        if info.active_range_length_bytes is None
-        else format_capacity(info.active_range_length_bytes),
+        "Active range": info.active_range_text,
         "Host": ", ".join(
             str(info.host[name])
             for name in ("cpu_model", "operating_system", "kernel")

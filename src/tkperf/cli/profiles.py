@@ -12,7 +12,7 @@ from rich.table import Table
 from tkperf.cli.console import open_console
 from tkperf.cli.options import complete_profile
 from tkperf.cli.output import plain
-from tkperf.pipeline.fitting import find_impossible
+from tkperf.pipeline.fitting import find_needs
 from tkperf.pipeline.request import DEFAULT_PROFILES
 from tkperf.procedures import SUITES, Circumstances, Profile, Test, load_profile
 from tkperf.profiles import built_in_profiles
@@ -74,7 +74,7 @@ def show(name: str, as_json: bool) -> None:
       tkperf profiles show pts-c-1.2
     """
     profile = load_profile(name)
-    impossible = find_impossible(profile)
+    needs = find_needs(profile)
     if as_json:
         document = {
             "profile": profile.as_plain_data(),
@@ -86,13 +86,13 @@ def show(name: str, as_json: bool) -> None:
                 suite: {test.name: _course(test, profile) for test in tests}
                 for suite, tests in _tests(profile).items()
             },
-            "impossible": impossible,
+            "needs": needs,
         }
         click.echo(json.dumps(document, indent=2))
         return
     console = open_console()
     console.print(f"[bold]{plain(profile.name)}[/bold]  {plain(profile.title)}", highlight=False)
-    for line in (profile.notice, impossible):
+    for line in (profile.notice, needs):
         if line:
             console.print(plain(line), style="yellow", highlight=False)
     _print_keys(profile, console)

@@ -39,11 +39,10 @@ def print_results(result: RunResult, console: Console) -> None:
     console.print(
         f"[bold]{plain(info.name)}[/bold]  {plain(describe_device(info.device))}", highlight=False
     )
-    length_bytes = info.active_range_length_bytes
     console.print(
         f"profile {plain(info.profile_name)}: {plain(info.specification or 'not known')}, "
         f"{plain(info.fio_version or _load_generator(info.ioengine))}, "
-        f"active range {'not known' if length_bytes is None else format_capacity(length_bytes)}, "
+        f"active range {info.active_range_text or 'not known'}, "
         f"started {plain(info.started_utc or 'not known')}",
         highlight=False,
     )

@@ -27,7 +27,9 @@ class ErasePermit:
             raise RefusedError("a permit to erase is made by grant_permit, after its checks")
         self._held = held
         self._redeemed = False
+        # The kernel's name of the set or mapping that tkperf made of it.
         self.lent_to: str | None = None
+        self._shared = False
 
     @property
     def identity(self) -> DeviceIdentity:
@@ -37,6 +39,8 @@ class ErasePermit:
     def hold(self) -> int:
         """Descriptor of the exclusively opened device, for ioctls."""
         self._require_at_hand()
+        if self._held.is_lent:
+            raise RefusedError(f"{self.identity.path} is not held exclusively just now")
         return self._held.exclusive
 
     @property
@@ -76,7 +80,7 @@ class ErasePermit:
 
     def _require_at_hand(self) -> None:
         self.require_in_use()
-        if self._held.is_lent:
+        if self._held.is_lent and not (self._shared and self.lent_to):
             raise RefusedError(f"{self.identity.path} is in the hands of another program just now")
 
     def recheck(self) -> None:
@@ -106,10 +110,15 @@ class ErasePermit:
             )
         return path
 
-    def lend(self) -> None:
-        """Let go of the exclusive hold for a program that must have it: mdadm, a vendor's tool."""
+    def lend(self, *, shared: bool = False) -> None:
+        """Let go of the exclusive hold for what must have it: mdadm, a vendor's tool, a mapping.
+
+        Args:
+            shared: what it is lent to keeps others away and lets the device itself be written to.
+        """
         self.recheck()
         self._held.lend()
+        self._shared = shared
 
     def take_back(self) -> None:
         """Hold the device exclusively again; it must be the same and free.
@@ -118,7 +127,7 @@ class ErasePermit:
             DeviceError, RefusedError: as ``recheck``.
         """
         if self._held.is_lent:
-            self.lent_to = None
+            self.lent_to, self._shared = None, False
             self.recheck()
             self._held.take_back()
 
@@ -284,6 +293,18 @@ def grant_virtual_drive_permit(path: str, find_naa: Callable[[], str | None]) ->
         return identity
 
     return SetPermit(identify, made_by=_MADE_HERE)
+
+
+def grant_mapping_permit(find_path: Callable[[], str], drive: ErasePermit) -> SetPermit:
+    """The permit for a mapping just made of a drive whose permit is in use.
+
+    Args:
+        find_path: tells its node, which may be another one whenever it is made anew.
+
+    Raises:
+        RefusedError: it lies on something else, or somebody uses it.
+    """
+    return SetPermit(lambda: _identify_set(find_path(), (drive,)), made_by=_MADE_HERE)
 
 
 def _identify_set(path: str, members: Sequence[ErasePermit]) -> DeviceIdentity:

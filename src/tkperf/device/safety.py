@@ -25,7 +25,7 @@ from tkperf.units import on_one_line
 # What the names of device-mapper devices begin with, by who made them (dm/uuid).
 DM_OWNERS = {
     "LVM-": "LVM volume", "CRYPT-": "encryption", "mpath-": "multipath", "part": "partition",
-    "DMRAID-": "firmware RAID", "stratis-": "Stratis",
+    "DMRAID-": "firmware RAID", "stratis-": "Stratis", "TKPERF-": "segments that a tkperf measures, or has been killed at:",
 }  # fmt: skip
 
 

@@ -21,6 +21,11 @@ class DriveTarget:
         self._method = method
         self._cache = cache
 
+    @property
+    def purges(self) -> bool:
+        """Whether a purge does anything."""
+        return self._method is not None
+
     def recheck(self) -> None:
         self._permit.recheck()
 

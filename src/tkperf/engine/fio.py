@@ -22,7 +22,7 @@ from tkperf.engine.fio_job import (
 )
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
 from tkperf.engine.fio_process import FioProcess, ignore
-from tkperf.engine.local_fio import LocalFio
+from tkperf.engine.local_fio import LocalFio, Mapped
 from tkperf.engine.recorder import Recorder
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of
@@ -78,14 +78,18 @@ class FioEngine:
         version: str,
         cpus: int,
         fill_permits: Sequence[ErasePermit] = (),
+        mapped: Mapped | None = None,
     ) -> None:
         """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
         self.version: str | None = version
-        self._fio = LocalFio(permit, fill_permits)
+        self._fio = LocalFio(permit, (mapped.drive,) if mapped else fill_permits)
         # As anyone can run it again; fio itself is given the device that the permit holds.
         self._target = FioTarget(
-            path=permit.identity.path, ioengine=ioengine, active_range=active_range
+            path=mapped.path if mapped else permit.identity.path,
+            ioengine=ioengine,
+            active_range=active_range,
         )
+        self._fill_path = mapped.drive.identity.path if mapped else self._target.path
         self._cpus = cpus
         self._waiting = Waiting(self._prepare)
         self._last_io_s: float | None = None
@@ -303,7 +307,7 @@ class FioEngine:
         if self._members or phase.length_bytes is None:
             return self._members or (self._target,)
         filled = ActiveRange(offset_bytes=0, length_bytes=phase.length_bytes)
-        return (replace(self._target, active_range=filled),)
+        return (replace(self._target, path=self._fill_path, active_range=filled),)
 
     def _start_step(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
         def render(paths: Sequence[str], prerun: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.permit import ErasePermit
@@ -18,6 +19,17 @@ from tkperf.engine.work_folder import WorkFolder
 
 # Makes the job file from the paths of what is written to and the gate's command.
 Render = Callable[[Sequence[str], str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapped:
+    """That what is measured is a mapping of a drive, of which so much as a fill says is preconditioned.
+
+    ``path`` is what the mapping is called, whichever node it has just now.
+    """
+
+    drive: ErasePermit
+    path: str
 
 
 class LocalFio:

@@ -12,6 +12,7 @@ from tkperf.disturbance import Counters
 from tkperf.engine import Engine
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
+from tkperf.engine.local_fio import Mapped
 from tkperf.pipeline.fitting import Fitted
 from tkperf.record import RunWarning
 from tkperf.runner import Target
@@ -72,6 +73,7 @@ def fio_engine(
     version: str,
     *,
     fill_permits: Sequence[ErasePermit] = (),
+    mapped: Mapped | None = None,
 ) -> FioEngine:
     """fio on a permitted device."""
     return FioEngine(
@@ -81,4 +83,5 @@ def fio_engine(
         version=version,
         cpus=len(os.sched_getaffinity(0)),
         fill_permits=fill_permits,
+        mapped=mapped,
     )

@@ -20,7 +20,7 @@ from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, w
 from tkperf.profiles import Profile, apply_options
 from tkperf.profiles.ranges import resolve_active_range, with_range_to_fill
 from tkperf.record import RunWarning
-from tkperf.units import format_block_size, format_capacity, parse_size_bytes
+from tkperf.units import KIB, format_block_size, format_capacity, format_count, parse_size_bytes
 from tkperf.workload import Access, ActiveRange, Workload
 
 
@@ -89,8 +89,8 @@ def choose_profile(request: RunRequest) -> Profile:
     """The profile asked for, or the suite's own, without the user's options.
 
     Raises:
-        UsageError: there is none of that name, it is no profile, it does not know the suite, a
-            workload file has a mistake, or it wants what cannot be done exactly on any device.
+        UsageError: there is none of that name, it is no profile, it does not know the suite, or a
+            workload file has a mistake.
     """
     wanted = request.profile or DEFAULT_PROFILES[request.suite]
     if isinstance(wanted, Path):
@@ -98,22 +98,24 @@ def choose_profile(request: RunRequest) -> Profile:
     profile = wanted if isinstance(wanted, Profile) else load_profile(wanted)
     profile = with_workloads(profile, request.suite, request.tests)
     choose_tests(profile, request.suite, request.tests, find_demand=_searches(request, profile))
-    impossible = find_impossible(profile)
-    if impossible is not None and request.active_range is None:
-        raise UsageError(impossible)
     return profile
 
 
-def find_impossible(profile: Profile) -> str | None:
-    """What a profile wants that cannot be done on any device, and the way out; None: nothing."""
+def find_needs(profile: Profile) -> str | None:
+    """What a profile needs beside a device or file, and the way out; None: nothing."""
     used = profile.active_range
     if used.segments == 1:
         return None
     return (
-        f"profile {profile.name} tests {used}: fio cannot keep random I/O to so many pieces "
-        "exactly and without pausing, and nothing else is measured under that name; "
-        f"--active-range {used.amount} tests that amount in one piece, and results say so"
+        f"profile {profile.name} tests {used}, which takes a whole block device, root and "
+        f"device-mapper to be exact; elsewhere --active-range {used.amount} tests that amount in one "
+        "piece, and results say so"
     )
+
+
+def refuse_segments(profile: Profile, reason: str) -> UsageError:
+    """Why a profile's segments cannot be measured here, and the way out."""
+    return UsageError(f"{find_needs(profile)}: {reason}")
 
 
 def _require_capacity(wanted: str | None, identity: DeviceIdentity) -> None:
@@ -161,6 +163,7 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         for test in tests:
             _require_whole_sectors(test, profile.name, sector_bytes)
         _require_room(tests, active_range)
+        _require_whole_segments(tests, profile, active_range)
         if request.auto_demand:
             _require_use_of_demand(tests, fitting, active_range.length_bytes)
     except (UsageError, ValueError) as error:
@@ -225,6 +228,28 @@ def _require_whole_sectors(test: TestPhases, profile: str, sector_bytes: int) ->
                 f"the device's logical sector is {sector_bytes} bytes: test {test.test.name} of "
                 f"profile {profile} cannot run, as its areas begin within a sector"
             )
+
+
+def _require_whole_segments(
+    tests: Sequence[TestPhases], profile: Profile, active_range: ActiveRange
+) -> None:
+    """An I/O across the end of a segment would be two for the drive."""
+    count = profile.active_range.segments
+    if count == 1:
+        return
+    length_bytes = active_range.length_bytes // count
+    segments = f"{format_count(count, 'segment')} of {length_bytes // KIB:,} KiB"
+    for test in tests:
+        for load, area, is_fill in _loads(test.phases):
+            if not is_fill and (load.block_mix or length_bytes % load.block_size_bytes):
+                raise UsageError(
+                    f"test {test.test.name} of profile {profile.name} cannot run in {segments}: its "
+                    f"I/Os of {load.blocks_name} would not all lie within one"
+                )
+            if area is not None:
+                raise UsageError(
+                    f"test {test.test.name} measures areas of a disk, which segments have none of"
+                )
 
 
 def _require_use_of_demand(

@@ -11,6 +11,7 @@ from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject
 from tkperf.pipeline.fitting import Fitted, TestPhases, choose_profile, fit
 from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
 from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.segments import SegmentsSubject
 from tkperf.pipeline.simulation import PREFIX, SimulatedSubject
 from tkperf.pipeline.subject import Subject
 from tkperf.profiles import Profile
@@ -96,7 +97,7 @@ def make_plan(
         RefusedError: it is in use.
     """
     plain = profile or choose_profile(request)
-    subject = _look_at(request, look_only)
+    subject = _look_at(request, plain, look_only)
     fitted = fit(request, plain, subject.identity)
     warnings = (
         *subject.warnings,
@@ -107,11 +108,14 @@ def make_plan(
     return RunPlan(request=request, subject=subject, fitted=fitted, warnings=warnings)
 
 
-def _look_at(request: RunRequest, look_only: bool) -> Subject:
+def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> Subject:
+    in_segments = plain.active_range.segments > 1 and request.active_range is None
+    if request.device.startswith(PREFIX) and request.raid is None:
+        return SimulatedSubject(request, plain if in_segments else None)
+    if in_segments:
+        return SegmentsSubject(request, plain, look_only=look_only)
     if request.raid is not None:
         return _look_at_set(request, request.raid.completed())
-    if request.device.startswith(PREFIX):
-        return SimulatedSubject(request)
     kind = DriveSubject if request.size is None else ScratchFileSubject
     return kind(request, look_only=look_only)
 

@@ -14,8 +14,9 @@ from tkperf.engine.simulation.presets import find_preset
 from tkperf.errors import UsageError
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.equipment import Equipment
-from tkperf.pipeline.fitting import Fitted
+from tkperf.pipeline.fitting import Fitted, refuse_segments
 from tkperf.pipeline.request import RunRequest
+from tkperf.profiles import Profile
 from tkperf.record import PurgeResult, RunWarning
 
 PREFIX = "sim:"
@@ -29,12 +30,29 @@ class SimulatedSubject:
     filled_bytes: int | None = None
     warnings: tuple[RunWarning, ...] = ()
 
-    def __init__(self, request: RunRequest) -> None:
-        """Raises UsageError if there is no such preset, or an option is for real devices alone."""
+    def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
+        """``in_segments``: the profile, if its tests touch segments only.
+
+        Raises:
+            UsageError: there is no such preset, an option is for real devices alone, or the model
+                of a hard disk would need to know where segments lie.
+        """
         _refuse_what_is_for_devices(request)
         preset = request.device.removeprefix(PREFIX)
         self._model = find_preset(preset)
         self._no_purge = request.no_purge
+        if in_segments is not None:
+            if isinstance(self._model, DiskModel):
+                raise refuse_segments(
+                    in_segments, f"{request.device} has no places to seek between"
+                )
+            self.warnings = (
+                RunWarning(
+                    code="preparation",
+                    text=f"{in_segments.active_range}: a simulated flash drive knows no addresses, so "
+                    "that segments and one piece are the same to it",
+                ),
+            )
         self.identity = DeviceIdentity(
             path=request.device,
             kind=TargetKind.SIMULATED,

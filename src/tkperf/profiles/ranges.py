@@ -72,16 +72,25 @@ def with_range_to_fill(profile: Profile, capacity_bytes: int, alignment_bytes: i
     Raises:
         UsageError: tests would use more than that.
     """
-    table = profile.preconditioning
-    if table.length is None:
+    table, used_table = profile.preconditioning, profile.active_range
+    if table.length is None and used_table.segments == 1:
         return profile
-    filled = resolve_range(table.length, capacity_bytes, alignment_bytes)
+    # Wherever segments may lie has to be written.
+    length = table.length or used_table.length
+    filled = resolve_range(length, capacity_bytes, alignment_bytes)
+    if used_table.segments > 1:
+        within = resolve_range(used_table.length, capacity_bytes, alignment_bytes)
+        if within.length_bytes > filled.length_bytes:
+            raise UsageError(
+                f"profile {profile.name} has segments in {used_table.length} of the device and "
+                f"preconditions {length} of it: what lies beyond would be read without having been "
+                "written"
+            )
     used = resolve_active_range(profile, capacity_bytes, alignment_bytes)
     if used.length_bytes > filled.length_bytes:
         raise UsageError(
             f"the active range of {format_capacity(used.length_bytes)} is more than the "
             f"{format_capacity(filled.length_bytes)} that profile {profile.name} preconditions "
-            f"({table.length}): what lies beyond would be read without having been written"
+            f"({length}): what lies beyond would be read without having been written"
         )
-    length = str(filled.length_bytes)
-    return profile.with_tables(msgspec.structs.replace(table, length=length))
+    return profile.with_tables(msgspec.structs.replace(table, length=str(filled.length_bytes)))

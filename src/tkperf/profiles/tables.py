@@ -163,7 +163,9 @@ class PreconditioningTable(Table, frozen=True, kw_only=True):
     passes: Annotated[Passes, means("how many times every byte of the range is written")]
     length: Annotated[
         str | None,
-        means("the range, from the start of the device: 80%, or 16GiB; left out: the active range"),
+        means(
+            "the range, from the start of the device: 80%, or 16GiB; left out: the active range, or all that its segments may lie in"
+        ),
     ] = None
 
     @property

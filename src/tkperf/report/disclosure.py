@@ -76,7 +76,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ),
                 (
                     "Active range",
-                    _active_range(info),
+                    format_fact(info.active_range_place),
                 ),
                 ("Preconditioning (WIPC)", _by_test(result, _preconditioning)),
                 (DEMAND, _by_test(result, describe_demand)),
@@ -125,7 +125,7 @@ def build_page_header(result: RunResult) -> Facts:
         (DEMAND, _in_header(result, describe_demand)),
         ("Load generator", _load_generator(info)),
         ("Firmware", format_fact(device.get("firmware"))),
-        ("Active range", format_known_capacity(info.active_range_length_bytes)),
+        ("Active range", format_fact(info.active_range_text)),
         ("CPU", format_fact(host.get("cpu_model"))),
         ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
         ("Data pattern", NOT_KNOWN if info.imported else "random"),
@@ -190,13 +190,6 @@ def _in_header(result: RunResult, describe: Describe) -> str:
     """The same where there is little room."""
     texts = {describe(result.info, test) for test in result.tests} - {None}
     return "differs by test" if len(texts) > 1 else _by_test(result, describe)
-
-
-def _active_range(info: RunInfo) -> str:
-    if info.active_range_length_bytes is None:
-        return NOT_KNOWN
-    length = format_known_capacity(info.active_range_length_bytes)
-    return f"{length} from byte {format_fact(info.active_range_offset_bytes)}"
 
 
 def _cpu(host: dict[str, object]) -> str:

@@ -1,0 +1,226 @@
+"""The kernel's device-mapper, by its own interface (``linux/dm-ioctl.h``): mappings that leave nothing.
+
+A mapping is marked for removal as soon as it is open: the kernel takes it away when the last descriptor of it
+closes, so that one of a killed tkperf is gone with it and with the fio that wrote through it. And udev is
+told to leave it alone, which would otherwise read it whenever a program that wrote to it closes it;
+``dmsetup`` has no option for that.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fcntl import ioctl
+from pathlib import Path
+from typing import NamedTuple
+
+from tkperf.errors import DeviceError
+
+CONTROL, NODES = Path("/dev/mapper/control"), Path("/dev")
+# What names and UUIDs of tkperf's mappings begin with.
+NAME_PREFIX, UUID_PREFIX = "tkperf-", "TKPERF-"
+SECTOR_BYTES = 512
+
+# struct dm_ioctl, whose fields _Answer has.
+_HEADER = struct.Struct("=3I3IiIIIQ128s129s7x")
+# struct dm_target_spec: sector_start, length, status, next, target_type; its parameters follow.
+_TARGET = struct.Struct("=QQiI16s")
+_VERSION = (4, 0, 0)
+_GET_VERSION, _DEV_CREATE, _DEV_REMOVE, _DEV_SUSPEND, _DEV_STATUS, _TABLE_LOAD, _TABLE_STATUS = (
+    0, 3, 4, 6, 7, 9, 12,
+)  # fmt: skip
+_STATUS_TABLE, _BUFFER_FULL, _DEFERRED_REMOVE = 1 << 4, 1 << 8, 1 << 17
+# The upper half of an event number is for udev's rules (libdevmapper.h): subsystem, disk and other rules
+# are off, and it is we who say so. Without a number below, nobody waits for udev.
+_LEFT_ALONE = (0x02 | 0x04 | 0x08 | 0x40) << 16
+# A target whose every I/O fails and that lies on nothing.
+_NOTHING = "error"
+
+
+class Target(NamedTuple):
+    """So many sectors of a mapping, from ``start`` on; ``parameters`` as the kind of target takes them."""
+
+    start: int
+    length: int
+    kind: str
+    parameters: str
+
+
+@dataclass(slots=True)
+class Mapping:
+    """One mapping that was made here. ``descriptor`` keeps it: it is gone when nobody has it open."""
+
+    name: str
+    number: str
+    node: Path
+    descriptor: int
+
+    def let_go(self) -> None:
+        """Close it. Safe to call more than once."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+
+class _Answer(NamedTuple):
+    """struct dm_ioctl as the kernel fills it in; ``device`` in its own packing."""
+
+    major: int
+    minor: int
+    patch: int
+    data_size: int
+    data_start: int
+    target_count: int
+    open_count: int
+    flags: int
+    event: int
+    padding: int
+    device: int
+    name: bytes
+    uuid: bytes
+
+
+def require_device_mapper() -> None:
+    """Raises DeviceError if there is none, or not for this user; the message is a reason only."""
+    _call(_GET_VERSION)
+
+
+def create_mapping(name: str, targets: Sequence[Target]) -> Mapping:
+    """Make a mapping, which then has a claim on every device that it lies on. Nothing is written.
+
+    Up to the moment that it is marked for removal it lies on nothing, so that a tkperf that is killed
+    never leaves anything on a device.
+
+    Raises:
+        DeviceError: the kernel refuses; what was made is gone again.
+    """
+    _remove_leftover(name)
+    _call(_DEV_CREATE, name, uuid=f"{UUID_PREFIX}{name}")
+    try:
+        length = sum(target.length for target in targets)
+        _load(name, [Target(0, length, _NOTHING, "")])
+        mapping = _open(name)
+    except BaseException:
+        with suppress(DeviceError):
+            _call(_DEV_REMOVE, name)
+        raise
+    try:
+        _call(_DEV_REMOVE, name, flags=_DEFERRED_REMOVE, event=_LEFT_ALONE)
+        _load(name, targets)
+        _call(_DEV_SUSPEND, name, event=_LEFT_ALONE)  # without the flag: resume
+        if tuple(read_table(name)) != tuple(targets):
+            raise DeviceError("the kernel's table is another one than it was given")
+    except BaseException:
+        mapping.let_go()
+        raise
+    return mapping
+
+
+def _remove_leftover(name: str) -> None:
+    """What a tkperf left that was killed before it marked its mapping: it lies on nothing.
+
+    Raises:
+        DeviceError: there is another mapping of that name.
+    """
+    try:
+        answer, _ = _call(_DEV_STATUS, name)
+    except DeviceError:
+        return
+    uuid = answer.uuid.rstrip(b"\0").decode(errors="replace")
+    if uuid != f"{UUID_PREFIX}{name}" or any(
+        target.kind != _NOTHING for target in read_table(name)
+    ):
+        raise DeviceError(f"there is a mapping {name} already; see 'dmsetup table {name}'")
+    _call(_DEV_REMOVE, name, event=_LEFT_ALONE)
+
+
+def read_table(name: str) -> Iterator[Target]:
+    """The table of a mapping as the kernel has it.
+
+    Raises:
+        DeviceError: there is no such mapping.
+    """
+    room = 1 << 16
+    while True:
+        answer, data = _call(_TABLE_STATUS, name, flags=_STATUS_TABLE, room=room)
+        if not answer.flags & _BUFFER_FULL:
+            break
+        room *= 4
+    place = 0
+    for _ in range(answer.target_count):
+        start, length, _, following, kind = _TARGET.unpack_from(data, place)
+        parameters = data[place + _TARGET.size : following].split(b"\0")[0]
+        yield Target(start, length, kind.rstrip(b"\0").decode(), parameters.decode())
+        place = following
+
+
+def _load(name: str, targets: Sequence[Target]) -> None:
+    data = bytearray()
+    for target in targets:
+        parameters = target.parameters.encode() + b"\0"
+        parameters += bytes(-len(parameters) % 8)
+        following = _TARGET.size + len(parameters)
+        data += _TARGET.pack(target.start, target.length, 0, following, target.kind.encode())
+        data += parameters
+    _call(_TABLE_LOAD, name, count=len(targets), data=bytes(data))
+
+
+def _open(name: str) -> Mapping:
+    """By the node that the kernel makes, which must be that very mapping's.
+
+    Raises:
+        DeviceError: it is not there, or another one.
+    """
+    number = _call(_DEV_STATUS, name)[0].device
+    # The kernel's own packing of a device number, which is the C library's for all but huge numbers.
+    major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
+    node = NODES / f"dm-{minor}"
+    try:
+        descriptor = os.open(node, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise DeviceError(f"{node} cannot be opened: {error.strerror}") from error
+    if os.fstat(descriptor).st_rdev != os.makedev(major, minor):
+        os.close(descriptor)
+        raise DeviceError(f"{node} is not the node that the kernel made for {name}")
+    return Mapping(name=name, number=f"{major}:{minor}", node=node, descriptor=descriptor)
+
+
+def _call(
+    command: int,
+    name: str = "",
+    *,
+    uuid: str = "",
+    flags: int = 0,
+    event: int = 0,
+    count: int = 0,
+    data: bytes = b"",
+    room: int = 0,
+) -> tuple[_Answer, bytes]:
+    """One call of the interface: its answer's header and data.
+
+    Raises:
+        DeviceError: it failed, with the kernel's reason.
+    """
+    size = _HEADER.size + max(len(data), room)
+    header = _HEADER.pack(
+        *_VERSION, size, _HEADER.size, count, 0, flags, event, 0, 0, name.encode(), uuid.encode()
+    )
+    buffer = bytearray(header + data.ljust(max(len(data), room), b"\0"))
+    request = 3 << 30 | _HEADER.size << 16 | 0xFD << 8 | command
+    try:
+        control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        hint = "; try 'modprobe dm-mod'" if error.errno in {errno.ENOENT, errno.ENXIO} else ""
+        raise DeviceError(f"{CONTROL}: {error.strerror}{hint}") from error
+    try:
+        ioctl(control, request, buffer, True)
+    except OSError as error:
+        raise DeviceError(f"device-mapper: {os.strerror(error.errno or 0)}") from error
+    finally:
+        os.close(control)
+    answer = _Answer(*_HEADER.unpack_from(buffer))
+    return answer, bytes(buffer[answer.data_start :])

@@ -1,0 +1,148 @@
+"""A drive of which tests touch segments only: random places that do not touch each other.
+
+Only what is mapped keeps fio to them exactly and without pausing (docs/adr/0027): so it takes a whole block
+device, root and the kernel's device-mapper. Whatever is missing is said before anything is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from tkperf.device.counters import watching
+from tkperf.device.device_mapper import require_device_mapper
+from tkperf.device.identity import TargetKind
+from tkperf.device.inspection import DeviceFacts
+from tkperf.device.permit import ErasePermit
+from tkperf.device.segments_target import SegmentMapping, SegmentsTarget, mapping_name
+from tkperf.device.target import DriveTarget
+from tkperf.device.write_cache import WriteCache, restoring
+from tkperf.engine.local_fio import Mapped
+from tkperf.errors import DeviceError, TkperfError, UsageError
+from tkperf.pipeline.drive import DriveSubject
+from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
+from tkperf.pipeline.fitting import Fitted, refuse_segments
+from tkperf.pipeline.request import RunRequest
+from tkperf.profiles import Profile
+from tkperf.profiles.ranges import resolve_active_range, resolve_range
+from tkperf.record import RunWarning
+from tkperf.segments import Segments, draw_segments
+
+SEED_BITS = 32
+
+
+class SegmentsSubject(DriveSubject):
+    """A block device that a profile tests segments of."""
+
+    def __init__(self, request: RunRequest, plain: Profile, *, look_only: bool = False) -> None:
+        """Look at it, and draw the places. Nothing is touched.
+
+        Raises:
+            UsageError: its segments cannot be measured, with the reason; or they do not fit in it.
+            DeviceError, RefusedError: as of any drive.
+        """
+        if request.raid is not None:
+            raise refuse_segments(plain, "of a RAID set the layers below are not tkperf's to map")
+        if request.size is not None:
+            raise refuse_segments(plain, f"{request.device} is to be a file")
+        super().__init__(request, look_only=look_only)
+        reason = _find_hindrance(self)
+        if reason is not None and not look_only:
+            raise refuse_segments(plain, reason)
+        if reason is not None:
+            text = f"a run would be refused now: {refuse_segments(plain, reason)}"
+            self.warnings = (*self.warnings, RunWarning(code="would-be-refused", text=text))
+        self.segments = _draw(plain, self)
+        self.facts.add("tkperf", segments=self.segments.facts())
+
+    @property
+    def lines(self) -> tuple[tuple[str, str], ...]:
+        text = f"{len(self.segments.starts_bytes):,} random places, seed {self.segments.seed}"
+        return (*super().lines, ("segments", f"{text}, by device-mapper"))
+
+    @contextmanager
+    def _equip(
+        self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts
+    ) -> Iterator[Equipment]:
+        cache = WriteCache(permit, fitted.profile.write_cache.setting)
+        with restoring(cache), watching(permit.identity) as counters:
+            disclosed = cache.apply()
+            mapping = SegmentMapping(permit, self.segments)
+            target = SegmentsTarget(mapping, DriveTarget(permit, self._method, cache))
+            with _taken_away(target):
+                name = f"/dev/mapper/{mapping_name(permit.identity)}"
+                ioengine = find_ioengine(self._request.ioengine, fitted, target.permit)
+                facts.add("tkperf", layer="device-mapper (linear)")
+                yield Equipment(
+                    engine=fio_engine(
+                        target.permit,
+                        fitted,
+                        ioengine.name,
+                        version,
+                        mapped=Mapped(drive=permit, path=name),
+                    ),
+                    target=target,
+                    ioengine=ioengine.name,
+                    instead_of=ioengine.instead_of,
+                    clock=time.monotonic,
+                    write_cache=disclosed,
+                    fitted=replace(fitted, identity=permit.identity),
+                    facts=facts,
+                    # The drive's own: what goes to other places than the mapping's is seen as well.
+                    counters=counters,
+                )
+
+
+def _find_hindrance(subject: DriveSubject) -> str | None:
+    """What is missing; None: nothing."""
+    identity = subject.identity
+    if identity.kind is not TargetKind.BLOCK:
+        return f"{identity.path} is a file"
+    if identity.partition is not None:
+        return f"{identity.path} is a partition"
+    if os.geteuid():
+        return "tkperf is not run as root"
+    try:
+        require_device_mapper()
+    except DeviceError as error:
+        return str(error)
+    return None
+
+
+def _draw(profile: Profile, subject: DriveSubject) -> Segments:
+    table, identity = profile.active_range, subject.identity
+    device = (identity.capacity_bytes, identity.logical_block_bytes)
+    try:
+        amount_bytes = resolve_active_range(profile, *device).length_bytes
+        if amount_bytes % (table.segments * identity.logical_block_bytes):
+            raise UsageError(
+                f"profile {profile.name}, key active_range.segments: {table.amount} cannot be cut "
+                f"into {table.segments:,} equal pieces of whole sectors of "
+                f"{identity.logical_block_bytes} bytes"
+            )
+        return draw_segments(
+            count=table.segments,
+            amount_bytes=amount_bytes,
+            within_bytes=resolve_range(table.length, *device).length_bytes,
+            seed=secrets.randbits(SEED_BITS),
+        )
+    except UsageError as error:
+        raise UsageError(f"{identity.path}: {error}") from None
+
+
+@contextmanager
+def _taken_away(target: SegmentsTarget) -> Iterator[None]:
+    """Without the mapping in the end; what ended the run is worth more than what became of that."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            target.take_away()
+        except TkperfError as trouble:
+            error.add_note(str(trouble))
+        raise
+    target.take_away()

@@ -1,0 +1,244 @@
+"""Mappings against a kernel that keeps its tables in memory and takes the real structures."""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tkperf.device import device_mapper
+from tkperf.device.device_mapper import Target, create_mapping, read_table, require_device_mapper
+from tkperf.device.identity import read_identity
+from tkperf.device.permit import ErasePermit, grant_permit, hold_target
+from tkperf.device.segments_target import SegmentMapping, build_table
+from tkperf.errors import DeviceError, RefusedError
+from tkperf.segments import Segments
+
+COMMANDS = {
+    0: "version",
+    3: "create",
+    4: "remove",
+    6: "suspend",
+    7: "status",
+    9: "load",
+    12: "table",
+}
+TABLE = (Target(0, 16, "linear", "259:0 2048"), Target(16, 16, "linear", "259:0 4096"))
+
+
+class FakeKernel:
+    """``told`` has each command that changes something; ``fails`` those that are refused."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.fails: dict[str, int] = {}
+        self.uuid: str | None = None
+        self.inactive: bytes = b""
+        self.active: bytes = b""
+        self.counts = [0, 0]
+        self.event = 0
+
+    def __call__(self, _descriptor: int, request: int, buffer: bytearray, _mutate: bool) -> int:
+        fields = list(struct.unpack_from("=3I3IiIIIQ128s129s7x", buffer))
+        assert request & ~0xFF == 0xC138FD00
+        assert fields[3] == len(buffer)
+        assert fields[4] == 312
+        name = COMMANDS[request & 0xFF]
+        flags, self.event = fields[7], fields[8] or self.event
+        if name not in {"version", "status", "table"}:
+            kind = {"load": bytes(buffer[336:352]).rstrip(b"\0").decode()}.get(name, "")
+            deferred = "deferred" if flags & 1 << 17 else ""
+            self.told.append(" ".join(filter(None, (name, kind, deferred))))
+        if (failure := self.fails.get(name)) is not None:
+            raise OSError(failure, "refused")
+        if name == "create":
+            self.uuid = fields[12].rstrip(b"\0").decode()
+        elif self.uuid is None and name != "version":
+            raise OSError(errno.ENXIO, "no such device")
+        self._do(name, flags, fields, buffer)
+        return 0
+
+    def _do(self, name: str, flags: int, fields: list[int], buffer: bytearray) -> None:
+        data = b""
+        match name:
+            case "version":
+                fields[0:3] = [4, 47, 0]
+            case "remove" if not flags & 1 << 17:
+                self.uuid, self.active, self.inactive = None, b"", b""
+            case "load":
+                self.inactive, self.counts[0] = bytes(buffer[312:]), fields[5]
+            case "suspend":
+                self.active, self.counts[1] = self.inactive, self.counts[0]
+            case "table":
+                assert flags & 1 << 4
+                data, fields[5] = self._answer(), self.counts[1]
+        fields[12] = (self.uuid or "").encode()  # type: ignore[call-overload]
+        if len(data) > len(buffer) - 312:
+            fields[7] |= 1 << 8
+            data = b""
+        struct.pack_into("=3I3IiIIIQ128s129s7x", buffer, 0, *fields)
+        buffer[312 : 312 + len(data)] = data
+
+    def _answer(self) -> bytes:
+        """Where the next target is, the kernel counts from the start of all, the caller from each."""
+        answer, place = bytearray(self.active), 0
+        for _ in range(self.counts[1]):
+            (following,) = struct.unpack_from("=I", answer, place + 20)
+            struct.pack_into("=I", answer, place + 20, place + following)
+            place += following
+        return bytes(answer)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
+    """With a node in a folder of its own; a file has the device number 0:0."""
+    fake = FakeKernel()
+    (tmp_path / "control").touch()
+    (tmp_path / "dm-0").touch()
+    monkeypatch.setattr(device_mapper, "CONTROL", tmp_path / "control")
+    monkeypatch.setattr(device_mapper, "NODES", tmp_path)
+    monkeypatch.setattr(device_mapper, "ioctl", fake)
+    return fake
+
+
+def test_a_mapping_lies_on_nothing_until_it_is_marked_for_removal(kernel: FakeKernel) -> None:
+    """So that whenever tkperf is killed, the drive is free; and udev's rules are told to keep off."""
+    mapping = create_mapping("tkperf-segments-sdx", TABLE)
+    assert kernel.told == ["create", "load error", "remove deferred", "load linear", "suspend"]
+    assert kernel.uuid == "TKPERF-tkperf-segments-sdx"
+    assert kernel.event == 0x4E0000
+    assert tuple(read_table("tkperf-segments-sdx")) == TABLE
+    mapping.let_go()
+    mapping.let_go()
+
+
+def test_a_long_table_is_read_in_full(kernel: FakeKernel) -> None:
+    """The kernel says when it needs more room than it was given."""
+    table = tuple(Target(16 * n, 16, "linear", f"259:0 {64 * n}") for n in range(5000))
+    create_mapping("tkperf-segments-sdx", table).let_go()
+    assert tuple(read_table("tkperf-segments-sdx")) == table
+
+
+@pytest.mark.parametrize(
+    ("fails", "told"),
+    [
+        ("create", ["create"]),
+        ("suspend", ["create", "load error", "remove deferred", "load linear", "suspend"]),
+    ],
+)
+def test_what_the_kernel_refuses_is_said_in_its_words(
+    kernel: FakeKernel, fails: str, told: list[str]
+) -> None:
+    """Marked for removal, the mapping goes when it is closed."""
+    kernel.fails[fails] = errno.EBUSY
+    with pytest.raises(DeviceError, match="device-mapper: Device or resource busy"):
+        create_mapping("tkperf-segments-sdx", TABLE)
+    assert kernel.told == told
+
+
+def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> None:
+    """A container has no nodes for what is made: removed at once, as nobody has it open."""
+    (tmp_path / "dm-0").unlink()
+    with pytest.raises(DeviceError, match=r"dm-0 cannot be opened: No such file"):
+        create_mapping("tkperf-segments-sdx", TABLE)
+    assert kernel.told == ["create", "load error", "remove"]
+    assert kernel.uuid is None
+
+
+def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
+    """It lies on nothing, as it was not marked yet."""
+    kernel.uuid = "TKPERF-tkperf-segments-sdx"
+    create_mapping("tkperf-segments-sdx", TABLE).let_go()
+    assert kernel.told[:2] == ["remove", "create"]
+
+
+@pytest.mark.parametrize("theirs", ["LVM-abc", "TKPERF-tkperf-segments-sdx"])
+def test_what_lies_on_something_or_is_not_ours_is_left_alone(
+    kernel: FakeKernel, theirs: str
+) -> None:
+    """Whatever its name."""
+    create_mapping("tkperf-segments-sdx", TABLE).let_go()
+    kernel.uuid = theirs
+    kernel.told.clear()
+    with pytest.raises(DeviceError, match="there is a mapping tkperf-segments-sdx already"):
+        create_mapping("tkperf-segments-sdx", TABLE)
+    assert kernel.told == []
+
+
+def test_where_there_is_no_device_mapper_the_reason_is_told(
+    kernel: FakeKernel, tmp_path: Path
+) -> None:
+    """Without its node, and with one."""
+    require_device_mapper()
+    (tmp_path / "control").unlink()
+    with pytest.raises(
+        DeviceError, match=r"control: No such file or directory; try 'modprobe dm-mod'"
+    ):
+        require_device_mapper()
+
+
+@pytest.fixture
+def permit(scratch: Path) -> Iterator[ErasePermit]:
+    granted = grant_permit(hold_target(read_identity(scratch)), confirmed_id=str(scratch)).redeem()
+    yield granted
+    granted.release()
+
+
+def test_a_drive_under_a_mapping_is_reached_but_not_held(permit: ErasePermit) -> None:
+    """Between the holds it is out of reach; then fills go to it, and nothing that needs the hold."""
+    permit.lend(shared=True)
+    with pytest.raises(RefusedError, match="in the hands of another program"):
+        _ = permit.path
+    permit.lent_to = "dm-0"
+    assert permit.path.startswith("/proc/")
+    with pytest.raises(RefusedError, match="not held exclusively"):
+        _ = permit.hold
+    permit.take_back()
+    assert permit.hold >= 0
+    permit.lend()
+    permit.lent_to = "md0"
+    with pytest.raises(RefusedError, match="in the hands of another program"):
+        _ = permit.path
+
+
+SEGMENTS = Segments(seed=1, length_bytes=8192, within_bytes=1 << 20, starts_bytes=(4096, 65536))
+
+
+def test_segments_are_mapped_one_behind_the_other_and_gone_afterwards(
+    kernel: FakeKernel, permit: ErasePermit
+) -> None:
+    """In sectors, in the order of their places; the claim goes to the mapping."""
+    assert build_table(SEGMENTS, "8:16") == (
+        Target(0, 16, "linear", "8:16 8"), Target(16, 16, "linear", "8:16 128"),
+    )  # fmt: skip
+    mapping = SegmentMapping(permit, SEGMENTS)
+    with pytest.raises(DeviceError, match="not mapped just now"):
+        mapping.find_path()
+    mapping.create()
+    assert permit.lent_to == "dm-0"
+    assert mapping.find_path().endswith("/dm-0")
+    mapping.remove()
+    mapping.remove()
+    permit.take_back()
+    assert permit.hold >= 0
+
+
+def test_who_takes_the_drive_between_the_holds_keeps_it(
+    kernel: FakeKernel, permit: ErasePermit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel makes no mapping of what is claimed; nothing is written, the run ends."""
+    real: Callable[..., int] = kernel.__call__
+
+    def claimed(descriptor: int, request: int, buffer: bytearray, mutate: bool) -> int:
+        if request & 0xFF == 9 and b"linear" in buffer:
+            raise OSError(errno.EBUSY, "busy")
+        return real(descriptor, request, buffer, mutate)
+
+    monkeypatch.setattr(device_mapper, "ioctl", claimed)
+    with pytest.raises(DeviceError, match=r"cannot be mapped: .*busy; nothing more is written"):
+        SegmentMapping(permit, SEGMENTS).create()
+    with pytest.raises(RefusedError):
+        _ = permit.path
