@@ -7,7 +7,7 @@ help: ## this list
 setup: ## install what tkperf needs (apt for packages, the rest into .venv)
 	@sh scripts/setup.sh
 
-demo: ## the whole suite on a scratch file, with its report: about three minutes
+demo: ## the four basic tests on a scratch file, with its report: about three minutes
 	@sh scripts/demo.sh
 
 PREFIX ?= /usr/local

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The whole SSD suite with profile "quick" on a scratch file, and its report: about three minutes.
+# The four basic SSD tests with profile "quick" on a scratch file, and its report: about three minutes.
 set -eu
 cd "$(dirname "$0")/.."
 sh scripts/setup.sh

@@ -40,7 +40,7 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
     Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. A claim may also
     have at_most instead of at_least, section, direction (all, read, write), and what tells workloads of
     one mix and block size apart: access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth;
-    docs/claims.md of the source describes each.
+    docs/claims.md of the source describes each, and not_found and [[quantiles]].
 
     \b
     Example of a claims file:

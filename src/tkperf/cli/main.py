@@ -79,7 +79,7 @@ def cli() -> None:
     \b
     Examples:
       tkperf ssd look ./scratch.img --size 1GiB --profile quick   no root, no spare drive
-      tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  the whole suite, days on a drive
+      tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  four tests, a day or more
       tkperf profiles show pts-2.0                                what it would do, and why
       tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             how long, how much is written
       tkperf doctor /dev/sdb                                      could it be tested, and how

@@ -14,7 +14,7 @@ from tkperf.cli.workload_from_fio import from_fio
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 
 
-@click.group(short_help="Explain a workload file, a test of your own.")
+@click.group(short_help="Tests of your own: explain a workload file, make one of a fio job.")
 def workload() -> None:
     """Tests of your own: a workload file in TOML says the loads, phases and rule of steady state.
 
