@@ -13,6 +13,7 @@ from tkperf.measurement import Sample
 from tkperf.phases import Outcome, Phase
 from tkperf.record import (
     PurgeRecord,
+    Resumption,
     RunInfo,
     RunNote,
     RunStatus,
@@ -31,12 +32,25 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed:
+    """An earlier run goes on; ``test_id`` is that of the test that was cut off, if one was."""
+
+    info: RunInfo
+    tests: tuple[str, ...]
+    resumption: Resumption
+    test_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestStarted:
+    """``goes_on``: it was cut off, and something of it was measured before."""
+
     __test__ = False
 
     test: str
     at_s: float
     plan: TestPlan | None = None
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +163,7 @@ class EventsDropped:
 
 Event = (
     RunStarted
+    | RunResumed
     | TestStarted
     | PhaseStarted
     | StepStarted
