@@ -33,12 +33,11 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResumed:
-    """An earlier run goes on; ``test_id`` is that of the test that was cut off, if one was."""
+    """An earlier run goes on."""
 
     info: RunInfo
     tests: tuple[str, ...]
     resumption: Resumption
-    test_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

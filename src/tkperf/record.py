@@ -306,7 +306,8 @@ class Resumption:
     """A run taken up again: after an interruption, to repeat tests, or to add some.
 
     Attributes:
-        test, section: what was cut off; None where nothing was.
+        test, test_id: the test under way, with its row; None between tests.
+        section: of what was cut off; None where nothing was.
         round_number: of the round that was asked for again, with ``GoesOn.ROUND``.
         set_aside_from: the first of the test's rows of the log, by their sequence, that were
             measured again and are in no result; None: none was.
@@ -317,7 +318,9 @@ class Resumption:
         stopped_s: the last moment before it that the run file knows of.
         resumed_s: when the run went on, by the host's clock.
         because: why it had stopped.
-        repeated, added: names of tests that were asked for.
+        repeated, repeated_ids: tests that were to be measured again, and the rows of what was
+            measured of them before.
+        added: tests that were to be measured, too.
         changes: what was different on the host from then on.
         command_line: what resumed it.
     """
@@ -329,6 +332,7 @@ class Resumption:
     because: str | None
     goes_on: GoesOn
     test: str | None = None
+    test_id: int | None = None
     section: str | None = None
     round_number: int | None = None
     set_aside_from: int | None = None
@@ -337,6 +341,7 @@ class Resumption:
     cut_off: str | None = None
     cut_off_written_bytes: int = 0
     repeated: tuple[str, ...] = ()
+    repeated_ids: tuple[int, ...] = ()
     added: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     command_line: tuple[str, ...] = ()

@@ -62,18 +62,15 @@ class Resumed:
 
     Attributes:
         done: how each test ended that is not run any more.
-        under_way: the test that was cut off, with its place in the run file; None: none was.
-        replayed: of that test.
+        replayed: of the test that was under way.
     """
 
     resumption: Resumption
     done: Mapping[str, Outcome]
-    under_way: str | None = None
-    test_id: int | None = None
     replayed: Replay = NOTHING
 
     def replay_of(self, test: str) -> Replay:
-        return self.replayed if test == self.under_way else NOTHING
+        return self.replayed if test == self.resumption.test else NOTHING
 
 
 @dataclass(frozen=True, slots=True)

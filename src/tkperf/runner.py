@@ -76,7 +76,6 @@ def _tell_beginning(run: Run) -> None:
                 info=run.info,
                 tests=tests,
                 resumption=run.resumed.resumption,
-                test_id=run.resumed.test_id,
             )
         )
 
@@ -139,7 +138,7 @@ class _TestRun:
 
     def execute(self) -> Outcome:
         resumed = self.run.resumed
-        goes_on = resumed is not None and resumed.under_way == self.test.name
+        goes_on = resumed is not None and resumed.resumption.test == self.test.name
         self.performer.watch.test_begins()
         if resumed is not None and self.replayed.goes_on is GoesOn.WHERE_IT_STOPPED:
             self.performer.watch.resumed(resumed.resumption.stopped_s, self.run.clock())

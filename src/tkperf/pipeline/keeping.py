@@ -17,7 +17,8 @@ from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.names import require_name
 from tkperf.pipeline.run_info import Title, build_run_info
 from tkperf.pipeline.run_plan import RunPlan
-from tkperf.runfile.writer import RunFileWriter, describe_existing
+from tkperf.runfile.opening import describe_existing
+from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 from tkperf.units import format_capacity, format_duration
 
