@@ -136,6 +136,8 @@ class RunFileWriter:
         try:
             self._write(event)
         except BAD_ROW as error:
+            if isinstance(event, RunResumed):  # without it the file would be no log any more
+                raise RunFileError(f"cannot write {self._path}: {error}") from error
             self._statements = []
             self._warn("not-kept", f"{_describe(event)} is not kept: {error}")
         return tuple(self._statements)
@@ -235,7 +237,7 @@ class RunFileWriter:
     def _run_resumed(self, event: RunResumed) -> None:
         """In one transaction: from here on the run is under way again."""
         row = msgspec.to_builtins(event.resumption)
-        lists = {key: json.dumps(value) for key, value in row.items() if isinstance(value, list)}
+        lists = {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
         self._insert("resumption", **row | lists)
         self._forget_parts()
         self._replace_facts(
