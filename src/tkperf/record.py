@@ -380,7 +380,7 @@ class TestRecord:
     """One test of a run as far as it got. ``outcome`` is None if it did not end.
 
     ``plan`` is how it is shown, None where its file does not say. ``set_aside`` are steps that were
-    measured again after an interruption: they count in what was written, and in nothing else.
+    measured again after an interruption, by their sequence: they count in what was written alone.
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -395,7 +395,7 @@ class TestRecord:
     verdicts: tuple[VerdictRecord, ...]
     under_way: UnfinishedStep | None = None
     plan: TestPlan | None = None
-    set_aside: tuple[StepRecord, ...] = ()
+    set_aside: tuple[tuple[int, StepRecord], ...] = ()
     id: int = 0
 
 

@@ -280,7 +280,7 @@ class Rows:
 
     def _steps(
         self, test: str, test_id: int
-    ) -> tuple[tuple[StepRecord, ...], tuple[StepRecord, ...]]:
+    ) -> tuple[tuple[StepRecord, ...], tuple[tuple[int, StepRecord], ...]]:
         """The steps that can be read, and those that were measured again.
 
         The sequences of the first are kept to find their samples by.
@@ -312,7 +312,7 @@ class Rows:
             disturbances = self._disturbances(test, columns) or step.disturbances
             step = replace(step, disturbances=disturbances)
             if again := self._is_set_aside(columns):
-                set_aside.append(step)
+                set_aside.append((columns["sequence"], step))
             else:
                 steps.append(step)
                 sequences.append(columns["sequence"])

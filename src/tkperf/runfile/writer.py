@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from tkperf.errors import RunFileError
 from tkperf.events import (
     Event,
     Judged,
