@@ -87,8 +87,9 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
         if fault or again == "complete":
             return moment, fault
         before = Path(shutil.copy(run_file, folder / "before.tkperf"))
+    argv = [*TKPERF, *argv, "--quiet"]
     done = subprocess.run(
-        [*TKPERF, *argv, "--quiet"], capture_output=True, text=True, stdin=subprocess.DEVNULL
+        argv, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
     if done.returncode:
         return moment, f"resume ended with {done.returncode}: {done.stderr.strip()}"

@@ -11,6 +11,7 @@ import pytest
 from tests.resuming import cuts, find_faults, written_bytes
 from tkperf import load, make_plan
 from tkperf.analysis.results import RunResult
+from tkperf.disturbance import DisturbanceCode
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 
@@ -67,3 +68,120 @@ def test_nothing_is_measured_again_between_tests(moments: list[Path], tmp_path: 
     result = go_on(path)
     assert [each.again for each in result.resumptions] == [""]
     assert load(path).tests[0].written_again_bytes == 0
+
+
+def test_a_round_that_was_cut_off_is_measured_again(moments: list[Path], tmp_path: Path) -> None:
+    """Its rows stay, count in what was written alone, and steady state is sought anew from it on."""
+    # The second step of round 3: rows 1 and 2 are purge and fill, a round has six steps and a verdict.
+    path = copied(moment_of(moments, "StepEnded", 1 + 2 * 6 + 1), tmp_path)
+    result = go_on(path)
+    (resumption,) = result.resumptions
+    assert (resumption.goes_on, resumption.again) == ("round", "IOPS, round 3")
+    assert resumption.set_aside_steps == 2
+    (section,) = result.tests[0].sections
+    assert section.window == (3, 4, 5, 6, 7)
+    assert [round_result.number for round_result in section.rounds] == [1, 2, 3, 4, 5, 6, 7]
+    assert result.tests[0].written_again_bytes == resumption.set_aside_written_bytes
+    # Nothing in the window owes anything to the interruption.
+    assert section.disturbed_in_window == 0
+
+
+def test_a_fill_that_was_cut_off_begins_with_its_purge(moments: list[Path], tmp_path: Path) -> None:
+    """Half of it is no preconditioning, and a fill after hours on a purged drive is another one."""
+    path = copied(moment_of(moments, "PurgeEnded", 1), tmp_path)
+    (resumption,) = go_on(path).resumptions
+    assert resumption.goes_on == "purge"
+    assert resumption.again == "Latency: all from its purge on"
+    assert find_faults(path) == []
+
+
+def test_a_stream_that_was_cut_off_begins_with_its_purge(
+    moments: list[Path], tmp_path: Path
+) -> None:
+    """Write saturation shows how a purged drive changes: half of it cannot be put together."""
+    path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
+    result = go_on(path)
+    (resumption,) = result.resumptions
+    assert resumption.goes_on == "purge"
+    (section,) = result.tests[3].sections
+    assert [each.number for each in section.slices] == [1, 2, 3, 4, 5, 6]
+    assert section.slices[0].start_s == 0
+    assert find_faults(path) == []
+
+
+def test_an_accepted_interruption_is_marked(moments: list[Path], tmp_path: Path) -> None:
+    """The stream goes on; the first slice after it says so, and so does every page."""
+    path = copied(moment_of(moments, "StepEnded", -3), tmp_path)
+    result = go_on(path, accept=True)
+    (resumption,) = result.resumptions
+    assert resumption.accepted
+    assert resumption.again == "Write Saturation, slice 5"
+    (section,) = result.tests[3].sections
+    assert [each.values.disturbances for each in section.slices] == [
+        (), (), (), (), (DisturbanceCode.INTERRUPTED,), ()
+    ]  # fmt: skip
+    assert "RESULTS SPAN IT" in result.info.notices[-1]
+
+
+def test_an_accepted_interruption_leaves_the_window_as_it_was(
+    moments: list[Path], tmp_path: Path
+) -> None:
+    """The round is whole, and the rounds before it count."""
+    path = copied(moment_of(moments, "StepEnded", 1 + 2 * 6 + 1), tmp_path)
+    result = go_on(path, accept=True)
+    (section,) = result.tests[0].sections
+    assert section.window == (1, 2, 3, 4, 5)
+    assert section.disturbed_in_window == 1
+
+
+def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path: Path) -> None:
+    path = copied(moments[-1], tmp_path)
+    before = load(path)
+    result = go_on(path, repeat=("lat",))
+    assert find_faults(path, moments[-1]) == []
+    assert [test.name for test in result.tests] == list(TESTS)
+    assert [test.sections == earlier.sections for test, earlier in zip(result.tests, before.tests, strict=True)] == [
+        True, False, True, True
+    ]  # fmt: skip
+    (text,) = result.tests[1].resumptions
+    verdict = before.tests[1].sections[0].verdict
+    assert verdict is not None
+    assert f"{verdict.tracking} {verdict.average:,.1f} us in rounds 1-5" in text
+    assert result.info.notices[-1] == "REPEATED: measured again on request: lat"
+
+
+def test_a_test_that_is_added_follows_the_runs_own_options(tmp_path: Path) -> None:
+    """With what they alter in it."""
+    plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=("tp",), jobs=3)
+    run(plan, "run", folder=tmp_path)
+    result = go_on(tmp_path / "run.tkperf", add=("lat", "iops"))
+    assert [test.name for test in result.tests] == ["iops", "lat", "tp"]
+    assert {cell.workload.jobs for cell in result.tests[0].sections[0].cells} == {3}
+    assert result.info.notices[-1] == "ADDED: measured after the run had ended: lat, iops"
+    assert "threads 2 -> 3" in result.info.alterations
+
+
+@pytest.mark.parametrize(
+    ("suite", "drive", "tests"),
+    [
+        ("hdd", "sim:hdd", ("iops", "tp")),
+        ("ssd", "sim:sata-ssd", ("auto-demand", "iops")),
+        ("ssd", "sim:sata-ssd", ("dirth",)),
+        ("ssd", "sim:sata-ssd", ("hir",)),
+        ("ssd", "sim:sata-ssd", ("xsr",)),
+        ("ssd", "sim:sata-ssd", ("qos",)),
+        ("ssd", "sim:sata-ssd", ("demand",)),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
+)
+def test_every_kind_of_test_goes_on(
+    suite: str, drive: str, tests: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Also areas, idle times, warm-ups, writes before a round, and the demand that a search found."""
+    plan = make_plan(suite, drive, profile=SHORT if suite == "hdd" else "quick", tests=tests)
+    run(plan, "run", folder=tmp_path, observers=(cuts(tmp_path / "run.tkperf", tmp_path / "cuts"),))
+    made = sorted((tmp_path / "cuts").iterdir())
+    for place in (len(made) // 3, len(made) - 4):
+        path = copied(made[place], tmp_path)
+        go_on(path)
+        assert find_faults(path, made[place]) == []
