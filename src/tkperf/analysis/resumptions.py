@@ -30,11 +30,11 @@ def find_notices(found: Sequence[ResumptionResult]) -> Iterator[str]:
     cuts = [resumption for resumption in found if resumption.interrupted]
     if cuts:
         stopped_s = sum(resumption.resumed_s - resumption.stopped_s for resumption in cuts)
+        paused = f", for up to {format_duration(stopped_s)} together," if stopped_s > 0 else ""
         spans = " RESULTS SPAN IT where marked;" if any(cut.accepted for cut in cuts) else ""
         yield (
-            f"{INTERRUPTED}: the run stopped {format_count(len(cuts), 'time')}, for up to "
-            f"{format_duration(stopped_s)} together, and went on;{spans} what was measured again is "
-            "named with its test"
+            f"{INTERRUPTED}: the run stopped {format_count(len(cuts), 'time')}{paused} and went on;"
+            f"{spans} what was measured again is named with its test"
         )
     for names, what in (
         ([name for each in found for name in each.repeated], "REPEATED: measured again on request"),

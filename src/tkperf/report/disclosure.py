@@ -144,19 +144,7 @@ def build_test_header(result: RunResult, test: TestResult) -> Facts:
     return (
         (DEMAND, describe_demand(result.info, test)),
         (PRECONDITIONING, _preconditioning(result.info, test) or NOT_MEASURED),
-        *((("Interrupted", _describe_interruptions(result, test)),) if test.resumptions else ()),
     )
-
-
-def _describe_interruptions(result: RunResult, test: TestResult) -> str:
-    """Short, for the head of each of the test's pages; its facts have all of it."""
-    found = [each for each in result.resumptions if each.concerns(test.name)]
-    kinds = (
-        ("interrupted", [each for each in found if each.interrupted and each.test == test.name]),
-        ("repeated", [each for each in found if test.name in each.repeated]),
-        ("added", [each for each in found if test.name in each.added]),
-    )
-    return ", ".join(f"{kind} {each.resumed_utc}" for kind, of in kinds for each in of)
 
 
 def _no_purge(info: RunInfo) -> str:
