@@ -244,8 +244,10 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
     # Of a phase that was cut off there may be some rows.
     part = reader.log[0].sequence if reader.log else None
     verdicts = reader.verdicts
-    # An idle time leaves no row: whether it was over when the run was cut off, nobody knows.
-    while asked and isinstance(asked[-1].phase, Idle):
+    repeatable = isinstance(missing, Round) and missing.repeatable and not accept
+    # An idle time leaves no row: whether it was over when the run was cut off, nobody knows. One before
+    # a repeatable round is asked for again with it.
+    while asked and isinstance(asked[-1].phase, Idle) and not repeatable:
         missing = asked.pop().phase
     if not asked and part is None:
         return NOTHING

@@ -54,7 +54,7 @@ def _resumption(
         set_aside_to=max((entry.sequence for entry in plan.log), default=None),
         again=replayed.again,
         cut_off=None if cut_off is None else describe_under_way(cut_off, record.status),
-        cut_off_written_bytes=0 if cut_off is None else cut_off.seen.write.bytes,
+        cut_off_written_bytes=0 if cut_off is None else cut_off.measured_so_far.write.bytes,
         repeated=tuple(test.name for test in plan.repeated),
         repeated_ids=tuple(test.id for test in plan.repeated),
         added=plan.request.add,
@@ -98,7 +98,7 @@ def _known_moments(plan: ResumePlan) -> Iterator[float]:
     for test in plan.record.tests:
         yield test.ended_s if test.ended_s is not None else test.started_s
         if test.under_way is not None:
-            yield test.under_way.started_s + test.under_way.seen.duration_s
+            yield test.under_way.started_s + test.under_way.measured_so_far.duration_s
     yield from (resumption.resumed_s for resumption in plan.record.resumptions)
     yield from (warning.at_s for warning in plan.record.warnings if warning.at_s is not None)
     yield from (note.at_s for note in plan.record.notes if note.at_s is not None)

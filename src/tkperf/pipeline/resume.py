@@ -200,7 +200,7 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
     for name in request.repeat:
         if name not in planned:
             raise not_known("--repeat", name, planned)
-        if suite[name].finds_demand:
+        if name in suite and suite[name].finds_demand:
             raise UsageError(f"--repeat {name}: the other tests ran at what it found; run anew")
     for name in request.add:
         if name not in suite:
@@ -236,7 +236,8 @@ def _request_of(info: RunInfo, device: str | None, names: Sequence[str]) -> RunR
     return RunRequest(
         suite=info.suite,
         device=path,
-        tests=names,
+        # Those of workload files are tables of the profile.
+        tests=tuple(name for name in names if name in SUITES[info.suite]),
         profile=read_stored_profile(info.profile),
         ioengine=None if simulated else info.ioengine,
         purge_method=text("purge"),
@@ -294,7 +295,7 @@ def _replay(
     under_way: TestRecord,
 ) -> Replay:
     """Of the test that was cut off, at the demand that a search before it found."""
-    test = find_test(record.info.suite, under_way.name)
+    test = find_test(record.info.suite, under_way.name, record.info.profile)
     assert test is not None, "the plan has it"
     profile = plan.profile
     for name in record.planned:

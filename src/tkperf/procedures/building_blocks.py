@@ -107,7 +107,7 @@ def rounds_until_all_steady(
     rules: SteadyStateTable,
     tracked: Sequence[Tracked],
     *,
-    before_each: Callable[[int], Round] | None = None,
+    before_each: Callable[[int], Phase] | None = None,
     results: list[RoundResult] | None = None,
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """Rounds of the same steps until all tracking variables are steady in one window, or rounds run out.
