@@ -34,10 +34,15 @@ def cuts(path: Path, folder: Path) -> Callable[[Event], None]:
     return cut
 
 
-def find_faults(path: Path, before: Path | None = None) -> list[str]:
-    """What is not as it must be in a run that has ended, ``before`` being the file when it was cut off."""
+def find_faults(path: Path, before: Path | None = None, *, passes: int | None = None) -> list[str]:
+    """What is not as it must be in a run that has ended.
+
+    Args:
+        before: the file when it was cut off.
+        passes: of preconditioning, if not the profile's.
+    """
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-        faults = [*_of_the_run(db), *_of_rounds(db), *_of_windows(db), *_of_fills(db)]
+        faults = [*_of_the_run(db), *_of_rounds(db), *_of_windows(db), *_of_fills(db, passes)]
         if before is not None:
             faults += _of_what_was_there(db, before)
     return faults
@@ -120,9 +125,10 @@ def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
                 yield f"{section['section']}: the window {window} spans an interruption"
 
 
-def _of_fills(db: sqlite3.Connection) -> Iterator[str]:
+def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
     """Preconditioning is whole, right after its purge, and both in one piece."""
-    passes = _fact(db, "profile")["preconditioning"]["passes"]
+    passes = passes or _fact(db, "profile")["preconditioning"]["passes"]
+    assert passes is not None
     whole_bytes = passes * _fact(db, "active_range_length_bytes")
     for sequence, section, written, purged in db.execute(
         "SELECT sequence, section, write_bytes, (SELECT max(sequence) FROM purge WHERE "

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.resuming import cuts, find_faults, written_bytes
+from tests.test_own_workloads import EVERYTHING
 from tkperf import load, make_plan
 from tkperf.analysis.results import RunResult
 from tkperf.disturbance import DisturbanceCode
+from tkperf.errors import EngineError, RefusedError, TkperfError
+from tkperf.events import Event, StepEnded
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 
@@ -185,3 +188,74 @@ def test_every_kind_of_test_goes_on(
         path = copied(made[place], tmp_path)
         go_on(path)
         assert find_faults(path, made[place]) == []
+
+
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), EngineError("fio failed"), OSError("a defect")]
+)
+def test_a_run_that_was_stopped_or_failed_goes_on(error: BaseException, tmp_path: Path) -> None:
+    """Not only what was killed."""
+    ended = []
+
+    def stop(event: Event) -> None:
+        ended.append(isinstance(event, StepEnded))
+        if sum(ended) == 20 and ended[-1]:
+            raise error
+
+    plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops", "lat"))
+    with pytest.raises((TkperfError, OSError)):
+        run(plan, "run", folder=tmp_path, observers=(stop,))
+    path = tmp_path / "run.tkperf"
+    before = Path(shutil.copy(path, tmp_path / "before.tkperf"))
+    result = go_on(path)
+    assert find_faults(path, before) == []
+    (resumption,) = result.resumptions
+    assert resumption.again == "IOPS, round 4"
+    assert resumption.because is not None
+
+
+def test_a_test_of_the_users_own_goes_on(tmp_path: Path) -> None:
+    """Its file is in the run file."""
+    file = tmp_path / "own.toml"
+    file.write_text(EVERYTHING)
+    plan = make_plan("ssd", "sim:sata-ssd", profile="quick", tests=(str(file),))
+    run(plan, "run", folder=tmp_path, observers=(cuts(tmp_path / "run.tkperf", tmp_path / "cuts"),))
+    file.unlink()
+    made = sorted((tmp_path / "cuts").iterdir())
+    for moment in random.Random(1).sample(made[2:-2], 6):
+        path = copied(moment, tmp_path)
+        go_on(path)
+        assert find_faults(path, moment, passes=3) == []
+
+
+@pytest.fixture(scope="module")
+def on_a_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same moments of a run with real fio on a scratch file."""
+    folder = tmp_path_factory.mktemp("real")
+    scratch = folder / "scratch"
+    plan = make_plan("ssd", scratch, profile=SHORT, tests=("lat", "writesat"), size="32MiB")
+    run(
+        plan,
+        "run",
+        folder=folder,
+        confirm=str(scratch),
+        observers=(cuts(folder / "run.tkperf", folder / "cuts"),),
+    )
+    return folder
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_with_real_fio_goes_on(seed: int, on_a_file: Path) -> None:
+    """On the file of the run, which is asked for again."""
+    made = sorted((on_a_file / "cuts").iterdir())
+    moment = random.Random(seed).choice(made[2:-2])
+    path = copied(moment, on_a_file)
+    plan = make_resume_plan(ResumeRequest(path=path))
+    with pytest.raises(RefusedError, match=r"all data on .* will be destroyed"):
+        resume(plan)
+    result = resume(plan, confirm=str(on_a_file / "scratch"))
+    assert find_faults(path, moment) == []
+    (resumption,) = result.resumptions
+    assert resumption.resumed_s >= resumption.stopped_s > 0
+    assert sum(test.written_bytes or 0 for test in result.tests) == written_bytes(path)

@@ -1,4 +1,4 @@
-"""Where a run that was cut off goes on: its log, replayed into a fresh procedure (docs/adr/0027).
+"""Where a run that was cut off goes on: its log, replayed into a fresh procedure (docs/adr/0028).
 
 The procedure asks as it did before and is sent what was measured then, up to what is missing. What
 must be measured again for the rest to be valid is set aside: from the last purge on, or, where the

@@ -235,5 +235,6 @@ def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterat
         if writer.lost is not None and writer.lost not in text:
             text += f"; {writer.lost}"
         raise type(error)(
-            f"{text}; see what was measured: tkperf show {destination.run_path}"
+            f"{text}; see what was measured: tkperf show {destination.run_path}, go on: tkperf "
+            f"resume {destination.run_path}"
         ) from error

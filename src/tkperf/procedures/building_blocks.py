@@ -115,7 +115,7 @@ def rounds_until_all_steady(
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
     is judged by the rule and each verdict is told. Without steady state the window is the last
     rounds, and the outcome says so. After an interruption the rounds, and how many there may be, begin
-    anew: a window never spans one (docs/adr/0027).
+    anew: a window never spans one (docs/adr/0028).
 
     Args:
         before_each: what goes before a round, given its number; it is no part of the round.
