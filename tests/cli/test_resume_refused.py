@@ -150,6 +150,14 @@ def test_a_raid_run(run_file: Path) -> None:
     assert_refused(run_file, 2, "a raid run cannot go on")
 
 
+def test_a_run_in_segments(run_file: Path) -> None:
+    profile = fact(run_file, "profile")
+    assert isinstance(profile, dict)
+    table = profile["active_range"] | {"segments": 2048, "amount": "8GiB"}
+    edit(run_file, profile=profile | {"active_range": table})
+    assert_refused(run_file, 2, "its segments lie in places drawn for the run alone")
+
+
 def test_a_damaged_file(run_file: Path) -> None:
     with closing(sqlite3.connect(run_file)) as db, db:
         db.execute("UPDATE step SET read_percent = 200 WHERE sequence = 3")

@@ -187,6 +187,10 @@ def _require_possible(path: Path, record: RunRecord) -> None:
         )
     if info.suite == "raid":
         raise UsageError(f"{path}: a set is made anew for each run, so a raid run cannot go on")
+    if info.table("active_range").get("segments", 1) != 1:
+        raise UsageError(
+            f"{path}: its segments lie in places drawn for the run alone, so it cannot go on in others"
+        )
 
 
 def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
