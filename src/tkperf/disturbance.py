@@ -57,6 +57,7 @@ class DisturbanceCode(StrEnum):
     STOPPED = "stopped"
     SUSPENDED = "suspended"
     REPEATED = "repeated"
+    INTERRUPTED = "interrupted"
 
 
 WORDS = {
@@ -68,6 +69,7 @@ WORDS = {
     DisturbanceCode.STOPPED: "tkperf stood still",
     DisturbanceCode.SUSPENDED: "the host was suspended",
     DisturbanceCode.REPEATED: "measured again",
+    DisturbanceCode.INTERRUPTED: "the run was interrupted before the step",
 }
 # Between a number of steps and these words, where it is not "with".
 _JOINTS = {

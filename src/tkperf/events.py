@@ -13,6 +13,7 @@ from tkperf.measurement import Sample
 from tkperf.phases import Outcome, Phase
 from tkperf.record import (
     PurgeRecord,
+    Resumption,
     RunInfo,
     RunNote,
     RunStatus,
@@ -31,12 +32,24 @@ class RunStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed:
+    """An earlier run goes on."""
+
+    info: RunInfo
+    tests: tuple[str, ...]
+    resumption: Resumption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestStarted:
+    """``goes_on``: it was cut off, and something of it was measured before."""
+
     __test__ = False
 
     test: str
     at_s: float
     plan: TestPlan | None = None
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +162,7 @@ class EventsDropped:
 
 Event = (
     RunStarted
+    | RunResumed
     | TestStarted
     | PhaseStarted
     | StepStarted

@@ -2,14 +2,14 @@
 
 A procedure is a generator: it yields a phase, and the answer to the phase is sent into it.
 
-| yielded            | sent back              |
-|--------------------|------------------------|
-| Purge              | None                   |
-| Fill               | Measurement            |
-| Round              | RoundResult            |
-| Continuous         | Measurement            |
-| Idle               | None                   |
-| SteadyStateVerdict | None (logged, shown)   |
+| yielded            | sent back                    |
+|--------------------|------------------------------|
+| Purge              | None                         |
+| Fill               | Measurement                  |
+| Round              | RoundResult, or Interruption |
+| Continuous         | Measurement                  |
+| Idle               | None                         |
+| SteadyStateVerdict | None (logged, shown)         |
 
 Its return value is an Outcome.
 """
@@ -50,7 +50,9 @@ class Round:
 
     With ``areas``, ``number`` counts the areas that the active range is cut into, from its start,
     and the steps stay in that area; there is no steady state over areas. A ``warm_up`` is measured
-    and kept, but apart from the results; warm-ups count from 1 by themselves.
+    and kept, but apart from the results; warm-ups count from 1 by themselves. ``repeatable``: may be
+    answered with an Interruption. Such rounds of one number that follow each other directly, of
+    whatever sections, are one round to be measured again.
     """
 
     section: str
@@ -58,6 +60,7 @@ class Round:
     steps: tuple[Step, ...]
     areas: int | None = None
     warm_up: bool = False
+    repeatable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +99,18 @@ class Idle:
             raise ValueError(f"duration_s {self.duration_s} is not more than 0")
 
 
+@dataclass(frozen=True, slots=True)
+class Interruption:
+    """Sent back to a repeatable Round in the place of what it measured: the run was cut off in it.
+
+    Afterwards the device was left alone for nobody knows how long. The procedure asks for the round
+    again, and decides nothing from rounds before and after together.
+    """
+
+
 Phase = Purge | Fill | Round | Continuous | Idle
 RoundResult = Mapping[Workload, Measurement]
-Answer = Measurement | RoundResult | None
+Answer = Measurement | RoundResult | Interruption | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

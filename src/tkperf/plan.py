@@ -7,7 +7,7 @@ with the best case (all values constant: steady at once) or the worst (values th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import islice
@@ -19,6 +19,7 @@ from tkperf.phases import (
     Course,
     Fill,
     Idle,
+    Interruption,
     Phase,
     Procedure,
     Purge,
@@ -201,7 +202,8 @@ class _Imagination:
     def learn(self, phase: Phase, answer: Answer) -> None:
         """What a phase was really answered with."""
         load = _load_of(phase)
-        self._learned[type(phase), id(load)] = load, answer
+        if not isinstance(answer, Interruption):
+            self._learned[type(phase), id(load)] = load, answer
 
     def __call__(self, phase: Phase) -> Answer:
         # The worst case jumps by powers of two in a cycle of seven, prime so that values sampled
@@ -242,7 +244,7 @@ class _Imagination:
                 return _without_writes(_scaled(measured, factor))
             case Round():
                 last = self._learned.get((Round, id(phase.steps)), (None, None))[1]
-                learned = last if last is not None and not isinstance(last, Measurement) else {}
+                learned = last if isinstance(last, Mapping) else {}
                 return {
                     step.workload: _scaled(
                         learned.get(step.workload)

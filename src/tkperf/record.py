@@ -286,11 +286,101 @@ class LeftOut:
         return f"{self.what}: {self.reason}"
 
 
+class GoesOn(StrEnum):
+    """Where a test went on after an interruption."""
+
+    # The round that was cut off, again; what was judged before decides nothing any more.
+    ROUND = "round"
+    # The purge before what was cut off, and all that followed it, again.
+    PURGE = "purge"
+    # The test from its beginning, which has no purge.
+    TEST = "test"
+    # Where it stopped, as the user accepted: what was cut off is measured again, nothing else.
+    WHERE_IT_STOPPED = "where it stopped"
+    # Nothing was cut off.
+    NEXT = "next"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumption:
+    """A run taken up again: after an interruption, to repeat tests, or to add some.
+
+    Attributes:
+        test, test_id: the test under way, with its row; None between tests.
+        section: of what was cut off; None where nothing was.
+        round_number: of the round that was asked for again, with ``GoesOn.ROUND``.
+        set_aside_from: the first of the test's rows of the log, by their sequence, that were
+            measured again and are in no result; None: none was.
+        set_aside_to: the last row of the log at that time.
+        again: in words what was measured again, empty where nothing was.
+        cut_off: in words the step that was under way, as far as it is known.
+        cut_off_written_bytes: what is known to be written in it.
+        stopped_s: the last moment before it that the run file knows of.
+        resumed_s: when the run went on, by the host's clock.
+        because: why it had stopped.
+        repeated, repeated_ids: tests that were to be measured again, and the rows of what was
+            measured of them before.
+        added: tests that were to be measured, too.
+        changes: what was different on the host from then on.
+        command_line: what resumed it.
+    """
+
+    resumed_utc: str
+    stopped_s: float
+    resumed_s: float
+    status: RunStatus
+    because: str | None
+    goes_on: GoesOn
+    test: str | None = None
+    test_id: int | None = None
+    section: str | None = None
+    round_number: int | None = None
+    set_aside_from: int | None = None
+    set_aside_to: int | None = None
+    again: str = ""
+    cut_off: str | None = None
+    cut_off_written_bytes: int = 0
+    repeated: tuple[str, ...] = ()
+    repeated_ids: tuple[int, ...] = ()
+    added: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    command_line: tuple[str, ...] = ()
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether the run had not ended by itself."""
+        return self.status is not RunStatus.COMPLETE
+
+    @property
+    def pause_s(self) -> float:
+        """At most so long the device was left alone."""
+        return self.resumed_s - self.stopped_s
+
+    def sets_aside(self, sequence: int) -> bool:
+        """Whether a row of the test's log was measured again."""
+        first, last = self.set_aside_from, self.set_aside_to
+        return first is not None and last is not None and first <= sequence <= last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """A row of a run's log: what was done, or judged. ``set_aside``: it was measured again later.
+
+    ``test_id`` tells a test that was repeated from its earlier measurement.
+    """
+
+    sequence: int
+    test_id: int
+    record: PurgeRecord | StepRecord | VerdictRecord
+    set_aside: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestRecord:
     """One test of a run as far as it got. ``outcome`` is None if it did not end.
 
-    ``plan`` is how it is shown, None where its file does not say.
+    ``plan`` is how it is shown, None where its file does not say. ``set_aside`` are steps that were
+    measured again after an interruption, by their sequence: they count in what was written alone.
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -305,13 +395,16 @@ class TestRecord:
     verdicts: tuple[VerdictRecord, ...]
     under_way: UnfinishedStep | None = None
     plan: TestPlan | None = None
+    set_aside: tuple[tuple[int, StepRecord], ...] = ()
+    id: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """A whole run as read back from its file. ``ended_because`` is for people.
 
-    ``left_out`` is what its file holds and nobody can read: everything else is there.
+    ``left_out`` is what its file holds and nobody can read: everything else is there. ``earlier``
+    are measurements of tests that were then repeated, ``planned`` the names of all that was to run.
     """
 
     info: RunInfo
@@ -322,3 +415,6 @@ class RunRecord:
     warnings: tuple[RunWarning, ...]
     notes: tuple[RunNote, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    resumptions: tuple[Resumption, ...] = ()
+    earlier: tuple[TestRecord, ...] = ()
+    planned: tuple[str, ...] = ()

@@ -24,12 +24,15 @@ from tkperf.errors import StepFailedError
 from tkperf.measurement import Measurement, Sample
 from tkperf.record import RunWarning, StepKind, StepRecord
 from tkperf.step_watch import StepWatch
+from tkperf.units import format_duration
 from tkperf.workload import Access, Workload
 
 # A step's first and last I/Os lie within this of the moments that they are planned for; it may have been
 # told of late, as what came before was written down first.
 BEGINS_WITHIN_S = 0.5
 ENDS_WITHIN_S = 1.5
+# Each repeated step and each interruption has a warning of its own.
+_WARNED_EACH_TIME = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,7 @@ class RunWatch:
     _before: _Before | None = None
     _prepared: bool = False
     _repeated: Disturbance | None = None
+    _interrupted: Disturbance | None = None
     _step: StepWatch = field(default_factory=StepWatch)
     _filling: bool = False
     _warned: set[DisturbanceCode] = field(default_factory=set)
@@ -95,6 +99,17 @@ class RunWatch:
             text=f"measured again, as the first attempt was refused: {why}",
             started_s=began_s,
             duration_s=max(0.0, ended_s - began_s),
+        )
+
+    def resumed(self, stopped_s: float, now_s: float) -> None:
+        """The run was cut off ``stopped_s`` after its start, and goes on now where it stopped."""
+        began_s = self.origin_s + stopped_s
+        duration_s = max(0.0, now_s - began_s)
+        self._interrupted = Disturbance(
+            code=DisturbanceCode.INTERRUPTED,
+            text=f"the run was interrupted before it, for up to {format_duration(duration_s)}",
+            started_s=began_s,
+            duration_s=duration_s,
         )
 
     def idled(self, duration_s: float) -> None:
@@ -175,9 +190,9 @@ class RunWatch:
             # A device that does not count seems to do nothing all the time.
             *judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s),
             *judge_stops(self._step.stops, self._step.sleeps, ended_s),
-            *(() if self._repeated is None else (self._repeated,)),
+            *(once for once in (self._repeated, self._interrupted) if once is not None),
         )
-        self._repeated = None
+        self._repeated = self._interrupted = None
         self._before, self._prepared = _Before(ended_s, workload), True
         self._steps.update(find_codes(disturbance.code for disturbance in disturbances))
         return Watched(
@@ -225,8 +240,7 @@ class RunWatch:
             )
             yield RunWarning(code="host-limited", text=text, test=test, at_s=at_s)
         for disturbance in step.disturbances or ():
-            # Each repeated step has a warning of its own, given before it was measured again.
-            if disturbance.code not in {*self._warned, DisturbanceCode.REPEATED}:
+            if disturbance.code not in {*self._warned, *_WARNED_EACH_TIME}:
                 self._warned.add(disturbance.code)
                 where = "preconditioning" if step.kind is StepKind.FILL else str(step.workload)
                 text = f"{disturbance.text} ({step.section} {step.number}, {where}); such steps are marked"
@@ -235,6 +249,6 @@ class RunWatch:
     def final_warnings(self, test: str, at_s: float) -> Iterator[RunWarning]:
         """How many steps were disturbed, of kinds that more than one was."""
         for code, count in self._steps.items():
-            if count > 1 and code is not DisturbanceCode.REPEATED:
+            if count > 1 and code not in _WARNED_EACH_TIME:
                 text = f"{test}: {describe_count(code, count)}"
                 yield RunWarning(code=code, text=text, test=test, at_s=at_s)

@@ -1,6 +1,6 @@
 """The lab machine: QEMU with emulated drives of every bus, driven by Debian's real drivers.
 
-It is booted once for one job. The job sees the host's files through a layer of memory, runs as
+It is booted for one job, or for several in turn with the same disks. A job sees the host's files through a layer of memory, runs as
 root, and can only destroy the disks listed here, which are sparse files made for this boot.
 """
 
@@ -42,8 +42,7 @@ class JobResult:
 
 
 def run_job(
-    job: str,
-    *,
+    *boots: str,
     limit_s: float,
     disks: tuple[Disk, ...] = DISKS,
     keep: Path | None = None,
@@ -52,7 +51,8 @@ def run_job(
     """Boot, run a shell script as root in the checkout, power off.
 
     Args:
-        limit_s: the machine is stopped after this time.
+        boots: a script for each boot of the same machine; all but the last may reset it.
+        limit_s: the machine is stopped after this time, in each boot.
         keep: folder for the files the job leaves in /lab.
         echo: pass the job's output on while it runs.
 
@@ -64,7 +64,13 @@ def run_job(
     with tempfile.TemporaryDirectory(prefix="tkperf-lab-", dir="/var/tmp") as folder:
         share = Path(folder) / "share"
         share.mkdir()
-        _boot(kernel, accelerator, Path(folder), job, disks, limit_s, echo)
+        for disk in disks:
+            with (Path(folder) / disk.serial).open("wb") as image:
+                image.truncate(disk.size_bytes)
+        for job in boots:
+            for left in ("status", "dmesg.txt"):
+                (share / left).unlink(missing_ok=True)
+            _boot(kernel, accelerator, Path(folder), job, disks, limit_s, echo)
         if keep is not None:
             shutil.copytree(share, keep, dirs_exist_ok=True)
         return JobResult(
@@ -109,9 +115,8 @@ def _boot(
         f"LAB_MODULES={shlex.quote(str(kernel.modules))}\n"
         f"LAB_CHECKOUT={shlex.quote(str(CHECKOUT))}\n"
     )
-    for disk in disks:
-        with (folder / disk.serial).open("wb") as image:
-            image.truncate(disk.size_bytes)
+    for socket_ in ("qmp", "control"):
+        (folder / socket_).unlink(missing_ok=True)
     command = [
         "qemu-system-x86_64", "-M", "q35", "-accel", accelerator,
         "-cpu", "host" if accelerator == "kvm" else "max", "-smp", "2", "-m", "3072",

@@ -1,6 +1,6 @@
 """Runs the lab: ``python -m tests.lab.run [core|full] [pytest options]``.
 
-Boots the machine once and runs the cases in it. Ends with pytest's exit status; where the lab
+Boots the machine once and runs the cases in it; all of them, then that of two boots (``reset.py``). Ends with pytest's exit status; where the lab
 cannot be had, says SKIP and why, and ends with 0.
 """
 
@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from tests.lab import reset
 from tests.lab.kernel import LabUnavailableError
 from tests.lab.machine import CHECKOUT, run_job
 
@@ -45,6 +46,8 @@ def main(arguments: list[str]) -> int:
         print(f"lab: the machine ended after {took_s:.0f} s without finishing the cases")
         return 1
     print(f"lab: {which} took {took_s:.0f} s; what it left is in .lab/last")
+    if which == "full" and not arguments[1:]:
+        return result.status or reset.main()
     return result.status
 
 

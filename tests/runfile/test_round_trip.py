@@ -25,6 +25,7 @@ from tkperf.events import (
     Judged,
     PurgeEnded,
     RunEnded,
+    RunResumed,
     RunStarted,
     StepEnded,
     TestEnded,
@@ -35,7 +36,9 @@ from tkperf.histogram import coarsen
 from tkperf.measurement import NO_IO, CpuUse, Measurement, Sample
 from tkperf.phases import Outcome, SectionOutcome
 from tkperf.record import (
+    GoesOn,
     PurgeRecord,
+    Resumption,
     RunRecord,
     RunStatus,
     RunWarning,
@@ -231,7 +234,8 @@ def test_a_run_is_read_back_as_it_was_written(
         status=status,
         ended_utc="u",
         ended_because=because,
-        tests=(replace(record_of(log, status), outcome=outcome),),
+        tests=(replace(record_of(log, status), outcome=outcome, id=1),),
+        planned=("iops",),
         warnings=tuple(said),
     )
     with sqlite3.connect(path) as database:
@@ -391,7 +395,9 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
         ):  # fmt: skip
             database.execute(f"ALTER TABLE step DROP COLUMN {column}")
         database.execute("ALTER TABLE test DROP COLUMN plan")
-        for table in ("disturbance", "under_way_sample", "under_way_part", "under_way"):
+        for table in (
+            "disturbance", "under_way_sample", "under_way_part", "under_way", "resumption",
+        ):  # fmt: skip
             database.execute(f"DROP TABLE {table}")
         database.execute("DELETE FROM migration WHERE number > 3")
         database.execute("PRAGMA user_version = 3")
@@ -416,3 +422,38 @@ def test_a_finished_file_is_mailed_alone(tmp_path: Path) -> None:
     copy = Path(shutil.copy(path, tmp_path / "elsewhere" / "b.tkperf"))
     copy.chmod(0o444)
     assert read_run(copy) == read_run(path)
+
+
+def test_a_resumption_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    """And what it set aside is in no test any more, but in the log."""
+    path = tmp_path / "a.tkperf"
+    purges = [
+        PurgeRecord(section="IOPS", started_s=at_s, duration_s=1.0, method="m")
+        for at_s in (1.0, 7.0)
+    ]
+    resumption = Resumption(
+        resumed_utc="u", stopped_s=2.0, resumed_s=6.5, status=RunStatus.INTERRUPTED, because="killed",
+        goes_on=GoesOn.PURGE, test="iops", test_id=1, section="IOPS", set_aside_from=1,
+        set_aside_to=1, again="all", cut_off="a fill", cut_off_written_bytes=7, added=("lat",),
+        changes=("kernel",), command_line=("tkperf", "resume"),
+    )  # fmt: skip
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=run_info(), tests=("iops",)))
+    writer(TestStarted(test="iops", at_s=0.25))
+    writer(PurgeEnded(test="iops", record=purges[0]))
+    writer.close()
+    writer = RunFileWriter(path, goes_on=True)
+    writer(RunResumed(info=run_info(), tests=("iops", "lat"), resumption=resumption))
+    writer(TestStarted(test="iops", at_s=6.75, goes_on=True))
+    writer(PurgeEnded(test="iops", record=purges[1]))
+    writer.close()
+    with RunFile(path) as run_file:
+        record, log = run_file.record(), run_file.log()
+    assert record.resumptions == (resumption,)
+    assert record.planned == ("iops", "lat")
+    (test,) = record.tests
+    assert (test.id, test.started_s, test.purges) == (1, 0.25, (purges[1],))
+    assert [(entry.sequence, entry.record, entry.set_aside) for entry in log] == [
+        (1, purges[0], True),
+        (2, purges[1], False),
+    ]

@@ -47,6 +47,11 @@ _VERDICT = (
     "correlation", "reached", "reason",
 )  # fmt: skip
 
+_RESUMPTION = (
+    "resumed_utc", "stopped_s", "resumed_s", "interrupted", "because", "goes_on", "again", "accepted",
+    "set_aside_steps", "set_aside_written_bytes", "repeated", "added", "changes",
+)  # fmt: skip
+
 _COMPARISON = (
     *_WORKLOAD,
     "measure",
@@ -68,13 +73,16 @@ _CHARACTERISTIC = (*_WORKLOAD, "measure", "key", "unit", "value", "found", "at_l
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
     "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key",
+    "resumed_utc", "because", "goes_on", "again", "repeated", "added", "changes",
 ))  # fmt: skip
-FLAGS = frozenset(("host_limited", "complete", "reached", "within_noise", "found"))
+FLAGS = frozenset((
+    "host_limited", "complete", "reached", "within_noise", "found", "interrupted", "accepted",
+))  # fmt: skip
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
     "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
     "position", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
-    "region_offset_bytes", "region_length_bytes",
+    "region_offset_bytes", "region_length_bytes", "set_aside_steps", "set_aside_written_bytes",
 ))  # fmt: skip
 
 
@@ -105,6 +113,7 @@ def build_tables(
         ("verdict_values", ("last_round", "tracking", "unit", "round", "value", "fitted"), _verdict_values(result)),
         ("characteristics", _CHARACTERISTIC, _characteristics(result)),
         ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
+        ("resumptions", _RESUMPTION, _resumptions(result)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):  # fmt: skip
         yield Table(name=name, columns=(*_PLACE, *columns), rows=rows)
@@ -266,6 +275,17 @@ def _characteristics(result: RunResult) -> Iterator[Row]:
                 found.key, measure.unit, found.value, found.value is not None, found.at_least,
                 found.at_most,
             )  # fmt: skip
+
+
+def _resumptions(result: RunResult) -> Iterator[Row]:
+    """A row for each time the run was taken up again, of the test and section that were cut off."""
+    for each in result.resumptions:
+        yield (
+            *_target(result), each.test, each.section, each.resumed_utc, each.stopped_s,
+            each.resumed_s, each.interrupted, each.because, each.goes_on, each.again, each.accepted,
+            each.set_aside_steps, each.set_aside_written_bytes, ", ".join(each.repeated),
+            ", ".join(each.added), ", ".join(each.changes),
+        )  # fmt: skip
 
 
 def _histograms(result: RunResult) -> Iterator[Row]:

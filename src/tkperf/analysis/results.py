@@ -156,6 +156,51 @@ class TestResult:
     """Of the whole test, as its plan has them."""
     demands: tuple[tuple[int, int], ...] = ()
     """(Threads, queue depth) of what was measured, in order; empty: not known."""
+    written_again_bytes: int = 0
+    """Of ``written_bytes``, in steps that were measured again and are in no result."""
+    resumptions: tuple[str, ...] = ()
+    """Each interruption, repetition or later addition that concerns it, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumptionResult:
+    """A run taken up again.
+
+    Attributes:
+        resumed_utc, stopped_s, resumed_s: when; from then to then, in seconds from the start of the
+            run, it stood still, at most.
+        interrupted: it had not ended by itself; ``because`` says why it had stopped.
+        test, section: what was cut off; None: nothing was.
+        goes_on: ``round``, ``purge``, ``test``, ``where it stopped`` or ``next``.
+        again: what was measured again, in words; empty: nothing.
+        accepted: results span the interruption, as the user accepted.
+        set_aside_steps, set_aside_written_bytes: what was measured again and is in no result; with
+            what is known of the step that was cut off.
+        repeated, added: tests that were asked for.
+        changes: what was different on the host from then on.
+        text: all of it, for people.
+    """
+
+    resumed_utc: str
+    stopped_s: float
+    resumed_s: float
+    interrupted: bool
+    because: str | None
+    test: str | None
+    section: str | None
+    goes_on: str
+    again: str
+    accepted: bool
+    set_aside_steps: int
+    set_aside_written_bytes: int
+    repeated: tuple[str, ...]
+    added: tuple[str, ...]
+    changes: tuple[str, ...]
+    text: str
+
+    def concerns(self, test: str) -> bool:
+        """Whether it stands on the pages of a test."""
+        return test in (self.test, *self.repeated, *self.added)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +214,7 @@ class RunResult:
     ended_because: str | None
     warnings: tuple[RunWarning, ...]
     tests: tuple[TestResult, ...]
+    resumptions: tuple[ResumptionResult, ...] = ()
 
 
 def describe_stream(section: SectionResult) -> str:

@@ -10,6 +10,12 @@ from typing import Any
 from tkperf.analysis.characteristics import with_characteristics
 from tkperf.analysis.incomplete import DAMAGED, describe_under_way, name_left_out
 from tkperf.analysis.results import SCHEMA, CellResult, RunResult, TestResult
+from tkperf.analysis.resumptions import (
+    find_notices,
+    find_resumptions,
+    warn_of_resumptions,
+    with_resumptions,
+)
 from tkperf.analysis.section_results import build_section
 from tkperf.disturbance import find_codes
 from tkperf.errors import ProfileError
@@ -33,23 +39,32 @@ from tkperf.tkperf_loops import PROFILE_NAME
 
 def analyse(record: RunRecord) -> RunResult:
     """All results of a run, as far as it got."""
+    found = find_resumptions(record)
     tests = tuple(
-        _test(
-            test,
-            _plan(record.info.suite, test),
-            _planned_areas(record.info, test),
-            [row for row in record.left_out if row.step and row.test == test.name],
-            record.status,
+        with_resumptions(
+            _test(
+                test,
+                _plan(record.info.suite, test),
+                _planned_areas(record.info, test),
+                [row for row in record.left_out if row.step and row.test == test.name],
+                record.status,
+            ),
+            found,
         )
         for test in record.tests
     )
     result = RunResult(
         schema=SCHEMA,
-        info=record.info,
+        info=replace(record.info, notices=(*record.info.notices, *find_notices(found))),
         status=record.status,
         ended_utc=record.ended_utc or None,
         ended_because=record.ended_because,
-        warnings=(*record.warnings, *_cut_off(tests, record.status)),
+        warnings=(
+            *record.warnings,
+            *_cut_off(tests, record.status),
+            *warn_of_resumptions(found, tests),
+        ),
+        resumptions=found,
         tests=(
             tuple(_without_guesses(test, record.info) for test in tests)
             # A run whose device is not known may be an imported one.

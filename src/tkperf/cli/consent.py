@@ -15,6 +15,7 @@ from tkperf.cli.tables import describe_device
 from tkperf.device.identity import TargetKind
 from tkperf.pipeline.consent import Consent, Question, nobody_to_ask
 from tkperf.pipeline.outlook import Outlook
+from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.subject import USERS_NOT_VISIBLE
 from tkperf.procedures import Circumstances
@@ -69,6 +70,24 @@ def describe_own(plan: RunPlan) -> list[tuple[str, str]]:
             (f"{test.test.title}:", *test.test.describe(plan.profile, circumstances))
         )
     ]
+
+
+def show_resumption(options: RunOptions, resumed: ResumePlan) -> None:
+    """Where a run is about to go on, on stderr, before the question."""
+    plan, record = resumed.plan, resumed.record
+    if not options.quiet and options.progress != "json":
+        titles = {test.name: test.title for test in resumed.tests}
+        missing = ", ".join(titles[name] for name in resumed.missing)
+        because = record.ended_because or record.status.value
+        lines = [
+            ("run", f"{options.name}: {because}"),
+            ("device", describe_device(plan.subject.facts.values)),
+            *((("again", resumed.replayed.again),) if resumed.replayed.again else ()),
+            ("tests", f"{missing or 'all have ended'}, as the run was begun with"),
+            *plan.subject.lines,
+        ]
+        tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
+    tell_warnings(resumed.warnings)
 
 
 def tell_cost(outlook: Outlook) -> None:

@@ -25,6 +25,7 @@ from tkperf.events import (
     Judged,
     PhaseStarted,
     RunEnded,
+    RunResumed,
     RunStarted,
     SampleSeen,
     StepEnded,
@@ -105,7 +106,7 @@ class _State:
 
     def take(self, event: Event) -> None:
         match event:
-            case RunStarted():
+            case RunStarted() | RunResumed():
                 self.name, self.tests = event.info.name, event.tests
                 self.notices = tuple(map(drop_controls, event.info.notices))
             case TestStarted():

@@ -22,6 +22,7 @@ COMMANDS = {
     "raid": ("tkperf.cli.raid", "raid"),
     "plan": ("tkperf.cli.plan", "plan"),
     "sweep": ("tkperf.cli.sweep", "sweep"),
+    "resume": ("tkperf.cli.resume", "resume"),
     "show": ("tkperf.cli.show", "show"),
     "report": ("tkperf.cli.report", "report"),
     "compare": ("tkperf.cli.compare", "compare_runs"),
@@ -82,6 +83,7 @@ def cli() -> None:
       tkperf ssd D3-S4510 /dev/sdb -nj 4 -iod 32                  four tests, a day or more
       tkperf profiles show pts-2.0                                what it would do, and why
       tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             how long, how much is written
+      tkperf resume D3-S4510.tkperf                               go on after a kill or a power cut
       tkperf doctor /dev/sdb                                      could it be tested, and how
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file

@@ -372,7 +372,7 @@ def outlook_options(function: Function) -> Function:
 def result_options(function: Function) -> Function:
     """Where results go, what they say besides, and what is shown meanwhile."""
     return _apply(
-        function,
+        view_options(function),
         click.option(
             "--output",
             "folder",
@@ -402,6 +402,13 @@ def result_options(function: Function) -> Function:
             expose_value=False,
             help="The device's interface; found out by tkperf, accepted for TKperf's sake.",
         ),
+    )
+
+
+def view_options(function: Function) -> Function:
+    """What is shown of a run, and who is told of its end."""
+    return _apply(
+        function,
         click.option(
             "--progress",
             type=click.Choice(["auto", "live", "plain", "json"]),

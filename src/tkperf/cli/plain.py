@@ -13,6 +13,7 @@ from tkperf.events import (
     PhaseStarted,
     PurgeEnded,
     RunEnded,
+    RunResumed,
     RunStarted,
     SampleSeen,
     StepEnded,
@@ -49,7 +50,7 @@ class PlainLines:
 
     def _describe(self, event: Event) -> str | None:
         match event:
-            case RunStarted():
+            case RunStarted() | RunResumed():
                 return f"run {event.info.name}: {', '.join(event.tests)}"
             case TestStarted():
                 return f"test {event.test}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from tkperf import load
 from tkperf.cli.awake import kept_awake
-from tkperf.cli.consent import consent_of, show_plan
+from tkperf.cli.consent import consent_of, show_plan, show_resumption
 from tkperf.cli.console import open_console, tell
 from tkperf.cli.notify import notify
 from tkperf.cli.options import RunOptions
@@ -23,8 +23,9 @@ from tkperf.device.raid.config import load_raid_config
 from tkperf.errors import RunFileError, UsageError
 from tkperf.events import Observer
 from tkperf.pipeline.fitting import choose_profile
-from tkperf.pipeline.keeping import Destination, keep_run
+from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
 from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan, make_plan
 
@@ -53,6 +54,27 @@ def run_session(options: RunOptions) -> None:
             equipment,
             destination,
             title,
+            watch=partial(_watch, options, plan),
+            ended=partial(notify, options),
+        )
+    show_results(options)
+
+
+def resume_session(request: ResumeRequest, options_of: Callable[[str, str], RunOptions]) -> None:
+    """The whole of ``tkperf resume``; ``options_of`` a suite and a device are those of views and consent."""
+    resumed = make_resume_plan(request)
+    plan = resumed.plan
+    options = options_of(plan.request.suite, plan.request.device)
+    destination = Destination(name=options.name, folder=options.folder)
+    _require_log(options)
+    destination.require_space(plan.fitted)
+    show_resumption(options, resumed)
+    with _stop_signals(), plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+        keep_resumed(
+            resumed,
+            equipment,
+            destination,
+            options.command_line,
             watch=partial(_watch, options, plan),
             ended=partial(notify, options),
         )

@@ -77,6 +77,8 @@ def _print_test(test: TestResult, console: Console) -> None:
     # Wide enough for every table, a piped console is wider than a heading needs.
     heading = Rule(f"[bold]{test.title}[/bold]", align="left")
     console.print(heading, width=min(console.width, _HEADING_WIDTH))
+    for text in test.resumptions:
+        console.print(plain(text), style="yellow", highlight=False)
     for section in test.sections:
         _print_section(section, console)
     for table in build_section_tables(test):

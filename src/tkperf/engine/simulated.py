@@ -59,6 +59,11 @@ class SimulatedEngine:
         """Simulated monotonic time in seconds."""
         return self._clock_s
 
+    def wait_until(self, clock_s: float) -> None:
+        """Let time pass without I/O until this moment of simulated time."""
+        self.rest()
+        self._clock_s = max(self._clock_s, clock_s)
+
     def purge(self) -> None:
         self.drive.purge()
 

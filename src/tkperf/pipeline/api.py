@@ -11,7 +11,8 @@ from tkperf import load
 from tkperf.analysis.results import RunResult
 from tkperf.events import Observer
 from tkperf.pipeline.consent import Ask, Consent
-from tkperf.pipeline.keeping import Destination, keep_run
+from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
+from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_info import Title
 from tkperf.pipeline.run_plan import RunPlan
 
@@ -55,3 +56,34 @@ def run(
     with plan.subject.open(plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
         keep_run(plan, equipment, destination, title, watch=watch)
     return load(destination.run_path)
+
+
+def resume(
+    plan: ResumePlan,
+    *,
+    confirm: str | None = None,
+    ask: Ask | None = None,
+    observers: Sequence[Observer] = (),
+) -> RunResult:
+    """Let a run go on in its own run file, and return the results of all of it.
+
+    Args:
+        plan: made just now by ``tkperf.pipeline.resume.make_resume_plan``.
+        confirm, ask, observers: as of ``run``.
+
+    Raises:
+        RefusedError: no consent, or somebody uses the device; nothing was touched.
+        RunFileError: the run file was changed since the plan was made, or cannot be written to.
+        TkperfError: what ended the run early; everything measured is in the run file.
+    """
+    path = plan.request.path
+    destination = Destination(name=path.stem, folder=path.parent)
+    destination.require_space(plan.plan.fitted)
+
+    @contextmanager
+    def watch(_: Observer) -> Iterator[Sequence[Observer]]:
+        yield observers
+
+    with plan.plan.subject.open(plan.plan.fitted, Consent(confirm=confirm, ask=ask)) as equipment:
+        keep_resumed(plan, equipment, destination, tuple(sys.argv), watch=watch)
+    return load(path)

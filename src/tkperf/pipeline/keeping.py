@@ -7,17 +7,23 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.errors import RunFileError, TkperfError
 from tkperf.events import Event, Observer
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted
+from tkperf.pipeline.going_on import build_resumed
 from tkperf.pipeline.names import require_name
+from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_info import Title, build_run_info
 from tkperf.pipeline.run_plan import RunPlan
-from tkperf.runfile.writer import RunFileWriter, describe_existing
+from tkperf.pipeline.simulation import relive
+from tkperf.record import RunInfo, RunWarning
+from tkperf.replay import Resumed
+from tkperf.runfile.opening import describe_existing
+from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 from tkperf.units import format_capacity, format_duration
 
@@ -127,31 +133,93 @@ def keep_run(
         TkperfError: what ended the run early; everything before is in the run file.
     """
     destination.require_space(equipment.fitted)
+
+    def run() -> Run:
+        return _run(
+            equipment,
+            info=build_run_info(plan, title, equipment),
+            warnings=(*plan.warnings, *equipment.warnings),
+        )
+
+    _keep(run, equipment, destination, watch=watch, ended=ended)
+
+
+def keep_resumed(
+    plan: ResumePlan,
+    equipment: Equipment,
+    destination: Destination,
+    command_line: tuple[str, ...] = (),
+    *,
+    watch: Watch,
+    ended: Callable[[], None] = lambda: None,
+) -> None:
+    """Let a run go on with equipment that is open, everything going to its own run file.
+
+    Raises:
+        RunFileError: its file was changed since it was read, or cannot be written to.
+        TkperfError: what ended the run early; everything before is in the run file.
+    """
+    destination.require_space(equipment.fitted)
+
+    def run() -> Run:
+        plan.require_unchanged()
+        relive(equipment.engine, plan.log, equipment.fitted)
+        return _run(
+            equipment,
+            info=plan.info,
+            warnings=plan.warnings,
+            resumed=build_resumed(plan, equipment, command_line),
+        )
+
+    _keep(run, equipment, destination, watch=watch, ended=ended, goes_on=True)
+
+
+def _run(
+    equipment: Equipment,
+    *,
+    info: RunInfo,
+    warnings: Sequence[RunWarning],
+    resumed: Resumed | None = None,
+) -> Run:
+    return Run(
+        info=info,
+        tests=tuple(test.test for test in equipment.fitted.tests),
+        profile=equipment.fitted.profile,
+        engine=equipment.engine,
+        target=equipment.target,
+        observers=(),
+        clock=equipment.clock,
+        warnings=warnings,
+        counters=equipment.counters,
+        fill_counters=equipment.fill_counters,
+        resumed=resumed,
+    )
+
+
+def _keep(
+    make_run: Callable[[], Run],
+    equipment: Equipment,
+    destination: Destination,
+    *,
+    watch: Watch,
+    ended: Callable[[], None],
+    goes_on: bool = False,
+) -> None:
+    """Execute a run that is made when its run file is open."""
     views: list[Observer] = []
 
     def show(event: Event) -> None:
         for view in views:
             view(event)
 
-    writer = RunFileWriter(destination.run_path, tell=show)
+    writer = RunFileWriter(destination.run_path, tell=show, goes_on=goes_on)
     equipment.began = True
     try:
-        with _say_what_is_kept(destination, writer), watch(writer) as opened:
-            views += opened
-            execute(
-                Run(
-                    info=build_run_info(plan, title, equipment),
-                    tests=tuple(test.test for test in equipment.fitted.tests),
-                    profile=equipment.fitted.profile,
-                    engine=equipment.engine,
-                    target=equipment.target,
-                    observers=(writer, *views),
-                    clock=equipment.clock,
-                    warnings=(*plan.warnings, *equipment.warnings),
-                    counters=equipment.counters,
-                    fill_counters=equipment.fill_counters,
-                )
-            )
+        with _say_what_is_kept(destination, writer):
+            run = make_run()
+            with watch(writer) as opened:
+                views += opened
+                execute(replace(run, observers=(writer, *views)))
     finally:
         writer.close()
         ended()
@@ -167,5 +235,6 @@ def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterat
         if writer.lost is not None and writer.lost not in text:
             text += f"; {writer.lost}"
         raise type(error)(
-            f"{text}; see what was measured: tkperf show {destination.run_path}"
+            f"{text}; see what was measured: tkperf show {destination.run_path}, go on: tkperf "
+            f"resume {destination.run_path}"
         ) from error

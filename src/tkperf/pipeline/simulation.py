@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.target import NOT_PURGED
+from tkperf.engine import Engine
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import DiskModel
 from tkperf.engine.simulation.presets import find_preset
-from tkperf.errors import UsageError
+from tkperf.errors import RunFileError, UsageError
+from tkperf.phases import Fill
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted, refuse_segments
 from tkperf.pipeline.request import RunRequest
 from tkperf.profiles import Profile
-from tkperf.record import PurgeResult, RunWarning
+from tkperf.record import (
+    NO_PURGE,
+    LogEntry,
+    PurgeRecord,
+    PurgeResult,
+    RunWarning,
+    StepKind,
+    StepRecord,
+)
+from tkperf.workload import Step
 
 PREFIX = "sim:"
 
@@ -78,6 +89,52 @@ class SimulatedSubject:
             fitted=fitted,
             facts=self.facts,
         )
+
+
+def relive(engine: Engine, log: Sequence[LogEntry], fitted: Fitted) -> None:
+    """Bring a simulated drive to where a run's log ends: all of it again, which takes no device.
+
+    The model is deterministic, so the same comes out; what the log does not have never happened.
+
+    Raises:
+        RunFileError: something else comes out.
+    """
+    if not isinstance(engine, SimulatedEngine):
+        return
+    for entry in log:
+        done = entry.record
+        if isinstance(done, PurgeRecord) and done.method != NO_PURGE:
+            engine.wait_until(done.started_s)
+            engine.purge()
+        if isinstance(done, StepRecord):
+            engine.wait_until(done.started_s)
+            _relive_step(engine, entry.sequence, done, fitted)
+
+
+def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitted: Fitted) -> None:
+    recorded = step.measurement
+    if step.kind is StepKind.FILL:
+        named_bytes = fitted.profile.preconditioning.length_bytes
+        passes = recorded.write.bytes // (named_bytes or fitted.active_range.length_bytes)
+        fill = Fill(
+            section=step.section, workload=step.workload, passes=passes, length_bytes=named_bytes
+        )
+        execution = engine.fill(fill, then=None, on_sample=lambda _: None)
+    else:
+        assert step.planned_s is not None, "only fills end by amount"
+        again = Step(workload=step.workload, duration_s=step.planned_s)
+        execution = engine.measure(again, then=None, on_sample=lambda _: None)
+    found = execution.measurement
+    for before, now in ((recorded.read, found.read), (recorded.write, found.write)):
+        if (before.ios, before.bytes, before.latency_sum_ns) != (
+            now.ios,
+            now.bytes,
+            now.latency_sum_ns,
+        ):
+            raise RunFileError(
+                f"row {sequence} of the log does not come out again: this simulated drive is another "
+                "than the one that was measured; run anew"
+            )
 
 
 def _refuse_what_is_for_devices(request: RunRequest) -> None:

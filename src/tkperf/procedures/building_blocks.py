@@ -10,6 +10,7 @@ from tkperf.phases import (
     Continuous,
     Course,
     Fill,
+    Interruption,
     Phase,
     Reply,
     Round,
@@ -113,7 +114,8 @@ def rounds_until_all_steady(
 
     The rounds are at once workload-dependent preconditioning (PTS-E 1.1, IOPS, step 3). Each variable
     is judged by the rule and each verdict is told. Without steady state the window is the last
-    rounds, and the outcome says so.
+    rounds, and the outcome says so. After an interruption the rounds, and how many there may be, begin
+    anew: a window never spans one (docs/adr/0028).
 
     Args:
         before_each: what goes before a round, given its number; it is no part of the round.
@@ -124,11 +126,17 @@ def rounds_until_all_steady(
     """
     rounds: list[int] = []
     values: list[list[float]] = [[] for _ in tracked]
+    number = 1
     while True:
-        rounds.append(len(rounds) + 1)
-        if before_each is not None:
-            yield before_each(rounds[-1])
-        result = expect_round((yield Round(section=section, number=rounds[-1], steps=steps)))
+        answer = None if before_each is None else (yield before_each(number))
+        if not isinstance(answer, Interruption):
+            answer = yield Round(section=section, number=number, steps=steps, repeatable=True)
+        if isinstance(answer, Interruption):
+            rounds, values = [], [[] for _ in tracked]
+            continue
+        rounds.append(number)
+        number += 1
+        result = expect_round(answer)
         if results is not None:
             results.append(result)
         verdicts = []
@@ -144,13 +152,13 @@ def rounds_until_all_steady(
             yield verdict
             verdicts.append(verdict)
         decided_by = find_decisive(verdicts)
-        if decided_by.reached or rounds[-1] >= rules.max_rounds:
+        if decided_by.reached or len(rounds) >= rules.max_rounds:
             break
     return SectionOutcome(
         section=section,
         window=decided_by.rounds,
         verdict=decided_by,
-        ended_because=_why_ended(decided_by, rounds[-1], named=len(verdicts) > 1),
+        ended_because=_why_ended(decided_by, len(rounds), named=len(verdicts) > 1),
         verdicts=tuple(verdicts),
     )
 
@@ -321,7 +329,7 @@ def response_time_histogram(
 
 def expect_round(answer: Reply) -> RoundResult:
     """The answer to a Round phase."""
-    if answer is None or isinstance(answer, Measurement | tuple):
+    if answer is None or isinstance(answer, Measurement | Interruption | tuple):
         raise TypeError("a Round is answered with a measurement of each workload")
     return answer
 

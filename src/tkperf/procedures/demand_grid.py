@@ -212,7 +212,7 @@ def _name(workload: Workload) -> str:
 def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], Round]:
     """The same steps before each round."""
     steps = (Step(workload=writes, duration_s=table.writes_before_round_s),)
-    return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps)
+    return lambda number: Round(section=WRITES_BETWEEN, number=number, steps=steps, repeatable=True)
 
 
 def _histogram_at(

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices
-from tkperf.phases import Reply, Round, SectionOutcome
+from tkperf.phases import Interruption, Reply, Round, SectionOutcome
 from tkperf.procedures.building_blocks import Yielded
 from tkperf.profiles.tables import (
     MOST_AREAS,
@@ -72,7 +72,16 @@ def each_area(
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     areas = cut_into_areas(table, active_range_bytes)
     for number, area in enumerate(areas, start=1):
-        yield Round(section=section, number=number, steps=steps(area), areas=len(areas))
+        # What is measured of one area depends on no other.
+        measured = Round(
+            section=section,
+            number=number,
+            steps=steps(area),
+            areas=len(areas),
+            repeatable=True,
+        )
+        while isinstance((yield measured), Interruption):
+            pass
     return SectionOutcome(
         section=section,
         window=tuple(range(1, len(areas) + 1)),

@@ -115,6 +115,13 @@ def _device_line(result: RunResult) -> str:
     return ", ".join(str(word) for word in words if word)
 
 
+def _written(test: TestResult) -> str:
+    text = format_written(test.written_bytes)
+    if not test.written_again_bytes:
+        return text
+    return f"{text}, of that {format_written(test.written_again_bytes)} in steps measured again"
+
+
 def _test(
     result: RunResult,
     test: TestResult,
@@ -128,7 +135,8 @@ def _test(
     facts = [
         ("Status", test.status.value),
         ("Duration", duration),
-        ("Written", format_written(test.written_bytes)),
+        ("Written", _written(test)),
+        *(("Interrupted or repeated", text) for text in test.resumptions),
     ]
     if gap is not None:
         facts.append(

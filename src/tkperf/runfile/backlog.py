@@ -105,6 +105,12 @@ class Backlog:
         self._waiting.append(entry)
         self._build_all()
 
+    def frame(self, statements: tuple[Statement, ...]) -> None:
+        """What an earlier run of the file wrote that no other entry can be read without."""
+        if statements:
+            entry = Entry(statements=statements)
+            self._frame[id(entry)] = entry
+
     def _build_all(self) -> None:
         """Make statements of events. One that Ctrl-C came into is made with the next, once."""
         for entry in self._waiting:

@@ -18,6 +18,9 @@ from tkperf.disturbance import Disturbance
 from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,
+    LogEntry,
+    PurgeRecord,
+    Resumption,
     RunNote,
     RunRecord,
     RunStatus,
@@ -25,9 +28,10 @@ from tkperf.record import (
     StepRecord,
     TestRecord,
     UnfinishedStep,
+    VerdictRecord,
 )
 from tkperf.runfile.encoding import decode_samples
-from tkperf.runfile.limits import MOST_SECTIONS, MOST_TESTS, require_few
+from tkperf.runfile.limits import MOST_RESUMPTIONS, MOST_SECTIONS, MOST_TESTS, require_few
 from tkperf.runfile.rows import (
     BAD_ROW,
     RunEnd,
@@ -37,6 +41,7 @@ from tkperf.runfile.rows import (
     parse_outcome,
     parse_plan,
     parse_purge,
+    parse_resumption,
     parse_step,
     parse_test,
     parse_under_way,
@@ -49,6 +54,7 @@ NOT_BEGUN = "tkperf was stopped before it began; nothing was measured"
 END_UNREAD = "how the run ended cannot be read"
 
 T = TypeVar("T")
+Logged = TypeVar("Logged", bound=PurgeRecord | StepRecord | VerdictRecord)
 _LONGEST_REASON = 300
 
 
@@ -56,13 +62,15 @@ class Rows:
     """The rows of an open database, read within one transaction.
 
     ``sequences`` are those of the steps that could be read, by test: their samples are found by
-    them.
+    them. ``log`` has everything that was done and judged, in its order.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self.left_out: list[LeftOut] = []
         self.sequences: dict[str, list[int]] = {}
+        self.log: list[LogEntry] = []
+        self._resumptions: tuple[Resumption, ...] = ()
 
     def record(self, *, name: str, written: bool) -> RunRecord:
         """The whole run.
@@ -71,18 +79,31 @@ class Rows:
             name: of the run, should its own be lost.
             written: a writer holds the file, so that what has not ended goes on.
         """
+        self.log = []
         facts = self._facts()
         info, unread = parse_facts(facts, name=name)
         end = self._end(facts, written)
         if facts:
             for key, reason in unread.items():
                 self.leave_out(f"fact {key} of the run", reason)
+        self._resumptions = self._read_resumptions()
+        planned = _names(facts.get("tests"))
+        earlier_ids = {
+            test_id for resumption in self._resumptions for test_id in resumption.repeated_ids
+        }
+        current, earlier = self._tests(written, earlier_ids)
+        places = {name: place for place, name in enumerate(planned)}
+        self.log.sort(key=lambda entry: entry.sequence)
         return RunRecord(
             info=info,
             status=end.status,
             ended_utc=end.ended_utc,
             ended_because=end.ended_because,
-            tests=self._tests(written),
+            # A test that was repeated or added keeps its place.
+            tests=tuple(sorted(current, key=lambda test: places.get(test.name, len(places)))),
+            resumptions=self._resumptions,
+            earlier=earlier,
+            planned=planned,
             warnings=self._texts("warning", RunWarning),
             notes=self._texts("note", RunNote),
             left_out=tuple(self.left_out),
@@ -140,12 +161,28 @@ class Rows:
             )
         )
 
-    def _tests(self, written: bool) -> tuple[TestRecord, ...]:
+    def _read_resumptions(self) -> tuple[Resumption, ...]:
+        rows = self._all("SELECT * FROM resumption ORDER BY number")
+        require_few(len(rows), MOST_RESUMPTIONS, "resumptions")
+        return tuple(
+            self._parse_rows(rows, parse_resumption, lambda row: f"resumption {row['number']}")
+        )
+
+    def _tests(
+        self, written: bool, earlier_ids: set[int]
+    ) -> tuple[tuple[TestRecord, ...], tuple[TestRecord, ...]]:
+        """The tests, and what was measured of some before they were repeated."""
         tests: list[TestRecord] = []
+        earlier: list[TestRecord] = []
         rows = self._all("SELECT * FROM test ORDER BY id")
         require_few(len(rows), MOST_TESTS, "tests")
         for row in rows:
             name = f"test {row['id']}"
+            if row["id"] in earlier_ids:
+                earlier.extend(
+                    self._parse_rows([row], partial(self._test, written), lambda *_: name)  # noqa: B023
+                )
+                continue
             # Steps and their samples are found by the name of their test.
             if row["name"] in (test.name for test in tests):
                 self.leave_out(name, f"table test: two tests of one name, {row['name']}")
@@ -153,7 +190,7 @@ class Rows:
             tests.extend(self._parse_rows([row], partial(self._test, written), lambda *_: name))  # noqa: B023
         sections = {(test.name, step.section) for test in tests for step in test.steps}
         require_few(len(sections), MOST_SECTIONS, "sections")
-        return tuple(tests)
+        return tuple(tests), tuple(earlier)
 
     def _test(self, written: bool, columns: dict[str, Any]) -> TestRecord:
         def of_test(select: str) -> list[dict[str, Any]]:
@@ -163,6 +200,7 @@ class Rows:
         for key, reason in unread.items():
             self.leave_out(f"{key} of test {row.name}", reason, test=row.name)
         killed = row.status is RunStatus.RUNNING and not written
+        counted, set_aside = self._steps(row.name, columns["id"])
         outcomes = [{"outcome": row.outcome}] if row.outcome is not None else []
         return TestRecord(
             name=row.name,
@@ -180,17 +218,19 @@ class Rows:
             ),
             purges=tuple(
                 self._parse_rows(
-                    of_test("SELECT * FROM purge"),
-                    parse_purge,
+                    self._counted(of_test("SELECT * FROM purge")),
+                    lambda purge_row: self._logged(purge_row, parse_purge(purge_row)),
                     lambda purge_row: f"purge {purge_row['sequence']} of {row.name}",
                     test=row.name,
                 )
             ),
-            steps=self._steps(row.name, columns["id"]),
+            steps=counted,
+            set_aside=set_aside,
+            id=columns["id"],
             verdicts=tuple(
                 self._parse_rows(
-                    of_test("SELECT * FROM verdict"),
-                    parse_verdict,
+                    self._counted(of_test("SELECT * FROM verdict")),
+                    lambda verdict_row: self._logged(verdict_row, parse_verdict(verdict_row)),
                     lambda verdict_row: f"verdict {verdict_row['sequence']} of {row.name}",
                     test=row.name,
                 )
@@ -207,9 +247,45 @@ class Rows:
             ),
         )
 
-    def _steps(self, test: str, test_id: int) -> tuple[StepRecord, ...]:
-        """The steps that can be read; their sequences are kept to find their samples by."""
-        steps, sequences = [], []
+    def _is_set_aside(self, columns: dict[str, Any]) -> bool:
+        return any(
+            resumption.test_id == columns["test_id"] and resumption.sets_aside(columns["sequence"])
+            for resumption in self._resumptions
+        )
+
+    def _counted(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those that were not measured again."""
+        counted = []
+        for row in rows:
+            if self._is_set_aside(row):
+                self._log_set_aside(row)
+            else:
+                counted.append(row)
+        return counted
+
+    def _log_set_aside(self, row: dict[str, Any]) -> None:
+        def parse(columns: dict[str, Any]) -> PurgeRecord | VerdictRecord:
+            return parse_purge(columns) if "method" in columns else parse_verdict(columns)
+
+        for record in self._parse_rows([row], parse, lambda _: f"row {row['sequence']} of the log"):
+            self._logged(row, record, set_aside=True)
+
+    def _logged(self, row: dict[str, Any], record: Logged, *, set_aside: bool = False) -> Logged:
+        self.log.append(
+            LogEntry(
+                sequence=row["sequence"], test_id=row["test_id"], record=record, set_aside=set_aside
+            )
+        )
+        return record
+
+    def _steps(
+        self, test: str, test_id: int
+    ) -> tuple[tuple[StepRecord, ...], tuple[tuple[int, StepRecord], ...]]:
+        """The steps that can be read, and those that were measured again.
+
+        The sequences of the first are kept to find their samples by.
+        """
+        steps, sequences, set_aside = [], [], []
         for columns in self._all(
             # In the order of the table: sorted by SQLite, all rows would be kept at once.
             "SELECT step.*, job.text AS job_file FROM step NOT INDEXED "
@@ -234,10 +310,15 @@ class Rows:
                 what = f"{column} of {_row_name(test, columns)}"
                 self.leave_out(what, reason, test=test, section=step.section, number=step.number)
             disturbances = self._disturbances(test, columns) or step.disturbances
-            steps.append(replace(step, disturbances=disturbances))
-            sequences.append(columns["sequence"])
+            step = replace(step, disturbances=disturbances)
+            if again := self._is_set_aside(columns):
+                set_aside.append((columns["sequence"], step))
+            else:
+                steps.append(step)
+                sequences.append(columns["sequence"])
+            self._logged(columns, step, set_aside=again)
         self.sequences[test] = sequences
-        return tuple(steps)
+        return tuple(steps), tuple(set_aside)
 
     def _disturbances(self, test: str, step: dict[str, Any]) -> tuple[Disturbance, ...]:
         rows = self._all(
@@ -267,6 +348,11 @@ class Rows:
 
         name = f"what was measured of the step of {test} that did not end"
         return next(self._parse_rows(rows, parse, lambda _: name, test=test), None)
+
+
+def _names(value: object) -> tuple[str, ...]:
+    names = value if isinstance(value, list) else []
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def step_name(test: str, step: StepRecord) -> str:

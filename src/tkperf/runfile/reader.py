@@ -14,6 +14,7 @@ from tkperf.errors import RunFileError
 from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,
+    LogEntry,
     RunRecord,
     StepRecord,
     TestRecord,
@@ -89,6 +90,10 @@ class RunFile:
     def left_out(self) -> tuple[LeftOut, ...]:
         """What ``record`` could not read, and ``seconds`` after it."""
         return tuple(self._rows.left_out)
+
+    def log(self) -> tuple[LogEntry, ...]:
+        """What was done and judged, in its order, as ``record`` read it."""
+        return tuple(self._rows.log)
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """The seconds of a step, histograms in buckets of at most 1/16 of their value."""

@@ -25,6 +25,7 @@ from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
 from tkperf.phases import Outcome
 from tkperf.record import (
     PurgeRecord,
+    Resumption,
     RunInfo,
     RunNote,
     RunStatus,
@@ -91,6 +92,8 @@ class RunEnd(msgspec.Struct, frozen=True):
     ended_because: str | None
 
 
+# Columns of table resumption that hold a list.
+_LISTS = ("repeated", "repeated_ids", "added", "changes", "command_line")
 _TABLES = ("profile", "options", "device")
 _FACTS = get_type_hints(RunInfo)
 _FACT_CHECKS = {
@@ -407,6 +410,15 @@ def _stats(columns: Columns, side: str, unread: dict[str, str]) -> IoStats:
     return IoStats(**msgspec.structs.asdict(row), histogram=histogram)
 
 
+def parse_resumption(columns: Columns) -> Resumption:
+    lists = {key: json.loads(columns[key]) for key in _LISTS}
+    resumption = convert("resumption", {**columns, **lists}, Resumption)
+    for name in ("stopped_s", "resumed_s"):
+        if not math.isfinite(getattr(resumption, name)):
+            raise ValueError(f"table resumption, {name}: it is no time")
+    return resumption
+
+
 def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedStep:
     """The step under way from its row and the seconds that were kept of it."""
     row = convert("under_way", columns, _UnderWayRow)
@@ -431,6 +443,7 @@ CHECKS: dict[str, Callable[[Columns], dict[str, str]]] = {
     "purge": lambda row: _no_more(parse_purge(row)),
     "verdict": lambda row: _no_more(parse_verdict(row)),
     "warning": lambda row: _no_more(convert("warning", row, RunWarning)),
+    "resumption": lambda row: _no_more(parse_resumption(row)),
     "note": lambda row: _no_more(convert("note", row, RunNote)),
     "under_way": lambda row: _no_more(convert("under_way", row, _UnderWayRow)),
 }

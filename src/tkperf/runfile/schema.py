@@ -10,6 +10,8 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+from tkperf.errors import RunFileError
+
 # "TKPF": lets file(1) and us tell a run file from any other database.
 APPLICATION_ID = 0x544B5046
 # A row with histograms fills its last page only in part, so small pages waste less.
@@ -134,6 +136,20 @@ def m006_workloads(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE test ADD COLUMN plan TEXT")
 
 
+def m007_resumptions(connection: sqlite3.Connection) -> None:
+    """Runs that were interrupted and went on, or had tests repeated or added."""
+    connection.execute(
+        "CREATE TABLE resumption (number INTEGER PRIMARY KEY, resumed_utc TEXT NOT NULL, "
+        "stopped_s REAL NOT NULL, resumed_s REAL NOT NULL, status TEXT NOT NULL, because TEXT, "
+        "goes_on TEXT NOT NULL, test TEXT, test_id INTEGER REFERENCES test, section TEXT, "
+        "round_number INTEGER, set_aside_from INTEGER, set_aside_to INTEGER, again TEXT NOT NULL, "
+        "cut_off TEXT, cut_off_written_bytes INTEGER NOT NULL, "
+        # Each a list, as JSON.
+        "repeated TEXT NOT NULL, repeated_ids TEXT NOT NULL, added TEXT NOT NULL, "
+        "changes TEXT NOT NULL, command_line TEXT NOT NULL)"
+    )
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
@@ -141,6 +157,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m004_disturbances,
     m005_under_way,
     m006_workloads,
+    m007_resumptions,
 )
 VERSION = len(MIGRATIONS)
 
@@ -174,11 +191,38 @@ def open_new(path: Path, *, wait_s: float) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None, timeout=wait_s)
     try:
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}")
-        db.execute("PRAGMA journal_mode = DELETE")
-        db.execute("PRAGMA synchronous = EXTRA")
-        db.execute("PRAGMA foreign_keys = ON")
+        _make_durable(db)
         migrate(db)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def open_again(path: Path, *, wait_s: float) -> sqlite3.Connection:
+    """A database of the current schema, to be written to as in ``open_new``.
+
+    Raises:
+        RunFileError: its schema is another.
+    """
+    db = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=wait_s
+    )
+    try:
+        _make_durable(db)
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            raise RunFileError(
+                f"{path} was begun by another tkperf (format {version}, this one writes {VERSION}): "
+                "resume it with that one, or run anew"
+            )
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _make_durable(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA journal_mode = DELETE")
+    db.execute("PRAGMA synchronous = EXTRA")
+    db.execute("PRAGMA foreign_keys = ON")

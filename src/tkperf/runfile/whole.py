@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tkperf.errors import RunFileError
-from tkperf.runfile.writer import RunFileWriter, describe_existing
+from tkperf.runfile.opening import describe_existing
+from tkperf.runfile.writer import RunFileWriter
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sqlite3
@@ -20,6 +19,7 @@ from tkperf.events import (
     Observer,
     PurgeEnded,
     RunEnded,
+    RunResumed,
     RunStarted,
     StepEnded,
     StepStarted,
@@ -32,16 +32,17 @@ from tkperf.record import RunNote, RunStatus, RunWarning, StepKind, StepRecord
 from tkperf.runfile import backlog
 from tkperf.runfile.backlog import Backlog, Entry, Statement
 from tkperf.runfile.encoding import compress, encode_histogram, encode_sample_details, sample_rows
+from tkperf.runfile.opening import create_run_file, reopen_run_file
 from tkperf.runfile.possible import possible_samples
 from tkperf.runfile.rows import BAD_ROW, CHECKS, mend_fact, parse_outcome
-from tkperf.runfile.schema import open_new
 from tkperf.runfile.under_way import StepUnderWay
 from tkperf.runfile.workload_columns import workload_columns
 
 # Texts of jobs are kept once.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 _KEPT = (
-    RunStarted, TestStarted, PurgeEnded, StepEnded, Judged, Warned, Noted, TestEnded, RunEnded,
+    RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, Warned, Noted, TestEnded,
+    RunEnded,
 )  # fmt: skip
 
 
@@ -56,34 +57,23 @@ class RunFileWriter:
     """
 
     def __init__(
-        self, path: Path, *, tell: Observer = lambda _: None, patient: bool = True
+        self,
+        path: Path,
+        *,
+        tell: Observer = lambda _: None,
+        patient: bool = True,
+        goes_on: bool = False,
     ) -> None:
-        """Create the file.
+        """Create the file, or with ``goes_on`` open it to write on.
 
         ``tell`` gets warnings of the writer's own: what it cannot write, or could not keep.
         Not ``patient``: nothing is measured, so that a full disk can be an error at once.
 
         Raises:
-            RunFileError: it exists (nothing is overwritten) or cannot be created.
+            RunFileError: it exists (nothing is overwritten), or cannot be created or written on.
         """
         self._path = path
-        try:
-            self._lock = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
-        except FileExistsError:
-            raise RunFileError(describe_existing(path)) from None
-        except OSError as error:
-            raise RunFileError(
-                f"cannot create {path}: {error.strerror}; choose a folder you may write to with "
-                "--output"
-            ) from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-            self._db = open_new(path, wait_s=backlog.READER_WAIT_S)
-        except (sqlite3.Error, OSError) as error:
-            os.close(self._lock)
-            # It is ours, and it would stand in the way of the next attempt.
-            path.unlink(missing_ok=True)
-            raise RunFileError(f"cannot create {path}: {error}") from error
+        self._lock, self._db = (reopen_run_file if goes_on else create_run_file)(path)
         self._tell = tell
         self._backlog = Backlog(
             self._db, path, build=self._build, tell=self._tell_trouble, patient=patient
@@ -92,8 +82,14 @@ class RunFileWriter:
         self._parts_kept = 0
         self._begun: StepStarted | None = None
         self._test_name: str | None = None
-        self._test_id = 0
-        self._sequence = 0
+        self._tests = _newest(self._db, "SELECT max(id) FROM test")
+        self._test_id = self._tests
+        self._sequence = _newest(
+            self._db,
+            "SELECT max(sequence) FROM (SELECT sequence FROM purge UNION ALL "
+            "SELECT sequence FROM step UNION ALL SELECT sequence FROM verdict)",
+        )
+        self._backlog.frame(_frame_of(self._db))
         self._mended: set[tuple[str, ...]] = set()
         self._statements: list[Statement] = []
 
@@ -119,7 +115,7 @@ class RunFileWriter:
         if isinstance(event, StepEnded):
             self._backlog.drop_parts()
         if isinstance(event, _KEPT):
-            is_frame = isinstance(event, RunStarted | TestStarted)
+            is_frame = isinstance(event, RunStarted | RunResumed | TestStarted)
             self._backlog.put(Entry(event=event, frame=is_frame))
         if isinstance(event, RunEnded):
             self._backlog.finish(stopped=event.status is RunStatus.INTERRUPTED)
@@ -141,6 +137,8 @@ class RunFileWriter:
         try:
             self._write(event)
         except BAD_ROW as error:
+            if isinstance(event, RunResumed):  # without it the file would be no log any more
+                raise RunFileError(f"cannot write {self._path}: {error}") from error
             self._statements = []
             self._warn("not-kept", f"{_describe(event)} is not kept: {error}")
         return tuple(self._statements)
@@ -158,6 +156,8 @@ class RunFileWriter:
         match event:
             case RunStarted():
                 self._run_started(event)
+            case RunResumed():
+                self._run_resumed(event)
             case TestStarted():
                 self._test_started(event)
             case PurgeEnded():
@@ -235,20 +235,41 @@ class RunFileWriter:
         for key, value in facts.items():
             self._insert("run", key=key, value=json.dumps(value))
 
+    def _run_resumed(self, event: RunResumed) -> None:
+        """In one transaction: from here on the run is under way again."""
+        row = msgspec.to_builtins(event.resumption)
+        lists = {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
+        self._insert("resumption", **row | lists)
+        self._forget_parts()
+        self._replace_facts(
+            tests=event.tests,
+            status=RunStatus.RUNNING,
+            ended_utc=None,
+            ended_because=None,
+            notices=event.info.notices,
+            alterations=event.info.alterations,
+        )
+
     def _run_ended(self, event: RunEnded) -> None:
-        facts = {
-            "status": event.status,
-            "ended_utc": event.ended_utc,
-            "ended_because": event.because,
-        }
+        self._replace_facts(
+            status=event.status, ended_utc=event.ended_utc, ended_because=event.because
+        )
+
+    def _replace_facts(self, **facts: object) -> None:
         for key, value in facts.items():
             self._do(
                 "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)", (key, json.dumps(value))
             )
 
     def _test_started(self, event: TestStarted) -> None:
-        self._test_id += 1
         self._test_name = event.test
+        if event.goes_on:
+            self._test_id = self._tests
+            again = "UPDATE test SET status = ?, ended_s = NULL, outcome = NULL WHERE id = ?"
+            self._do(again, (RunStatus.RUNNING, self._test_id))
+            return
+        self._tests += 1
+        self._test_id = self._tests
         self._insert(
             "test", id=self._test_id, name=event.test, status=RunStatus.RUNNING,
             started_s=event.at_s, plan=None if event.plan is None else _json(event.plan),
@@ -369,10 +390,17 @@ class RunFileWriter:
         self._parts_kept = 0
 
 
-def describe_existing(path: Path) -> str:
-    return (
-        f"{path} exists already and is not overwritten: choose another NAME or another --output "
-        "folder"
+def _newest(db: sqlite3.Connection, query: str) -> int:
+    (newest,) = db.execute(query).fetchone()
+    return newest or 0
+
+
+def _frame_of(db: sqlite3.Connection) -> tuple[Statement, ...]:
+    """The facts and tests of a run that goes on: without them nothing that follows can be read."""
+    return tuple(
+        (f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - own names only
+        for table in ("run", "test", "resumption")
+        if (rows := db.execute(f"SELECT * FROM {table}").fetchall())  # noqa: S608
     )
 
 

@@ -1,0 +1,83 @@
+"""tkperf resume: a run that was cut off goes on, or one that has ended has tests repeated or added."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tkperf.cli.options import RunOptions, consent_options, view_options
+from tkperf.cli.session import resume_session
+from tkperf.errors import UsageError
+from tkperf.pipeline.resume import ResumeRequest
+
+
+def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, ...]:
+    names = [name.strip() for text in given for name in text.split(",")]
+    return tuple(dict.fromkeys(names))
+
+
+@click.command(short_help="Go on with the run in RUN_FILE, which was cut off.")
+@click.argument("run_file", type=click.Path(path_type=Path))
+@click.argument("device", required=False)
+@click.option(
+    "--accept-interruption",
+    "accept",
+    is_flag=True,
+    help="Go on where it stopped, also within a stream or a steady-state window; all that spans the "
+    "interruption is marked. Purges and fills are done anew all the same.",
+)
+@click.option(
+    "--repeat",
+    metavar="TEST,...",
+    multiple=True,
+    callback=_split,
+    help="Measure a test of the run again; what was measured before is kept and named.",
+)
+@click.option(
+    "--test",
+    "add",
+    metavar="TEST,...",
+    multiple=True,
+    callback=_split,
+    help="Measure another test, too, by the run's own profile and options.",
+)
+@consent_options
+@view_options
+def resume(
+    run_file: Path,
+    device: str | None,
+    accept: bool,
+    repeat: tuple[str, ...],
+    add: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Go on with the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
+
+    Everything is as the run was begun with: profile, options, tests, device. DEVICE says where the
+    device is now, if it has another name since; it has to be the same one. It is erased, so it is
+    confirmed again. What was cut off is measured again as its test needs it to be valid: a round, or
+    everything from the last purge on; docs/resume.md says which.
+
+    \b
+    Examples:
+      tkperf resume D3-S4510.tkperf
+      tkperf resume D3-S4510.tkperf /dev/sdc --yes-destroy PHYH850500YA960L
+      tkperf resume D3-S4510.tkperf --repeat lat
+      tkperf resume D3-S4510.tkperf --test hir,xsr
+    """
+    if run_file.suffix != ".tkperf":
+        raise UsageError(f"RUN_FILE {run_file}: a run goes on in its run file, NAME.tkperf")
+    request = ResumeRequest(path=run_file, device=device, accept=accept, repeat=repeat, add=add)
+
+    def options_of(suite: str, device: str) -> RunOptions:
+        return RunOptions(
+            suite=suite, name=run_file.stem, device=device, folder=run_file.parent,
+            command_line=tuple(sys.argv), jobs=None, io_depth=None, step_s=None, tests=(),
+            profile="", active_range=None, ioengine=None, description=None, feature_matrix=None,
+            write_cache=None, **options,
+        )  # fmt: skip
+
+    resume_session(request, options_of)

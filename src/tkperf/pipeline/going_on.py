@@ -1,0 +1,121 @@
+"""The moment at which a run goes on: for how long it had stopped, and what is different since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from tkperf.analysis.incomplete import describe_under_way
+from tkperf.host import read_host
+from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.resume import ResumePlan
+from tkperf.record import GoesOn, PurgeRecord, Resumption, StepRecord
+from tkperf.replay import Resumed
+
+# Facts of the host that results depend on.
+_HOST = ("hostname", "kernel", "kernel_command_line", "cpu_model", "cpu_governor", "memory_bytes",
+         "operating_system", "bios")  # fmt: skip
+
+
+def build_resumed(
+    plan: ResumePlan, equipment: Equipment, command_line: tuple[str, ...] = ()
+) -> Resumed:
+    """What goes on, at the moment at which it does."""
+    stopped_s, resumed_s = _times(plan, equipment)
+    return Resumed(
+        resumption=_resumption(plan, equipment, stopped_s, resumed_s, command_line),
+        done=plan.done,
+        replayed=plan.replayed,
+    )
+
+
+def _resumption(
+    plan: ResumePlan,
+    equipment: Equipment,
+    stopped_s: float,
+    resumed_s: float,
+    command_line: tuple[str, ...],
+) -> Resumption:
+    record, replayed, under_way = plan.record, plan.replayed, plan.under_way
+    # What a simulated drive had not ended it had not begun.
+    cut_off = None if under_way is None or plan.is_simulated else under_way.under_way
+    return Resumption(
+        resumed_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        stopped_s=stopped_s,
+        resumed_s=resumed_s,
+        status=record.status,
+        because=record.ended_because,
+        goes_on=replayed.goes_on if under_way is not None else GoesOn.NEXT,
+        test=None if under_way is None else under_way.name,
+        test_id=None if under_way is None else under_way.id,
+        section=replayed.section,
+        round_number=replayed.round_number,
+        set_aside_from=replayed.set_aside_from,
+        set_aside_to=max((entry.sequence for entry in plan.log), default=None),
+        again=replayed.again,
+        cut_off=None if cut_off is None else describe_under_way(cut_off, record.status),
+        cut_off_written_bytes=0 if cut_off is None else cut_off.measured_so_far.write.bytes,
+        repeated=tuple(test.name for test in plan.repeated),
+        repeated_ids=tuple(test.id for test in plan.repeated),
+        added=plan.request.add,
+        changes=() if plan.is_simulated else tuple(_changes(plan, equipment)),
+        command_line=command_line,
+    )
+
+
+def _times(plan: ResumePlan, equipment: Equipment) -> tuple[float, float]:
+    """When the run stopped, as far as its file knows, and now, in seconds since its start.
+
+    A simulated drive's time stood still meanwhile.
+    """
+    if plan.is_simulated:
+        now_s = equipment.clock()
+        return now_s, now_s
+    stopped_s = max(_known_moments(plan), default=0.0)
+    started = _moment(plan.info.started_utc)
+    if started is None:
+        return stopped_s, stopped_s
+    if (ended := _moment(plan.record.ended_utc)) is not None:
+        stopped_s = max(stopped_s, (ended - started).total_seconds())
+    elapsed_s = (datetime.now(UTC) - started).total_seconds()
+    return stopped_s, max(stopped_s, elapsed_s)
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return None if text is None else datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _known_moments(plan: ResumePlan) -> Iterator[float]:
+    for entry in plan.log:
+        done = entry.record
+        if isinstance(done, StepRecord):
+            yield done.started_s + done.measurement.duration_s
+        elif isinstance(done, PurgeRecord):
+            yield done.started_s + done.duration_s
+    for test in plan.record.tests:
+        yield test.ended_s if test.ended_s is not None else test.started_s
+        if test.under_way is not None:
+            yield test.under_way.started_s + test.under_way.measured_so_far.duration_s
+    yield from (resumption.resumed_s for resumption in plan.record.resumptions)
+    yield from (warning.at_s for warning in plan.record.warnings if warning.at_s is not None)
+    yield from (note.at_s for note in plan.record.notes if note.at_s is not None)
+
+
+def _changes(plan: ResumePlan, equipment: Equipment) -> Iterator[str]:
+    """What is different now from when the run began."""
+    info, host = plan.info, read_host()
+    for key in _HOST:
+        if info.host.get(key) != host.get(key):
+            yield f"{key.replace('_', ' ')} {info.host.get(key)} -> {host.get(key)}"
+    facts = equipment.facts.values
+    for key in ("path", "link", "scheduler"):
+        if info.device.get(key) != facts.get(key):
+            yield f"{key} of the device {info.device.get(key)} -> {facts.get(key)}"
+    if info.device.get("write_cache_in_run") != equipment.write_cache:
+        yield f"write cache {info.device.get('write_cache_in_run')} -> {equipment.write_cache}"
+    started = _moment(info.started_utc)
+    if started is not None and datetime.now(UTC) < started:
+        yield "the host's clock was set back: how long the run was interrupted is not known"

@@ -1,0 +1,342 @@
+"""A run that was cut off taken up again, or one that has ended with tests repeated or added.
+
+    run file -> same device -> plan from what is stored -> replay -> consent -> permit -> execute
+
+Everything is as it was stored, never as it would be asked for now. What is wrong is found before the
+first byte is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tkperf import __version__
+from tkperf.device.inspection import inspect_device
+from tkperf.engine.fio_setup import find_fio_version
+from tkperf.errors import EngineError, RunFileError, UsageError, not_known
+from tkperf.phases import Outcome
+from tkperf.pipeline.alterations import find_alterations
+from tkperf.pipeline.drive import measurable
+from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.run_info import describe_alterations
+from tkperf.pipeline.run_plan import RunPlan, make_plan
+from tkperf.pipeline.same_device import require_same_device
+from tkperf.pipeline.simulation import PREFIX
+from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
+from tkperf.profiles import Profile, built_in_profiles
+from tkperf.record import (
+    LogEntry,
+    RunInfo,
+    RunRecord,
+    RunStatus,
+    RunWarning,
+    TestRecord,
+)
+from tkperf.replay import NOTHING, Replay, replay
+from tkperf.runfile.opening import require_resumable
+from tkperf.runfile.reader import RunFile
+
+# Options that change numbers of the profile.
+_ALTERING = ("jobs", "io_depth", "auto_demand", "step_s", "active_range", "write_cache")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeRequest:
+    """What is asked for, beside going on.
+
+    Attributes:
+        path: the run file.
+        device: where the device is now, if not where it was.
+        accept: go on where the run stopped, and mark all results that span it.
+        repeat: tests to be measured again.
+        add: tests to be measured, too.
+    """
+
+    path: Path
+    device: str | None = None
+    accept: bool = False
+    repeat: tuple[str, ...] = ()
+    add: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePlan:
+    """A run that could go on: looked at and checked, nothing asked or written yet.
+
+    Attributes:
+        plan: of the whole run.
+        info: what the run's results say of it, from now on.
+        done: how each test ended that is not run any more.
+        replayed: of the test under way.
+        under_way: that test; None: none was.
+        file_state: of the run file when it was read.
+    """
+
+    request: ResumeRequest
+    plan: RunPlan
+    record: RunRecord
+    log: tuple[LogEntry, ...]
+    info: RunInfo
+    done: Mapping[str, Outcome]
+    replayed: Replay
+    under_way: TestRecord | None
+    repeated: tuple[TestRecord, ...]
+    file_state: tuple[int, int]
+
+    @property
+    def tests(self) -> tuple[Test, ...]:
+        return tuple(test.test for test in self.plan.tests)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the tests that are to be run, or to go on."""
+        return tuple(test.name for test in self.tests if test.name not in self.done)
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.plan.request.device.startswith(PREFIX)
+
+    @property
+    def warnings(self) -> tuple[RunWarning, ...]:
+        """Those that the run file does not have."""
+        known = {(warning.code, warning.text) for warning in self.record.warnings}
+        return tuple(
+            warning for warning in self.plan.warnings if (warning.code, warning.text) not in known
+        )
+
+    def require_unchanged(self) -> None:
+        """Raises RunFileError if somebody wrote to the run file since it was read."""
+        if self.file_state != _file_state(self.request.path):
+            raise RunFileError(
+                f"{self.request.path} was changed since it was read: nothing was done, try again"
+            )
+
+
+def make_resume_plan(request: ResumeRequest) -> ResumePlan:
+    """Read a run file, look at its device, and find where it goes on. Nothing is written or asked.
+
+    Raises:
+        RunFileError: the file is damaged, of another tkperf, cannot be written to, its run still goes
+            on, or its log is not what its tests ask for.
+        UsageError: the run has ended, or is none that could go on.
+        DeviceError: the device is missing, or another than it was.
+        EngineError: fio is another than it was.
+        RefusedError: the device is in use.
+    """
+    path = request.path
+    with RunFile(path) as run_file:
+        record, log = run_file.record(), run_file.log()
+    _require_possible(path, record)
+    require_resumable(path)
+    file_state = _file_state(path)
+    names = _names(request, record)
+    run_request = _request_of(record.info, request.device, names)
+    _require_device(record.info, run_request)
+    plan = make_plan(run_request)
+    _require_same_plan(path, record.info, plan)
+    repeated = _find_repeated(request, record)
+    done = {
+        test.name: test.outcome
+        for test in record.tests
+        if test.status is RunStatus.COMPLETE and test.outcome is not None and test not in repeated
+    }
+    under_way = next(
+        (test for test in record.tests if test.name not in done and test not in repeated), None
+    )
+    return ResumePlan(
+        request=request,
+        plan=plan,
+        record=record,
+        log=log,
+        info=_info_of(record, plan, request.add),
+        done=done,
+        replayed=NOTHING
+        if under_way is None
+        else _replay(request, plan, record, log, done, under_way),
+        under_way=under_way,
+        repeated=repeated,
+        file_state=file_state,
+    )
+
+
+def _file_state(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _require_possible(path: Path, record: RunRecord) -> None:
+    """Refuse what no device could make possible."""
+    info = record.info
+    if info.imported:
+        raise UsageError(f"{path} is an imported result: another tool measured it, nothing goes on")
+    if record.status is RunStatus.RUNNING:
+        raise RunFileError(f"{path} is being written: its run still goes on")
+    if not record.planned or info.started_utc is None or info.active_range_length_bytes is None:
+        raise RunFileError(f"{path}: nothing was measured in it yet: remove it, and run anew")
+    if record.left_out:
+        raise RunFileError(
+            f"{path} is damaged, so the run cannot go on: {record.left_out[0]}; what can be read is "
+            f"shown by tkperf show {path}"
+        )
+    if info.tkperf_version != __version__:
+        raise RunFileError(
+            f"{path} was measured by tkperf {info.tkperf_version}, this is {__version__}: resume it "
+            "with that one, or run anew"
+        )
+    if info.suite == "raid":
+        raise UsageError(f"{path}: a set is made anew for each run, so a raid run cannot go on")
+    if info.table("active_range").get("segments", 1) != 1:
+        raise UsageError(
+            f"{path}: its segments lie in places drawn for the run alone, so it cannot go on in others"
+        )
+
+
+def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
+    """All tests of the run, with those that are added.
+
+    Raises:
+        UsageError: there is nothing to do, or a test cannot be repeated or added.
+    """
+    planned = record.planned
+    suite = SUITES[record.info.suite]
+    for name in request.repeat:
+        if name not in planned:
+            raise not_known("--repeat", name, planned)
+        if name in suite and suite[name].finds_demand:
+            raise UsageError(f"--repeat {name}: the other tests ran at what it found; run anew")
+    for name in request.add:
+        if name not in suite:
+            raise not_known("--test", name, suite)
+        if name in planned:
+            raise UsageError(
+                f"--test {name}: the run has it already; --repeat {name} measures it again"
+            )
+        if suite[name].finds_demand:
+            raise UsageError(f"--test {name}: the other tests ran without it; run anew")
+    if record.status is RunStatus.COMPLETE and not request.repeat and not request.add:
+        raise UsageError(
+            f"{request.path} has ended, nothing is missing; --repeat TEST measures a test again, "
+            "--test TEST another one, too"
+        )
+    return (*planned, *request.add)
+
+
+def _request_of(info: RunInfo, device: str | None, names: Sequence[str]) -> RunRequest:
+    """The request that the run was made of; options that changed its profile are in that.
+
+    Raises:
+        UsageError: it cannot be had from this file.
+    """
+    options = info.options
+
+    def text(key: str) -> str | None:
+        value = options.get(key)
+        return None if value is None else str(value)
+
+    path = device if device is not None else str(info.device.get("path"))
+    simulated = info.device.get("kind") == "simulated drive"
+    return RunRequest(
+        suite=info.suite,
+        device=path,
+        # Those of workload files are tables of the profile.
+        tests=tuple(name for name in names if name in SUITES[info.suite]),
+        profile=read_stored_profile(info.profile),
+        ioengine=None if simulated else info.ioengine,
+        purge_method=text("purge"),
+        purge_command=text("purge_command"),
+        no_purge=bool(options.get("no_purge")),
+    )
+
+
+def _require_device(info: RunInfo, request: RunRequest) -> None:
+    """Before anything else is made of it: the device of the run, and the fio."""
+    if request.device.startswith(PREFIX):
+        return
+    identity = measurable(Path(request.device))
+    require_same_device(info.device, identity, inspect_device(identity).values)
+    if (version := find_fio_version()) != info.fio_version:
+        raise EngineError(
+            f"the run was measured with {info.fio_version}, here is {version}: results of one run "
+            "come from one fio; install that one, or run anew"
+        )
+
+
+def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
+    """What is stored, read by this version, must come to what was stored."""
+    if plan.request.device.startswith(PREFIX):
+        facts = plan.subject.facts.values
+        require_same_device(info.device, plan.subject.identity, facts)
+    same_range = plan.active_range.length_bytes == info.active_range_length_bytes
+    same_range &= plan.active_range.offset_bytes == info.active_range_offset_bytes
+    stored = read_stored_profile(info.profile)
+    if (
+        not same_range
+        or not _is_same(plan.profile, stored)
+        or stored.tables.keys() != (info.profile.keys() - {"name", "title", "notice"})
+    ):
+        raise RunFileError(
+            f"{path}: this tkperf makes another plan of its profile than the one that began it; "
+            "resume it with that one, or run anew"
+        )
+
+
+def _is_same(profile: Profile, stored: Profile) -> bool:
+    return profile.as_plain_data() == stored.as_plain_data()
+
+
+def _find_repeated(request: ResumeRequest, record: RunRecord) -> tuple[TestRecord, ...]:
+    return tuple(test for test in record.tests if test.name in request.repeat)
+
+
+def _replay(
+    request: ResumeRequest,
+    plan: RunPlan,
+    record: RunRecord,
+    log: Sequence[LogEntry],
+    done: Mapping[str, Outcome],
+    under_way: TestRecord,
+) -> Replay:
+    """Of the test that was cut off, at the demand that a search before it found."""
+    test = find_test(record.info.suite, under_way.name, record.info.profile)
+    assert test is not None, "the plan has it"
+    profile = plan.profile
+    for name in record.planned:
+        if name in done and (demand := done[name].demand) is not None:
+            profile = profile.at_demand(demand.jobs, demand.io_depth)
+    earlier = [
+        resumption for resumption in record.resumptions if resumption.test_id == under_way.id
+    ]
+    rows = [entry for entry in log if entry.test_id == under_way.id and not entry.set_aside]
+    procedure = test.procedure(profile, plan.active_range.length_bytes)
+    try:
+        return replay(procedure, rows, earlier, accept=request.accept)
+    except (ValueError, TypeError) as error:
+        raise RunFileError(
+            f"{request.path}: the log of {under_way.name} does not follow its procedure: {error}; "
+            "the run cannot go on"
+        ) from error
+
+
+def _info_of(record: RunRecord, plan: RunPlan, added: Sequence[str]) -> RunInfo:
+    """With what the run's options alter in the tests that are added.
+
+    Raises:
+        UsageError: that cannot be found out.
+    """
+    info = record.info
+    if not added or not any(info.options.get(key) for key in _ALTERING):
+        return info
+    if info.profile_name not in built_in_profiles():
+        raise UsageError(
+            f"--test: the run's options changed numbers of {info.profile_name}, a profile of your "
+            "own, which it had before cannot be told any more; run the test by itself"
+        )
+    fitted = replace(plan.fitted, plain=load_profile(info.profile_name))
+    found = find_alterations(plan.request, fitted)
+    alterations = tuple(dict.fromkeys((*info.alterations, *found)))
+    title = fitted.profile.title
+    before, after = (describe_alterations(title, each) for each in (info.alterations, alterations))
+    others = tuple(notice for notice in info.notices if notice != before)
+    return replace(info, alterations=alterations, notices=(*others, after))

@@ -1,0 +1,66 @@
+"""Whether a device is the one that a run was measured on, by what the run file knows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.errors import DeviceError
+from tkperf.units import format_capacity
+
+# What tells one drive from another. Not known on either side says nothing.
+_OWN = ("serial", "wwn", "model", "firmware")
+_WORDS = {"serial": "serial number", "wwn": "world-wide name", "logical_block_bytes": "sector"}
+
+
+def require_same_device(
+    recorded: Mapping[str, object], identity: DeviceIdentity, facts: Mapping[str, object]
+) -> None:
+    """Compare a device with that of a run.
+
+    Args:
+        recorded: the facts of the run's device.
+        identity, facts: of the device as it is now.
+
+    Raises:
+        DeviceError: it is another, or is not as it was then; says in what.
+    """
+    differences = tuple(_differences(recorded, identity, facts))
+    if differences:
+        raise DeviceError(
+            f"{identity.path} is not the device of the run as it was then: "
+            f"{'; '.join(differences)}. Where it has another name by now: tkperf resume RUN_FILE DEVICE"
+        )
+
+
+def _differences(
+    recorded: Mapping[str, object], identity: DeviceIdentity, facts: Mapping[str, object]
+) -> Iterator[str]:
+    if recorded.get("kind") != identity.kind:
+        yield f"a {identity.kind}, not a {recorded.get('kind')}"
+        return
+    before, now = recorded.get("capacity_bytes"), identity.capacity_bytes
+    if isinstance(before, int) and before != now:
+        how = "grown" if now > before else "shrunk"
+        sizes = [format_capacity(before), format_capacity(now)]
+        if sizes[0] == sizes[1]:
+            sizes = [f"{before} bytes", f"{now} bytes"]
+        yield f"it has {how} from {sizes[0]} to {sizes[1]}"
+    for key in (*_OWN, "logical_block_bytes"):
+        if recorded.get(key) is not None and recorded[key] != facts.get(key):
+            yield f"{_WORDS.get(key, key)} {facts.get(key) or 'not known'}, not {recorded[key]}"
+    if identity.kind is TargetKind.FILE:
+        yield from _other_file(recorded, identity)
+    elif not any(recorded.get(key) for key in ("serial", "wwn")):
+        # Nothing tells it from another of its kind but where it is.
+        for key in ("path", "backing"):
+            if recorded.get(key) != facts.get(key):
+                yield f"{key} {facts.get(key)}, not {recorded.get(key)}"
+
+
+def _other_file(recorded: Mapping[str, object], identity: DeviceIdentity) -> Iterator[str]:
+    """The inode alone: a file system may get another number with each boot."""
+    before = recorded.get("inode")
+    now = identity.inode
+    if isinstance(before, list | tuple) and now is not None and before[-1] != now[-1]:
+        yield f"another file of that name (inode {now[-1]}, not {before[-1]})"

@@ -1,0 +1,84 @@
+"""Opening a run file to write: a new one, or that of a run that goes on. The lock is its writer's life."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from pathlib import Path
+
+from tkperf.errors import RunFileError
+from tkperf.runfile import backlog
+from tkperf.runfile.schema import open_again, open_new
+
+Opened = tuple[int, sqlite3.Connection]
+"""The locked descriptor and the database."""
+
+
+def create_run_file(path: Path) -> Opened:
+    """A new, empty run file.
+
+    Raises:
+        RunFileError: it exists (nothing is overwritten) or cannot be created.
+    """
+    try:
+        lock = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        raise RunFileError(describe_existing(path)) from None
+    except OSError as error:
+        raise RunFileError(
+            f"cannot create {path}: {error.strerror}; choose a folder you may write to with "
+            "--output"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return lock, open_new(path, wait_s=backlog.READER_WAIT_S)
+    except (sqlite3.Error, OSError) as error:
+        os.close(lock)
+        # It is ours, and it would stand in the way of the next attempt.
+        path.unlink(missing_ok=True)
+        raise RunFileError(f"cannot create {path}: {error}") from error
+
+
+def reopen_run_file(path: Path) -> Opened:
+    """A run file that nobody writes to, to be written on. Nothing is changed by that.
+
+    Raises:
+        RunFileError: it cannot be written to, its run still goes on, or its schema is another.
+    """
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise RunFileError(
+            f"{path} cannot be written to: {error.strerror}; a run goes on in its own file"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock, open_again(path, wait_s=backlog.READER_WAIT_S)
+    except BlockingIOError:
+        os.close(lock)
+        raise RunFileError(f"{path} is being written: its run still goes on") from None
+    except (sqlite3.Error, OSError) as error:
+        os.close(lock)
+        raise RunFileError(f"cannot write {path}: {error}") from error
+    except RunFileError:
+        os.close(lock)
+        raise
+
+
+def require_resumable(path: Path) -> None:
+    """Find out before anything else whether a run file could be written on.
+
+    Raises:
+        RunFileError: see ``reopen_run_file``.
+    """
+    lock, db = reopen_run_file(path)
+    db.close()
+    os.close(lock)
+
+
+def describe_existing(path: Path) -> str:
+    return (
+        f"{path} exists already and is not overwritten: choose another NAME or another --output "
+        "folder"
+    )

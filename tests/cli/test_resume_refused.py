@@ -1,0 +1,249 @@
+"""Runs that cannot go on: one clear line, the right exit code, and the run file as it was."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import assert_clear, tkperf
+from tests.resuming import cuts
+from tkperf import make_plan
+from tkperf.errors import TkperfError
+from tkperf.pipeline.api import run
+from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+
+SHORT = Path(__file__).parents[1] / "short.toml"
+GOLDEN = Path(__file__).parents[1] / "golden"
+SIZE = 16 << 20
+
+
+@pytest.fixture(scope="module")
+def cut_off(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A simulated run that was killed in its third round."""
+    folder = tmp_path_factory.mktemp("whole")
+    plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("lat",))
+    run(plan, "run", folder=folder, observers=(cuts(folder / "run.tkperf", folder / "cuts"),))
+    return [cut for cut in sorted((folder / "cuts").iterdir()) if "StepEnded" in cut.name][3]
+
+
+@pytest.fixture
+def run_file(cut_off: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(cut_off, tmp_path / "run.tkperf"))
+
+
+@pytest.fixture
+def on_a_file(run_file: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """The same as if a scratch file had been measured."""
+    scratch = tmp_path / "scratch"
+    scratch.write_bytes(b"\xa5" * SIZE)
+    device = fact(run_file, "device")
+    assert isinstance(device, dict)
+    status = scratch.stat()
+    changed = {
+        "path": str(scratch), "kind": "file", "capacity_bytes": SIZE, "model": None,
+        "inode": [status.st_dev, status.st_ino], "rotational": None,
+    }  # fmt: skip
+    edit(run_file, device=device | changed, ioengine="libaio")
+    return run_file, scratch
+
+
+def fact(path: Path, key: str) -> object:
+    with closing(sqlite3.connect(path)) as db:
+        return json.loads(db.execute("SELECT value FROM run WHERE key = ?", (key,)).fetchone()[0])
+
+
+def edit(path: Path, **facts: object) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        for key, value in facts.items():
+            db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(value), key))
+
+
+def assert_refused(path: Path, code: int, *says: str, **wishes: object) -> None:
+    before = path.read_bytes()
+    with pytest.raises(TkperfError) as caught:
+        make_resume_plan(ResumeRequest(path=path, **wishes))  # type: ignore[arg-type]
+    assert caught.value.exit_code == code
+    for words in says:
+        assert words in str(caught.value)
+    assert path.read_bytes() == before
+
+
+def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
+    """No option of a run is one of resume: everything is as it was begun with."""
+    assert_clear(tkperf("resume", run_file, "--profile", "quick"), 2, "No such option '--profile'")
+    assert_clear(tkperf("resume", run_file, "-nj", "4"), 2, "No such option")
+    assert_clear(tkperf("resume", tmp_path / "none.tkperf"), 6, "there is no run file")
+    assert_clear(tkperf("resume", tmp_path / "run"), 2, "NAME.tkperf")
+    done = tkperf("resume", run_file, "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert_clear(tkperf("resume", run_file), 2, "has ended, nothing is missing", "--repeat TEST")
+
+
+@pytest.mark.parametrize(
+    ("wishes", "says"),
+    [
+        ({"repeat": ("iops",)}, "--repeat 'iops': known are lat"),
+        ({"add": ("lat",)}, "the run has it already; --repeat lat"),
+        ({"add": ("nothing",)}, "--test 'nothing': known are"),
+        ({"add": ("auto-demand",)}, "the other tests ran without it"),
+        ({"add": ("xsr",)}, "profile short has no table cross_stimulus_recovery"),
+    ],
+)
+def test_wrong_wishes(wishes: dict[str, tuple[str, ...]], says: str, run_file: Path) -> None:
+    assert_refused(run_file, 2, says, **wishes)
+
+
+def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None:
+    """What the profile's own numbers were is not in the run file."""
+    options = fact(run_file, "options")
+    assert isinstance(options, dict)
+    edit(run_file, options=options | {"jobs": 7})
+    assert_refused(run_file, 2, "short, a profile of your own", add=("iops",))
+
+
+def test_a_run_that_still_goes_on(run_file: Path) -> None:
+    with _locked(run_file):
+        assert_refused(run_file, 6, "is being written: its run still goes on")
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    yield
+    os.close(descriptor)
+
+
+def test_a_run_of_another_version(run_file: Path) -> None:
+    edit(run_file, tkperf_version="2.9")
+    assert_refused(run_file, 6, "was measured by tkperf 2.9, this is 3.")
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_run_of_another_schema(version: int, run_file: Path) -> None:
+    with closing(sqlite3.connect(run_file)) as db:
+        if version == 6:
+            db.execute("DROP TABLE resumption")
+            db.execute("DELETE FROM migration WHERE number = 7")
+        db.execute(f"PRAGMA user_version = {version}")
+        db.commit()
+    says = "begun by another tkperf (format 6" if version == 6 else "written by a newer tkperf"
+    assert_refused(run_file, 6, says)
+
+
+def test_an_imported_run(tmp_path: Path) -> None:
+    done = tkperf("import", GOLDEN / "tkperf-2.2-tp.xml", "--name", "old", "--output", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_refused(tmp_path / "old.tkperf", 2, "is an imported result")
+
+
+def test_a_raid_run(run_file: Path) -> None:
+    edit(run_file, suite="raid")
+    assert_refused(run_file, 2, "a raid run cannot go on")
+
+
+def test_a_run_in_segments(run_file: Path) -> None:
+    profile = fact(run_file, "profile")
+    assert isinstance(profile, dict)
+    table = profile["active_range"] | {"segments": 2048, "amount": "8GiB"}
+    edit(run_file, profile=profile | {"active_range": table})
+    assert_refused(run_file, 2, "its segments lie in places drawn for the run alone")
+
+
+def test_a_damaged_file(run_file: Path) -> None:
+    with closing(sqlite3.connect(run_file)) as db, db:
+        db.execute("UPDATE step SET read_percent = 200 WHERE sequence = 3")
+    assert_refused(run_file, 6, "is damaged, so the run cannot go on: step 3 of lat")
+
+
+def test_bytes_that_are_no_database(run_file: Path) -> None:
+    content = bytearray(run_file.read_bytes())
+    content[3000:9000] = b"\x00" * 6000
+    run_file.write_bytes(content)
+    assert_refused(run_file, 6)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE step SET section = 'Other' WHERE sequence = 3",
+        "UPDATE step SET block_size_bytes = 8192 WHERE sequence = 3",
+        "UPDATE verdict SET verdict = replace(verdict, 'RND', 'SEQ')",
+        "DELETE FROM purge",
+    ],
+)
+def test_a_log_that_does_not_follow_its_test(change: str, run_file: Path) -> None:
+    with closing(sqlite3.connect(run_file)) as db, db:
+        db.execute(change)
+    assert_refused(run_file, 6, "the log of lat does not follow its procedure: row")
+
+
+def test_a_plan_that_is_another_now(run_file: Path) -> None:
+    profile = fact(run_file, "profile")
+    assert isinstance(profile, dict)
+    edit(run_file, profile=profile | {"a_table_of_another_version": {"key": 1}})
+    assert_refused(run_file, 6, "makes another plan of its profile")
+
+
+def test_a_file_that_cannot_be_written(run_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk that is read-only by now, as after errors of its file system."""
+    opened: Callable[..., int] = os.open
+
+    def refuse(path: object, flags: int, *more: object, **named: object) -> int:
+        if str(path) == str(run_file) and flags & os.O_RDWR:
+            raise OSError(30, "Read-only file system", str(path))
+        return opened(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert_refused(run_file, 6, "cannot be written to: Read-only file system")
+
+
+def test_a_simulated_drive_of_another_kind(run_file: Path) -> None:
+    assert_refused(run_file, 4, "is not the device of the run", device="sim:client-tlc")
+
+
+def replace_file(path: Path) -> None:
+    other = path.with_name("other")
+    other.write_bytes(b"\xa5" * SIZE)
+    other.replace(path)
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda scratch: os.truncate(scratch, SIZE + 4096), "it has grown from"),
+        (lambda scratch: os.truncate(scratch, SIZE - 4096), "it has shrunk from"),
+        (lambda scratch: scratch.unlink(), "there is no device or file"),
+        (replace_file, "another file of that name"),
+    ],
+)
+def test_another_device(
+    change: Callable[[Path], None], says: str, on_a_file: tuple[Path, Path]
+) -> None:
+    path, scratch = on_a_file
+    change(scratch)
+    assert_refused(path, 4, says)
+
+
+@pytest.mark.fio
+def test_another_fio(on_a_file: tuple[Path, Path]) -> None:
+    path, _ = on_a_file
+    edit(path, fio_version="fio-3.30")
+    assert_refused(path, 5, "was measured with fio-3.30, here is fio-")
+
+
+def test_a_file_that_was_changed_meanwhile(run_file: Path) -> None:
+    """While somebody was asked for consent."""
+    plan = make_resume_plan(ResumeRequest(path=run_file))
+    edit(run_file, name="other")
+    with pytest.raises(TkperfError, match="was changed since it was read"):
+        plan.require_unchanged()

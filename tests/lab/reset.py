@@ -1,0 +1,82 @@
+"""The case of two boots: ``python -m tests.lab.reset``.
+
+The machine is reset hard in the middle of a round, nothing being synced, and boots again: the run goes on
+from its run file, which lies on an ext4 of the machine's own, and comes out whole.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.lab.disks import SATA, SATA_SECOND
+from tests.lab.kernel import LabUnavailableError
+from tests.lab.machine import CHECKOUT, run_job
+
+LIMIT_S = 600.0
+# Of the short run: a fill, and six of the eight steps of two rounds.
+RESET_AFTER_STEPS = 7
+_BOTH = f"""
+export PATH=$PWD/.venv/bin:$PATH
+find_disk() {{ lsblk --nodeps --noheadings --output NAME,SERIAL | awk -v s=$1 '$2 == s {{ print "/dev/" $1 }}'; }}
+drive=$(find_disk {SATA.serial}); kept=$(find_disk {SATA_SECOND.serial})
+mkdir -p /mnt/kept
+"""
+RESET = f"""{_BOTH}
+mkfs.ext4 -q $kept && mount $kept /mnt/kept || exit 1
+tkperf ssd run $drive --profile tests/lab/cases/lab.toml --test iops,lat \\
+    --yes-destroy {SATA.serial} --output /mnt/kept --progress json >/lab/events.txt 2>/lab/complaints.txt &
+while [ $(grep -c '"event": "StepEnded"' /lab/events.txt) -lt {RESET_AFTER_STEPS} ]; do
+    kill -0 $! || {{ cat /lab/complaints.txt; exit 1; }}
+    sleep 0.1
+done
+echo "reset after $(grep -c StepEnded /lab/events.txt) steps"
+echo b >/proc/sysrq-trigger
+sleep 60
+"""
+GO_ON = f"""{_BOTH}
+mount $kept /mnt/kept || exit 1
+cp /mnt/kept/run.tkperf /lab/before.tkperf
+tkperf show /mnt/kept/run.tkperf | sed -n 1,6p
+tkperf resume /mnt/kept/run.tkperf $drive --yes-destroy {SATA.serial} --progress plain >/dev/null || exit 1
+cp /mnt/kept/run.tkperf /lab/run.tkperf
+python -m tests.lab.reset --look
+"""
+
+
+def look(folder: Path) -> int:
+    """In the machine, after the run went on: what its file says. 0 if all is as it must be."""
+    from tests.resuming import find_faults
+    from tkperf import load
+
+    faults = find_faults(folder / "run.tkperf", folder / "before.tkperf")
+    result = load(folder / "run.tkperf")
+    for resumption in result.resumptions:
+        print(resumption.text)
+    again = [(resumption.goes_on, resumption.again) for resumption in result.resumptions]
+    if again != [("round", "IOPS, round 2")]:
+        faults.append(f"measured again: {again}")
+    for fault in faults:
+        print(f"FAULT: {fault}")
+    return bool(faults)
+
+
+def main() -> int:
+    """The exit status; 0 with SKIP where the lab cannot be had."""
+    if "--look" in sys.argv:
+        return look(Path("/lab"))
+    try:
+        result = run_job(
+            RESET, GO_ON, limit_s=LIMIT_S, disks=(SATA, SATA_SECOND), keep=CHECKOUT / ".lab/reset"
+        )
+    except LabUnavailableError as error:
+        print(f"SKIP: the lab cannot run here: {error}")
+        return 0
+    if result.status is None:
+        print(result.kernel_log[-4000:])
+    print(f"lab: reset in mid-round and resumed: {'passed' if result.status == 0 else 'FAILED'}")
+    return 1 if result.status is None else result.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
