@@ -89,6 +89,35 @@ def test_what_was_not_measured_is_never_met(result: RunResult) -> None:
     found = check_claims(parse_claims(text, file="c"), result, load=never, folder=Path()).findings
     assert [each.state for each in found] == [*[State.NOT_MEASURED] * 3, State.MET]
     assert [each.value for each in found[:3]] == [None] * 3
+    too_few = "fewer than 10 I/Os expected beyond that percentile"
+    assert [each.note for each in found[1:]] == [too_few, too_few, None]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"iops"', '"tp"', "the run has no test tp, but iops"),
+        (
+            'block_size = "4k"',
+            'block_size = "4k"\nsection = "X"',
+            "no section of iops has that name",
+        ),
+        (
+            "read_percent = 100",
+            "read_percent = 70",
+            "that mix and block size was not run there, but ",
+        ),
+        ('metric = "iops"', 'metric = "knee_iops"', "nothing there was looked at for it"),
+    ],
+)
+def test_what_was_not_measured_says_why(result: RunResult, old: str, new: str, reason: str) -> None:
+    """The first thing that the run has not, and what it has instead."""
+    text = claim("at_least = 1").replace(old, new, 1)
+    alone = replace(result, tests=result.tests[:1])
+    (found,) = check_claims(parse_claims(text, file="c"), alone, load=never, folder=Path()).findings
+    assert found.state is State.NOT_MEASURED
+    assert found.note is not None
+    assert found.note.startswith(reason)
 
 
 def test_steady_state_not_reached_is_noted(result: RunResult) -> None:

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 import tkperf
 from tests.builders import at, run_info, simulate, view_of
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.section_table import build_section_tables
+from tkperf.analysis.tables import Figure
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
 from tkperf.procedures.latency import LatencyTable
 from tkperf.quantity import (
@@ -428,3 +430,19 @@ def test_a_logarithmic_axis_has_lines_within_a_decade(
 )
 def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
     assert shorten(text, 16) == short
+
+
+def test_a_card_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
+    """The knee and the latency there, not the first levels, which are easy for any device."""
+    result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
+    table = next(table for table in build_section_tables(result.tests[0]))
+    cards = [card for card in view_of(tmp_path / "run.tkperf").cards if "/" in card.title]
+    assert [card.title for card in cards] == [row[0] for row in table.rows]
+    for card, (_, knee, mean, *_) in zip(cards, table.rows, strict=True):
+        assert isinstance(knee, Figure)
+        assert isinstance(mean, Figure)
+        assert [label for label, _ in card.figures] == [
+            "Knee", "Mean latency there", "p99.9 latency there", "Maximum latency there",
+        ]  # fmt: skip
+        assert card.figures[0][1] == f"{knee.value:,.0f} IOPS"
+        assert card.figures[1][1] == f"{mean.value:,.1f} us"

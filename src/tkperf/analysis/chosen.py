@@ -133,11 +133,8 @@ def _find(
         )
     having = [detail for detail in named if _has_part(detail, asked)]
     if not having:
-        reach = max((part.number for detail in named for part in detail.parts), default=0)
-        end_s = max((detail.seconds.end_s for detail in named), default=0.0)
         raise UsageError(
-            f"--histogram '{asked.text}': there is no such part; rounds go to {reach}, seconds to "
-            f"{end_s:.0f}"
+            f"--histogram '{asked.text}': there is no such part; {_reach(named, asked)}"
         )
     if len(having) > 1:
         several = [f"'{detail.section}, {detail.workload.mix_and_size}'" for detail in having]
@@ -156,6 +153,24 @@ def _find(
         measurement=_measured(asked, detail, record, samples),
         coarse=asked.seconds is not None,
     )
+
+
+def _reach(named: Sequence[CellDetail], asked: Selection) -> str:
+    """Which parts there are of the kind that was asked for."""
+    levels = sorted(
+        {level for detail in named if (level := detail.workload.offered_iops) is not None}
+    )
+    asked_level = asked.level
+    if asked_level is not None:
+        if not levels:
+            return "it has no offered rate"
+        nearest = min(levels, key=lambda level: abs(level - asked_level))
+        return (
+            f"levels are {levels[0]:.10g} to {levels[-1]:.10g}iops, the nearest {nearest:.10g}iops"
+        )
+    reach = max((part.number for detail in named for part in detail.parts), default=0)
+    end_s = max((detail.seconds.end_s for detail in named), default=0.0)
+    return f"rounds go to {reach}, seconds to {end_s:.0f}"
 
 
 def _names_of(detail: CellDetail, title: str) -> set[str]:

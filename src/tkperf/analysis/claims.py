@@ -35,11 +35,13 @@ from tkperf.analysis.layout import (
     Axis,
     find_axes,
 )
+from tkperf.analysis.not_measured import explain_not_measured
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
 from tkperf.errors import UsageError
 from tkperf.importers import FIO_TEST
+from tkperf.measurement import TOO_FEW_IOS
 from tkperf.procedures import TESTS
-from tkperf.quantity import QUANTITIES, Better, Direction, Measure, Quantity
+from tkperf.quantity import PERCENTILES, QUANTITIES, Better, Direction, Measure, Quantity
 from tkperf.units import NOT_FOUND, NOT_MEASURED, format_block_size, format_count, format_mix
 from tkperf.workload import Workload
 
@@ -118,7 +120,9 @@ def check_claims(
     _require_tests(claims, result)
     cells = _by_place(result)
     findings = [
-        _check_course(claim, result) if claim.metric in CHARACTERISTICS else _check(claim, cells)
+        _check_course(claim, result)
+        if claim.metric in CHARACTERISTICS
+        else _check(claim, result, cells)
         for claim in claims.claim
     ]
     warnings = [*find_cut_short("run", result)]
@@ -133,7 +137,7 @@ def check_claims(
             )
         if because := explain_nothing_common((earlier, result)):
             raise UsageError(f"baseline {path}: it has no test in common with the run{because}")
-        findings += [_check(promise, cells, note) for promise, note in promises]
+        findings += [_check(promise, result, cells, note) for promise, note in promises]
         warnings += find_differences(("baseline", "run"), (earlier, result))
         warnings += find_remarks("baseline", earlier)
         left = sum(len(section.cells) for test in earlier.tests for section in test.sections)
@@ -199,7 +203,7 @@ _NAMED = {
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 
-def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
+def _check(claim: Claim, result: RunResult, cells: Places, note: str | None = None) -> Finding:
     """What became of a claim about a cell; ``note`` is what is known before."""
     place = (claim.test, claim.section, claim.read_percent, claim.size_bytes())
     several = [
@@ -209,6 +213,11 @@ def _check(claim: Claim, cells: Places, note: str | None = None) -> Finding:
     quantity = QUANTITIES[claim.metric]
     value = None if measured is None else _value(measured[1], quantity, claim.direction)
     state, notes = State.NOT_MEASURED, [note, *_several(cell.workload for _, cell in several)]
+    if not several:
+        notes.append(explain_not_measured(claim, result))
+    elif measured is not None and value is None and quantity in PERCENTILES:
+        commonest = _value(measured[1], PERCENTILES[0], claim.direction)
+        notes.append(TOO_FEW_IOS if commonest is not None else None)
     if value is not None and measured is not None:
         state = _judge(claim, value)
         section, cell = measured
@@ -229,7 +238,8 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
     measure = CHARACTERISTICS[claim.metric]
     if len(several) != 1:
         workloads = (found.workload for found in several)
-        return _finding(claim, measure, State.NOT_MEASURED, None, [*_several(workloads)])
+        reason = None if several else explain_not_measured(claim, result)
+        return _finding(claim, measure, State.NOT_MEASURED, None, [*_several(workloads), reason])
     found = several[0]
     if claim.not_found:
         state = State.MET if found.value is None else State.NOT_MET

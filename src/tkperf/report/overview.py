@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from tkperf.analysis.characteristics import KNEE, SOUGHT_ALWAYS, find_characteristic
 from tkperf.analysis.layout import find_axes
-from tkperf.analysis.results import CellResult
-from tkperf.quantity import LATENCY_MAX, Quantity
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.quantity import IOPS, LATENCY_MAX, Quantity
 from tkperf.report.naming import capitalise, describe_load
 from tkperf.report.page import CardView, Facts
 from tkperf.report.subject import Subject
@@ -27,15 +29,39 @@ def build_card(subject: Subject) -> CardView:
         title=section.name,
         state=describe_state(section.steady),
         summary=describe_end(section),
-        figures=_stream(subject) if section.slices else _cells(subject),
+        figures=(
+            *_sought(section),
+            *(_stream(subject) if section.slices else _cells(subject)),
+        ),
+    )
+
+
+def _sought(section: SectionResult) -> Facts:
+    """What the test was made to find: a knee, a recovery time."""
+    return tuple(
+        (capitalise(found.measure.label), f"{found.text()} {found.measure.unit}")
+        for measure in SOUGHT_ALWAYS
+        if (found := find_characteristic(section, measure)) is not None
     )
 
 
 def _cells(subject: Subject) -> Facts:
-    """The first quantity of the most telling workloads, and the others of the last of these."""
+    """The first quantity of the most telling workloads, and the others of the last of these.
+
+    Where an offered rate was raised they are those at the knee: the first levels are easy for any device.
+    """
     section = subject.section
     if not subject.quantities:
         return ()
+    knee = find_characteristic(section, KNEE)
+    if knee is not None:
+        reached = section.cell(replace(knee.workload, offered_iops=knee.value or knee.at_least))
+        asked = [quantity for quantity in subject.quantities if quantity is not IOPS]
+        return tuple(
+            (f"{capitalise(quantity.label)} there", _bare(reached, quantity))
+            for quantity in asked
+            if reached is not None
+        )
     first, *others = subject.quantities
     chosen = list(section.cells) if section.areas else _most_telling(section.cells)
     axes = find_axes(cell.workload for cell in section.cells)

@@ -197,6 +197,18 @@ def test_an_offered_rate_is_kept_up_with_or_not(arrival: Arrival) -> None:
     assert (beyond.latency_mean_us or 0) > 10 * latencies[-1]
 
 
+def test_reads_of_a_mix_wait_longer_the_more_is_offered() -> None:
+    """A full queue bounds the mean of all I/Os; reads, which take longest, are not cut to it."""
+    engine = make(SATA)
+    mixed = replace(MIXED, jobs=4, io_depth=1)
+    most = measure(engine, mixed).iops
+    reads = [
+        measure(engine, replace(mixed, offered_iops=share * most)).read.latency_mean_ns or 0.0
+        for share in (0.3, 0.6, 0.8, 0.9, 0.95)
+    ]
+    assert all(after > 0.99 * before for before, after in pairwise(reads))
+
+
 def test_a_mix_of_blocks_moves_each_size_as_often_as_asked() -> None:
     """60 % of 4 KiB and 40 % of 64 KiB; the bytes are exact but for the last I/O."""
     mix = (BlockShare(4096, 60), BlockShare(65536, 40))

@@ -119,9 +119,12 @@ def _below(
     use = min(offered / most, 0.999)
     # As of one server: with random times as many wait again as with even ones.
     waits_us = use / (1 - use) * 1e6 / most * (1.0 if workload.arrival is Arrival.POISSON else 0.5)
-    most_us = workload.total_outstanding_ios * 1e6 / offered
-    read_us, write_us = (min(time_us + waits_us, most_us) for time_us in response_us(offered))
-    return Answer(rate=offered, read_us=read_us, write_us=write_us)
+    read_us, write_us = (time_us + waits_us for time_us in response_us(offered))
+    reads = workload.read_percent / 100
+    mean_us = reads * read_us + (1 - reads) * write_us
+    # A full queue bounds the mean of all I/Os (Little's law), not reads or writes by themselves.
+    fits = min(1.0, workload.total_outstanding_ios * 1e6 / offered / mean_us)
+    return Answer(rate=offered, read_us=fits * read_us, write_us=fits * write_us)
 
 
 def block_shares(workload: Workload) -> tuple[BlockShare, ...]:

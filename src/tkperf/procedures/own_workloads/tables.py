@@ -36,7 +36,7 @@ KEY_PREFIX = "own_workload."
 
 
 class OwnWorkloadTable(TestTable, frozen=True, kw_only=True):
-    """A whole workload file. Each test has a type of its own, made by ``table_type``."""
+    """A whole workload file."""
 
     source: Source = "a workload file"
     format: Annotated[Literal[1], means("version of this format")]

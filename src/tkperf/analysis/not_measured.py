@@ -1,0 +1,42 @@
+"""Why a run says nothing about a claim: what it has instead, so that the claim can be put right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tkperf.analysis.characteristics import CHARACTERISTICS
+from tkperf.analysis.claims_file import Claim
+from tkperf.analysis.results import RunResult
+
+_MOST_NAMED = 8
+
+
+def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
+    """The first of test, section, mix and size that the run has not; None: it has all of them."""
+    tests = [test for test in result.tests if test.name == claim.test]
+    if not tests:
+        return f"the run has no test {claim.test}, but {_list(t.name for t in result.tests)}"
+    sections = [section for test in tests for section in test.sections]
+    meant = [section for section in sections if claim.section in (None, section.name)]
+    if not meant:
+        names = _list(section.name for section in sections)
+        return f"no section of {claim.test} has that name; there are {names}"
+    size_bytes = claim.size_bytes()
+    works = [cell.workload for section in meant for cell in section.cells]
+    alike = any(
+        claim.read_percent in (None, work.read_percent)
+        and size_bytes in (None, work.block_size_bytes)
+        for work in works
+    )
+    if not alike:
+        measured = _list(work.mix_and_size for work in works)
+        return f"that mix and block size was not run there, but {measured}"
+    if claim.metric in CHARACTERISTICS:
+        return "nothing there was looked at for it"
+    return None
+
+
+def _list(names: Iterable[str]) -> str:
+    several = list(dict.fromkeys(names))
+    more = len(several) - _MOST_NAMED
+    return (", ".join(several[:_MOST_NAMED]) or "none") + (f" and {more} more" if more > 0 else "")
