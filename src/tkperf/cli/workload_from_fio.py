@@ -10,10 +10,11 @@ from tkperf.cli.console import complain
 from tkperf.cli.output import STDOUT, Outputs
 from tkperf.errors import UsageError
 from tkperf.fio_jobfile.account import Account
-from tkperf.fio_jobfile.convert import TAKEN_NAMES, OptionsRefusedError, convert_job_file
+from tkperf.fio_jobfile.convert import OptionsRefusedError, convert_job_file
 from tkperf.fio_jobfile.rules import Fate
 from tkperf.fio_jobfile.toml_text import name_of_test
 from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.procedures import TAKEN_NAMES
 from tkperf.units import on_one_line
 
 MOST_REFUSALS_SHOWN = 40
