@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -89,7 +90,7 @@ def _tell(account: Account, *, on_stdout: bool) -> None:
 
 def _read_included(wanted: str, by: str) -> tuple[str, str]:
     """As fio looks for it: from here, else from the folder of the file that includes it."""
-    path = Path(wanted)
-    if not path.exists():
-        path = Path(by).parent / wanted
+    path = Path(by).parent / wanted
+    with suppress(OSError):  # of a name too long for any file, which reading it tells
+        path = Path(wanted) if Path(wanted).exists() else path
     return str(path), read_text_input(path, what="included file", limit_bytes=SETTINGS_BYTES)
