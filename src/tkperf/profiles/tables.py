@@ -233,6 +233,12 @@ class SteppedTable(TestTable, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, step_s=step_s)
 
 
+def find_size_fault(size_kib: float) -> str | None:
+    """What is wrong with a block size that no device could have."""
+    size_bytes = size_kib * KIB
+    return f"{size_bytes:g} bytes is not a multiple of 512 bytes" if size_bytes % 512 else None
+
+
 def addressable(sizes_kib: tuple[float, ...], logical_block_bytes: int) -> tuple[float, ...]:
     """The block sizes that are whole sectors; all of them if none is."""
     return tuple(size for size in sizes_kib if size * KIB % logical_block_bytes == 0) or sizes_kib
