@@ -73,7 +73,7 @@ def _as_text(value: object) -> str:
     if isinstance(plain, dict):
         return " ".join(f"{name} {_as_text(one)}" for name, one in plain.items())
     return (
-        f"{plain:g}"
+        f"{plain:.12g}"
         if isinstance(plain, int | float) and not isinstance(plain, bool)
         else str(plain)
     )
