@@ -26,6 +26,11 @@ SILENT_WRITER_S = 60
 _PIECE_BYTES = MIB
 
 
+def is_toml_path(name_or_path: str) -> bool:
+    """Whether a profile or test is named by its own file: anything with a ``/`` or ``.toml``."""
+    return "/" in name_or_path or name_or_path.endswith(".toml")
+
+
 def read_input(
     path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = UsageError
 ) -> bytes:

@@ -210,6 +210,11 @@ class PurgeRecord:
     note: str | None = None
 
 
+def is_as_new(purge: PurgeRecord | None, filled_bytes: int | None) -> bool:
+    """Whether a section measures a device that nothing was written to since its purge."""
+    return purge is not None and purge.method != NO_PURGE and filled_bytes is None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeResult:
     """What a target answers to a purge: how it was done, and what was found afterwards."""

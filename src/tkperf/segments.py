@@ -17,7 +17,6 @@ from tkperf.units import MIB, format_capacity, format_count
 LAYOUT = "tkperf-1"
 # Places of larger segments are multiples of this, so that no block of any test is split in two.
 LARGEST_STEP_BYTES = MIB
-SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

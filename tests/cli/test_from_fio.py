@@ -89,6 +89,7 @@ def test_refused_options_are_a_line_each(job: Path, tmp_path: Path) -> None:
         (b"Dear fio,\n", "is it a job file?"),
         (b"{}", "is it a job file?"),
         (b"[a]\ninclude /nowhere\n", "cannot read included file"),
+        (b"[a]\ninclude " + 300 * b"n", "drive.fio, line 2: cannot read included file"),
         (b"[a]\ninclude drive.fio\n", "drive.fio includes itself"),
     ],
 )

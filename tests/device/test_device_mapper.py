@@ -30,10 +30,10 @@ TABLE = (Target(0, 16, "linear", "259:0 2048"), Target(16, 16, "linear", "259:0 
 
 
 class FakeKernel:
-    """``told`` has each command that changes something; ``fails`` those that are refused."""
+    """``changes`` has each command that changes something; ``fails`` those that are refused."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.changes: list[str] = []
         self.fails: dict[str, int] = {}
         self.uuid: str | None = None
         self.inactive: bytes = b""
@@ -51,7 +51,7 @@ class FakeKernel:
         if name not in {"version", "status", "table"}:
             kind = {"load": bytes(buffer[336:352]).rstrip(b"\0").decode()}.get(name, "")
             deferred = "deferred" if flags & 1 << 17 else ""
-            self.told.append(" ".join(filter(None, (name, kind, deferred))))
+            self.changes.append(" ".join(filter(None, (name, kind, deferred))))
         if (failure := self.fails.get(name)) is not None:
             raise OSError(failure, "refused")
         if name == "create":
@@ -107,7 +107,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
 def test_a_mapping_lies_on_nothing_until_it_is_marked_for_removal(kernel: FakeKernel) -> None:
     """So that whenever tkperf is killed, the drive is free; and udev's rules are told to keep off."""
     mapping = create_mapping("tkperf-segments-sdx", TABLE)
-    assert kernel.told == ["create", "load error", "remove deferred", "load linear", "suspend"]
+    assert kernel.changes == ["create", "load error", "remove deferred", "load linear", "suspend"]
     assert kernel.uuid == "TKPERF-tkperf-segments-sdx"
     assert kernel.event == 0x4E0000
     assert tuple(read_table("tkperf-segments-sdx")) == TABLE
@@ -123,20 +123,20 @@ def test_a_long_table_is_read_in_full(kernel: FakeKernel) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fails", "told"),
+    ("fails", "changes"),
     [
         ("create", ["create"]),
         ("suspend", ["create", "load error", "remove deferred", "load linear", "suspend"]),
     ],
 )
 def test_what_the_kernel_refuses_is_said_in_its_words(
-    kernel: FakeKernel, fails: str, told: list[str]
+    kernel: FakeKernel, fails: str, changes: list[str]
 ) -> None:
     """Marked for removal, the mapping goes when it is closed."""
     kernel.fails[fails] = errno.EBUSY
     with pytest.raises(DeviceError, match="device-mapper: Device or resource busy"):
         create_mapping("tkperf-segments-sdx", TABLE)
-    assert kernel.told == told
+    assert kernel.changes == changes
 
 
 def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_without_a_node_nothing_is_left(kernel: FakeKernel, tmp_path: Path) -> N
     (tmp_path / "dm-0").unlink()
     with pytest.raises(DeviceError, match=r"dm-0 cannot be opened: No such file"):
         create_mapping("tkperf-segments-sdx", TABLE)
-    assert kernel.told == ["create", "load error", "remove"]
+    assert kernel.changes == ["create", "load error", "remove"]
     assert kernel.uuid is None
 
 
@@ -152,7 +152,7 @@ def test_what_a_killed_tkperf_left_is_cleared_away(kernel: FakeKernel) -> None:
     """It lies on nothing, as it was not marked yet."""
     kernel.uuid = "TKPERF-tkperf-segments-sdx"
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
-    assert kernel.told[:2] == ["remove", "create"]
+    assert kernel.changes[:2] == ["remove", "create"]
 
 
 @pytest.mark.parametrize("theirs", ["LVM-abc", "TKPERF-tkperf-segments-sdx"])
@@ -162,10 +162,10 @@ def test_what_lies_on_something_or_is_not_ours_is_left_alone(
     """Whatever its name."""
     create_mapping("tkperf-segments-sdx", TABLE).let_go()
     kernel.uuid = theirs
-    kernel.told.clear()
+    kernel.changes.clear()
     with pytest.raises(DeviceError, match="there is a mapping tkperf-segments-sdx already"):
         create_mapping("tkperf-segments-sdx", TABLE)
-    assert kernel.told == []
+    assert kernel.changes == []
 
 
 def test_where_there_is_no_device_mapper_the_reason_is_told(

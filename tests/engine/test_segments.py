@@ -46,9 +46,9 @@ def test_strided_zones_are_visited_in_order(tmp_path: Path) -> None:
 def test_zones_by_size_are_a_hundred_at_most(tmp_path: Path) -> None:
     """Of 128 segments 100 get I/O, and fio's exit status does not tell."""
     zones = ":".join(f"{1 if number < 100 else 0}/1m:0/7m" for number in range(128))
-    offsets, said = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")
+    offsets, _ = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")
     assert all(offset % (8 * MIB) < MIB for offset in offsets)
     assert len(Counter(offset // (8 * MIB) for offset in offsets)) == 100
     zones += ":0/1m"
-    _, said = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")
-    assert "hit max of 256 split entries" in said
+    _, complaint = run_fio(tmp_path, f"--random_distribution=zoned_abs:{zones}")
+    assert "hit max of 256 split entries" in complaint

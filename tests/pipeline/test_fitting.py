@@ -20,6 +20,7 @@ from tkperf.pipeline.request import RunRequest, Wishes
 from tkperf.procedures import Profile, load_profile
 from tkperf.procedures.hard_disk import HardDiskTable
 from tkperf.procedures.iops import IopsTable
+from tkperf.procedures.latency import LatencyTable
 from tkperf.units import GIB, KIB
 
 
@@ -178,6 +179,17 @@ def test_segments_are_refused_with_the_reason_and_the_way_out(tmp_path: Path) ->
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-c-1.2", active_range="16GiB")
     assert plan.alterations == ("active range 16 GiB in 2,048 segments of 80 % -> 16 GiB",)
     assert [each.test.name for each in plan.tests] == ["iops", "lat", "tp"]
+
+
+def test_altered_numbers_of_a_profile_made_in_python_are_written_out() -> None:
+    """Two that differ in their seventh digit do not look the same; a test that is not run alters nothing."""
+    profile = load_profile("quick")
+    table = msgspec.structs.replace(profile.table(LatencyTable), step_s=1_234_567.0)
+    changed = profile.with_tables(table)
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=("lat",), profile=changed)
+    assert plan.alterations == ("latency.step_s 1 -> 1234567",)
+    other = tkperf.make_plan("ssd", "sim:sata-ssd", tests=("iops",), profile=changed)
+    assert other.alterations == ()
 
 
 def test_segments_are_one_piece_to_a_simulated_flash_drive() -> None:

@@ -17,7 +17,7 @@ from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.analysis.timeline.wording import preferred
 from tkperf.figures import FigureKind
 from tkperf.quantity import IOPS, QUANTITIES, Better, Measure, Quantity
-from tkperf.record import NO_PURGE
+from tkperf.record import is_as_new
 from tkperf.units import NOT_FOUND, format_number
 from tkperf.workload import Workload
 
@@ -206,8 +206,7 @@ def _recovery(section: SectionResult, level: float, rate: Quantity) -> Character
 
 
 def _over_time(section: SectionResult) -> Iterator[Characteristic]:
-    purged = section.purge is not None and section.purge.method != NO_PURGE
-    as_new = purged and section.filled_bytes is None
+    as_new = is_as_new(section.purge, section.filled_bytes)
     for timeline in preferred(section.timelines):
         if timeline.settled is not None:
             yield from _levels(timeline, as_new=as_new)

@@ -183,13 +183,13 @@ def _of_course(test: str, sections: Sequence[SectionResult]) -> Iterator[Compare
     ]
     for place, one in by_place[0].items():
         of_runs = [places.get(place) for places in by_place]
-        known = [of_run for of_run in of_runs if of_run is not None]
+        found_again = [of_run for of_run in of_runs if of_run is not None]
         telling = one.measure in SOUGHT_ALWAYS or any(
             changes(section, of_run.workload)
-            for section, of_run in zip(sections, known, strict=False)
+            for section, of_run in zip(sections, found_again, strict=False)
         )
-        if len(known) == len(sections) and telling:
-            first, *others = (_course_entry(of_run) for of_run in known)
+        if len(found_again) == len(sections) and telling:
+            first, *others = (_course_entry(of_run) for of_run in found_again)
             yield ComparedRow(
                 test=test,
                 section=sections[0].name,

@@ -9,7 +9,7 @@ from tkperf.analysis.characteristics import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.search import find_in_seconds
-from tkperf.record import NO_PURGE, RunRecord, StepKind, StepRecord, TestRecord, key_of
+from tkperf.record import RunRecord, StepKind, StepRecord, TestRecord, is_as_new, key_of
 from tkperf.seconds import Seconds, join
 
 # Shorter slices are as good as seconds; fewer seconds are no long step.
@@ -79,7 +79,6 @@ def _find(
         return ()
     first_s = kept[0][0].started_s
     seconds = join([seconds for _, seconds in kept], [step.started_s - first_s for step, _ in kept])
-    purged = section.purge is not None and section.purge.method != NO_PURGE
     of_slices = any(
         timeline.recorded is not Recorded.SECONDS and timeline.levels
         for timeline in section.timelines
@@ -87,6 +86,6 @@ def _find(
     return find_in_seconds(
         steps[0].workload,
         seconds,
-        as_new=purged and section.filled_bytes is None,
+        as_new=is_as_new(section.purge, section.filled_bytes),
         levels=not of_slices,
     )

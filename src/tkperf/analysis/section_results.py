@@ -19,13 +19,13 @@ from tkperf.figures import SectionPlan
 from tkperf.phases import Round, SectionOutcome
 from tkperf.quantity import Figures
 from tkperf.record import (
-    NO_PURGE,
     LeftOut,
     RunStatus,
     StepKind,
     StepRecord,
     TestRecord,
     VerdictRecord,
+    is_as_new,
 )
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Workload
@@ -70,7 +70,7 @@ def build_section(
     fill = next((step for step in steps if step.kind is StepKind.FILL), None)
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     purge = next((purge for purge in test.purges if purge.section == name), None)
-    as_new = fill is None and purge is not None and purge.method != NO_PURGE
+    filled_bytes = fill.measurement.write.bytes if fill else None
     return SectionResult(
         name=name,
         plan=plan,
@@ -85,7 +85,7 @@ def build_section(
         slices=slices,
         workload=str(stream[0].workload) if stream else None,
         purge=purge,
-        filled_bytes=fill.measurement.write.bytes if fill else None,
+        filled_bytes=filled_bytes,
         filled_s=fill.measurement.duration_s if fill else None,
         histogram_us=() if lost else build_histogram_us(stream),
         disturbed_in_window=_disturbed_in(
@@ -93,7 +93,9 @@ def build_section(
         ),
         fill_workload=fill.workload if fill else None,
         window_verdicts=_window_verdicts(ended, given),
-        timelines=find_timelines(_tracks(rounds, slices, areas=bool(in_areas)), as_new=as_new),
+        timelines=find_timelines(
+            _tracks(rounds, slices, areas=bool(in_areas)), as_new=is_as_new(purge, filled_bytes)
+        ),
         knee=ended.knee if ended is not None else None,
     )
 

@@ -47,7 +47,7 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
             "tests",
             f"{', '.join(test.test.title for test in plan.tests)}: {describe_time(outlook)}",
         ),
-        *describe_own(plan),
+        *describe_own_courses(plan),
         *describe_outlook(outlook),
         *plan.subject.lines,
     ]
@@ -59,7 +59,7 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
     tell_cost(outlook)
 
 
-def describe_own(plan: RunPlan) -> list[tuple[str, str]]:
+def describe_own_courses(plan: RunPlan) -> list[tuple[str, str]]:
     """What tests of the user's own would do, line by line: nobody can look it up."""
     circumstances = Circumstances(purge=None if plan.request.no_purge else "Purge")
     return [

@@ -17,11 +17,12 @@ from click.shell_completion import CompletionItem
 from tkperf.device.purge import METHOD_NAMES
 from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError, not_known
-from tkperf.input_files import TEXT_BYTES, read_input
+from tkperf.input_files import TEXT_BYTES, is_toml_path, read_input
 from tkperf.pipeline.names import require_name
-from tkperf.procedures import ALL_TESTS, SUITES, is_workload_file
+from tkperf.procedures import ALL_TESTS, SUITES
 from tkperf.process import find_program
 from tkperf.profiles import Profile, built_in_profiles
+from tkperf.profiles.tables import DEEPEST_QUEUE, MOST_JOBS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +176,7 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
     def convert(self, value: str, param: object, ctx: object) -> tuple[str, ...]:
         names = tuple(name.strip() for name in value.split(","))
         for name in names:
-            if name not in self._names and not is_workload_file(name):
+            if name not in self._names and not is_toml_path(name):
                 raise not_known("test", name, self._names)
         return names
 
@@ -236,7 +237,7 @@ def demand_options(function: Function) -> Function:
             "-nj",
             "--numjobs",
             "jobs",
-            type=click.IntRange(1, 1024),
+            type=click.IntRange(1, MOST_JOBS),
             metavar="N",
             help="Threads (TC) of every test to which the profile gives none of its own.",
         ),
@@ -244,7 +245,7 @@ def demand_options(function: Function) -> Function:
             "-iod",
             "--iodepth",
             "io_depth",
-            type=click.IntRange(1, 65536),
+            type=click.IntRange(1, DEEPEST_QUEUE),
             metavar="N",
             help="Outstanding I/Os of each thread (QD), likewise.",
         ),

@@ -11,7 +11,7 @@ import msgspec
 import rich.table
 from rich.box import SIMPLE_HEAD
 
-from tkperf.cli.consent import describe_own, tell_cost, tell_warnings
+from tkperf.cli.consent import describe_own_courses, tell_cost, tell_warnings
 from tkperf.cli.console import open_console, tell
 from tkperf.cli.hdd import hdd
 from tkperf.cli.options import RunOptions
@@ -129,7 +129,7 @@ def _print(made: RunPlan, outlook: Outlook) -> None:
     console.print(drawn)
     lines = [
         ("time", describe_time(outlook)),
-        *describe_own(made),
+        *describe_own_courses(made),
         *describe_outlook(outlook),
         *made.subject.lines,
         *(("altered", alteration) for alteration in made.alterations),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -10,10 +11,11 @@ from tkperf.cli.console import complain
 from tkperf.cli.output import STDOUT, Outputs
 from tkperf.errors import UsageError
 from tkperf.fio_jobfile.account import Account
-from tkperf.fio_jobfile.convert import TAKEN_NAMES, OptionsRefusedError, convert_job_file
+from tkperf.fio_jobfile.convert import OptionsRefusedError, convert_job_file
 from tkperf.fio_jobfile.rules import Fate
 from tkperf.fio_jobfile.toml_text import name_of_test
 from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.procedures import TAKEN_NAMES
 from tkperf.units import on_one_line
 
 MOST_REFUSALS_SHOWN = 40
@@ -88,7 +90,7 @@ def _tell(account: Account, *, on_stdout: bool) -> None:
 
 def _read_included(wanted: str, by: str) -> tuple[str, str]:
     """As fio looks for it: from here, else from the folder of the file that includes it."""
-    path = Path(wanted)
-    if not path.exists():
-        path = Path(by).parent / wanted
+    path = Path(by).parent / wanted
+    with suppress(OSError):  # of a name too long for any file, which reading it tells
+        path = Path(wanted) if Path(wanted).exists() else path
     return str(path), read_text_input(path, what="included file", limit_bytes=SETTINGS_BYTES)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
-from tkperf.device.sysfs import SYS_ROOT, find_disk, number
+from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_disk, number
 from tkperf.disturbance import Counts, Glance
 
 # fio's documents are compared with the counters of their moment: a fiftieth of a second tells it
@@ -25,8 +25,6 @@ SELDOM_S = 0.1
 ASK_EVERY_S = 1.0
 # Nobody takes glances while a device is purged for hours: only the latest can matter then.
 MOST_GLANCES = 30_000
-# The unit of sysfs's stat, whatever the device's own sectors are.
-SECTOR_BYTES = 512
 # Seventeen numbers of up to twenty digits take less.
 LONGEST_STAT_BYTES = 1024
 

@@ -23,7 +23,6 @@ from tkperf.errors import DeviceError
 CONTROL, NODES = Path("/dev/mapper/control"), Path("/dev")
 # What names and UUIDs of tkperf's mappings begin with.
 NAME_PREFIX, UUID_PREFIX = "tkperf-", "TKPERF-"
-SECTOR_BYTES = 512
 
 # struct dm_ioctl, whose fields _Answer has.
 _HEADER = struct.Struct("=3I3IiIIIQ128s129s7x")

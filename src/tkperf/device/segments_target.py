@@ -12,14 +12,13 @@ from collections.abc import Callable
 
 from tkperf.device.device_mapper import (
     NAME_PREFIX,
-    SECTOR_BYTES,
     Mapping,
     Target,
     create_mapping,
 )
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit, SetPermit, grant_mapping_permit
-from tkperf.device.sysfs import SYS_ROOT, find_node
+from tkperf.device.sysfs import SECTOR_BYTES, SYS_ROOT, find_node
 from tkperf.device.target import DriveTarget
 from tkperf.errors import DeviceError
 from tkperf.record import PurgeResult

@@ -7,6 +7,8 @@ from pathlib import Path
 
 SYS_ROOT = Path("/sys")
 PROC_ROOT = Path("/proc")
+# What the kernel counts sizes and places in, whatever the device's own sectors are.
+SECTOR_BYTES = 512
 
 
 def text(path: Path) -> str | None:

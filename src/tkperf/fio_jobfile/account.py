@@ -164,5 +164,5 @@ class JobOptions:
             why=why,
             option=None if for_good else name,
         )
-        if all((known.place, known.given) != (place, given) for known in self._account.refusals):
+        if all((other.place, other.given) != (place, given) for other in self._account.refusals):
             self._account.refusals.append(refusal)

@@ -8,10 +8,9 @@ from tkperf.engine.fio_job import MIX_ALIGNMENT_BYTES
 from tkperf.fio_jobfile import notation
 from tkperf.fio_jobfile.account import JobOptions
 from tkperf.importers.fio_options import DEFAULT_BLOCK_BYTES
-from tkperf.units import MIB, format_block_size
+from tkperf.profiles.tables import LARGEST_BLOCK_KIB
+from tkperf.units import KIB, format_block_size
 from tkperf.workload import Access, BlockShare, Zone
-
-LARGEST_BLOCK_BYTES = 16 * MIB
 
 Blocks = tuple[BlockShare, ...]
 
@@ -32,7 +31,7 @@ def read_blocks(options: JobOptions, access: Access, read_percent: int) -> Block
     blocks = used[0]
     if any(side != blocks for side in used):
         options.refuse(name, "reads and writes of a load have the same block sizes in tkperf")
-    if any(size % 512 or size > LARGEST_BLOCK_BYTES for size, _ in blocks):
+    if any(size % 512 or size > LARGEST_BLOCK_KIB * KIB for size, _ in blocks):
         options.refuse(name, "a block size is a multiple of 512 bytes, 16 MiB at most")
         blocks = default
     options.keep(name, key="block_shares" if len(blocks) > 1 else "block_size_kib")

@@ -11,10 +11,9 @@ from tkperf.fio_jobfile.reading import ReadFile, read_jobs
 from tkperf.fio_jobfile.rules import ALIASES, KNOWN
 from tkperf.fio_jobfile.sequence import build_phases
 from tkperf.fio_jobfile.toml_text import render_toml
-from tkperf.procedures import NOT_FOR_TESTS, TESTS, load_profile, with_workload
+from tkperf.procedures import load_profile, with_workload
 from tkperf.procedures.own_workloads.files import parse_workload_file
 
-TAKEN_NAMES = (*(test.name for test in TESTS), *NOT_FOR_TESTS)
 ANY_PROFILE, ANY_SUITE = "pts-e-1.1", "ssd"
 
 

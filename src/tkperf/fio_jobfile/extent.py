@@ -7,10 +7,8 @@ import msgspec
 from tkperf.fio_jobfile import notation
 from tkperf.fio_jobfile.account import JobOptions
 from tkperf.procedures.own_workloads.parts import Load
-from tkperf.profiles.tables import LONGEST_S
+from tkperf.profiles.tables import LONGEST_S, MOST_PASSES
 from tkperf.workload import Access
-
-MOST_PASSES = 1000
 
 
 def read_range(options: JobOptions) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from tkperf.fio_jobfile.extent import read_passes, read_range, read_times, set_a
 from tkperf.fio_jobfile.reading import Job
 from tkperf.fio_jobfile.rules import ALIASES, KEPT, KNOWN, RULES, Fate
 from tkperf.procedures.own_workloads.parts import Load
+from tkperf.profiles.tables import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.units import KIB
 from tkperf.workload import Access, Arrival
 
@@ -27,7 +28,6 @@ READ_PERCENT = {"read": 100, "write": 0, "randread": 100, "randwrite": 0}
 MIXED = ("rw", "readwrite", "randrw")
 # Of a mix that says no more.
 DEFAULT_READ_PERCENT = 50
-MOST_THREADS, DEEPEST = 1024, 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def read_load(job: Job, account: Account) -> JobLoad:
     _note_defaults(options, access, read_percent)
     blocks = read_blocks(options, access, read_percent)
     shares = tuple((size_bytes / KIB, percent) for size_bytes, percent in blocks)
-    threads = options.value("numjobs", lambda text: notation.read_count(text, 1, MOST_THREADS), 1)
+    threads = options.value("numjobs", lambda text: notation.read_count(text, 1, MOST_JOBS), 1)
     options.keep("numjobs", key="jobs")
     rate_iops = _read_rate(options, read_percent)
     begin, end = read_range(options)
@@ -177,7 +177,7 @@ def _read_mix(options: JobOptions, *, is_mixed: bool) -> int:
 
 
 def _read_io_depth(options: JobOptions) -> int:
-    depth = options.value("iodepth", lambda text: notation.read_count(text, 1, DEEPEST), 1)
+    depth = options.value("iodepth", lambda text: notation.read_count(text, 1, DEEPEST_QUEUE), 1)
     engine = options.text("ioengine") or DEFAULT_IOENGINE
     if engine in WAITING_IOENGINES:
         why = "it waits for each I/O, so io_depth is 1; tkperf uses io_uring, else libaio"

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from tkperf.fio_jobfile.account import Account, JobOptions
-from tkperf.fio_jobfile.loads import MOST_THREADS, JobLoad, read_load
+from tkperf.fio_jobfile.loads import JobLoad, read_load
 from tkperf.fio_jobfile.reading import Job
-from tkperf.procedures.own_workloads.parts import FillPhase, Load, StreamPhase
+from tkperf.procedures.own_workloads.parts import LONGEST_LOAD_NAME, FillPhase, Load, StreamPhase
+from tkperf.profiles.tables import MOST_JOBS
 from tkperf.units import on_one_line
 from tkperf.workload import Access
 
-# Of the longest that divides a stream and its warm-up, and leaves it a few. fio reports once a second.
+# A stream is recorded in the longest that divide it and its warm-up, and are a few. fio reports once a second.
 SLICES_S = (60, 30, 10, 5, 2)
 FEWEST_SLICES = 5
 SHORTEST_SLICES_S = (1, 0.5, 0.2, 0.1)
-LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,13 +87,12 @@ def _differing(one: JobLoad, other: JobLoad) -> str:
         for name in ("runtime_s", "ramp_s", "passes")
         if getattr(one, name) != getattr(other, name)
     ]
-    rates = [each.load.offered_iops is None for each in (one, other)]
-    if rates[0] is not rates[1]:
+    if (one.load.offered_iops is None) is not (other.load.offered_iops is None):
         names.append("offered_iops")
     if one.load.access is Access.SEQUENTIAL and not names:
         names.append("sequential jobs over the same addresses")
-    if _threads(one) + _threads(other) > MOST_THREADS:
-        names.append(f"more than {MOST_THREADS:,} threads together")
+    if _threads(one) + _threads(other) > MOST_JOBS:
+        names.append(f"more than {MOST_JOBS:,} threads together")
     return ", ".join(names)
 
 
@@ -160,12 +159,12 @@ def _slice_s(runtime_s: float, ramp_s: float) -> float:
 
 def _new_name(job: str, taken: set[str]) -> str:
     """A heading and a load's name that no other phase has."""
-    plain = on_one_line(job)[:LONGEST_NAME] or "job"
+    plain = on_one_line(job)[:LONGEST_LOAD_NAME] or "job"
     name, number = plain, 1
     while name in taken:
         number += 1
         ending = f" ({number})"
-        name = f"{plain[: LONGEST_NAME - len(ending)]}{ending}"
+        name = f"{plain[: LONGEST_LOAD_NAME - len(ending)]}{ending}"
     return name
 
 

@@ -11,10 +11,10 @@ import msgspec
 
 from tkperf.fio_jobfile.account import Account
 from tkperf.fio_jobfile.sequence import NamedPhase
+from tkperf.procedures.own_workloads.parts import LONGEST_TITLE
 from tkperf.units import on_one_line
 
 WIDTH = 100
-LONGEST_TITLE = 120
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 

@@ -46,12 +46,12 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
 def _of_tables(fitted: Fitted) -> Iterator[str]:
     """What a profile made in Python has of its own, under the name of a shipped one.
 
-    Of tables of tests only those of the chosen ones count.
+    Of tables of tests only those of the chosen ones count; a workload file alters no specification.
     """
     shipped = find_shipped_namesake(fitted.plain)
     if shipped is None:
         return
-    used = {table.key for test in fitted.tests for table in test.test.tables}
+    used = {table.key for test in fitted.tests if not test.test.own for table in test.test.tables}
     for key, table in fitted.plain.tables.items():
         if isinstance(table, TestTable) and key not in used:
             continue
@@ -73,7 +73,7 @@ def _as_text(value: object) -> str:
     if isinstance(plain, dict):
         return " ".join(f"{name} {_as_text(one)}" for name, one in plain.items())
     return (
-        f"{plain:g}"
+        f"{plain:.12g}"
         if isinstance(plain, int | float) and not isinstance(plain, bool)
         else str(plain)
     )

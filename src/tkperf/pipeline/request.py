@@ -13,9 +13,11 @@ from tkperf.device.purge import METHOD_NAMES
 from tkperf.device.raid.config import RaidConfig
 from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError, not_known
-from tkperf.procedures import ALL_TESTS, SUITES, is_workload_file
+from tkperf.input_files import is_toml_path
+from tkperf.procedures import ALL_TESTS, SUITES
 from tkperf.profiles import Profile
 from tkperf.profiles.ranges import resolve_range
+from tkperf.profiles.tables import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.units import parse_size_bytes
 
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
@@ -109,7 +111,7 @@ class RunRequest:
         self._check_types()
         _one_of("suite", self.suite, SUITES)
         for test in self.tests:
-            if not is_workload_file(test):
+            if not is_toml_path(test):
                 _one_of("test", test, (*SUITES[self.suite], ALL_TESTS))
         if (self.suite == "raid") is (self.raid is None):
             raise UsageError("the suite raid, and no other, needs the configuration of a RAID set")
@@ -139,8 +141,8 @@ class RunRequest:
 
     def _check_values(self) -> None:
         for what, value, most in (
-            ("number of threads", self.jobs, 1024),
-            ("queue depth", self.io_depth, 65536),
+            ("number of threads", self.jobs, MOST_JOBS),
+            ("queue depth", self.io_depth, DEEPEST_QUEUE),
             ("length of a step in seconds", self.step_s, 86400),
         ):
             if value is not None and not 1 <= value <= most:

@@ -11,6 +11,7 @@ import msgspec
 from tkperf import profiles
 from tkperf.errors import ProfileError, UsageError
 from tkperf.figures import TestPlan
+from tkperf.input_files import is_toml_path
 from tkperf.procedures import (
     composite_blocks,
     cross_stimulus_recovery,
@@ -29,16 +30,16 @@ from tkperf.procedures import (
 )
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.own_workloads import test_of
-from tkperf.procedures.own_workloads.files import is_workload_file, read_workload_file
+from tkperf.procedures.own_workloads.files import read_workload_file
 from tkperf.procedures.own_workloads.parts import PurgePhase
 from tkperf.procedures.own_workloads.tables import KEY_PREFIX, OwnWorkloadTable, table_types
 from tkperf.procedures.walk import find_excess, fit_to_sector
-from tkperf.profiles import Profile, built_in_profiles, is_own
+from tkperf.profiles import Profile, built_in_profiles
 from tkperf.profiles.faults import find_fault
 from tkperf.profiles.tables import TestTable
 from tkperf.strict import describe_mistake
 
-__all__ = ["Circumstances", "Profile", "Test", "fit_to_sector", "is_workload_file"]
+__all__ = ["Circumstances", "Profile", "Test", "fit_to_sector"]
 
 # In the order in which a suite runs them, TKperf's; what finds the demand of others is before them.
 TESTS: tuple[Test, ...] = (
@@ -67,7 +68,9 @@ def _suite(name: str) -> dict[str, Test]:
 # Asks for every test of the suite that the profile defines.
 ALL_TESTS = "all"
 # What stands for other things where tests are named: all of them, and runs of fio that were imported.
-NOT_FOR_TESTS = (ALL_TESTS, "fio")
+_NOT_FOR_TESTS = (ALL_TESTS, "fio")
+# No test of the user's own can have one of these names.
+TAKEN_NAMES = (*(test.name for test in TESTS), *_NOT_FOR_TESTS)
 # A RAID set is tested like one large SSD.
 SSD_TESTS, HDD_TESTS = _suite("ssd"), _suite("hdd")
 SUITES: dict[str, dict[str, Test]] = {"ssd": SSD_TESTS, "hdd": HDD_TESTS, "raid": _suite("raid")}
@@ -106,7 +109,7 @@ def with_workloads(profile: Profile, suite: str, names: Iterable[str]) -> Profil
     Raises:
         UsageError: a file cannot be read, or describes what no run of the suite could do.
     """
-    for file in filter(is_workload_file, dict.fromkeys(names)):
+    for file in filter(is_toml_path, dict.fromkeys(names)):
         profile = with_workload(profile, suite, read_workload_file(file), file=file)
     return profile
 
@@ -118,8 +121,7 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
         UsageError: its name is taken, or no run of the suite could do it.
     """
     what = f"workload file {file}"
-    others = (*(test.name for test in TESTS), *NOT_FOR_TESTS)
-    if table.name in others or table.key in profile.tables:
+    if table.name in TAKEN_NAMES or table.key in profile.tables:
         raise UsageError(
             f"{what}, key name: '{table.name}' is the name of another test: give it one of its own"
         )
@@ -148,7 +150,7 @@ def load_profile(name_or_path: str) -> Profile:
     """
     profile = profiles.load_profile(name_or_path, _TABLES)
     # Going through all tests takes time; the shipped ones have been gone through.
-    return _without_excess(profile, file=name_or_path) if is_own(name_or_path) else profile
+    return _without_excess(profile, file=name_or_path) if is_toml_path(name_or_path) else profile
 
 
 def find_shipped_namesake(own: Profile) -> Profile | None:
@@ -202,8 +204,8 @@ def choose_tests(
 ) -> tuple[Test, ...]:
     """The tests to run, in the suite's order: those of these names, else those run by default.
 
-    A profile without any of those runs what it has. Tests of workload files run after the suite's. ``all`` among the names: every one that the
-    profile defines.
+    A profile without any of those runs what it has. Tests of workload files run after the suite's.
+    ``all`` among the names: every one that the profile defines.
 
     Args:
         find_demand: what finds the demand of the others goes before them.
@@ -215,7 +217,7 @@ def choose_tests(
     tests = (*SUITES[suite].values(), *own)
     # What finds the demand of others changes them: it runs only where it is asked for by itself.
     defined = tuple(test for test in tests if test.is_in(profile) and not test.finds_demand)
-    named = [*(name for name in names if not is_workload_file(name)), *(test.name for test in own)]
+    named = [*(name for name in names if not is_toml_path(name)), *(test.name for test in own)]
     if ALL_TESTS in names:
         wanted = [test.name for test in defined] + named
     elif named:

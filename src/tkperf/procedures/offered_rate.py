@@ -15,18 +15,18 @@ _ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
     """Whether so much of what was offered was done; random arrivals may by chance be fewer."""
     assert workload.offered_iops is not None
-    due = workload.offered_iops * sum(each.duration_s for each in measured)
+    due = workload.offered_iops * sum(step.duration_s for step in measured)
     fewer = _ARRIVALS_SPREAD * sqrt(due) if workload.arrival is Arrival.POISSON else 0.0
-    return sum(each.ios for each in measured) >= due * kept_up_percent / 100 - fewer
+    return sum(step.ios for step in measured) >= due * kept_up_percent / 100 - fewer
 
 
 def describe_missed(workload: Workload, measured: Sequence[Measurement]) -> str:
     """``of 4,000 it did 3,000 (75.0 %) and was 60,000 I/Os behind after 60 s``; the longest backlog."""
     assert workload.offered_iops is not None
-    iops = sum(each.ios for each in measured) / sum(each.duration_s for each in measured)
+    iops = sum(step.ios for step in measured) / sum(step.duration_s for step in measured)
     backlog_ios = BACKLOG.combine(Window(rounds=measured, workload=workload)) or 0.0
     return (
         f"of {workload.offered_iops:,.0f} it did {iops:,.0f} "
         f"({100 * iops / workload.offered_iops:.1f} %) and was {backlog_ios:,.0f} I/Os behind after "
-        f"{max(each.duration_s for each in measured):.0f} s"
+        f"{max(step.duration_s for step in measured):.0f} s"
     )

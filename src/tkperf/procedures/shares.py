@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from tkperf.profiles.tables import MOST_VALUES, BlockSizeKib
+from tkperf.profiles.tables import MOST_VALUES, BlockSizeKib, find_size_fault
 from tkperf.units import KIB
 from tkperf.workload import BlockShare, Zone
 
@@ -20,8 +20,8 @@ AT_MOST = msgspec.Meta(max_length=MOST_VALUES)
 def find_share_fault(block_shares: BlockShares, zone_shares: ZoneShares) -> str | None:
     """Sizes that no device has or that occur twice, and what does not add up, as ``key: reason``."""
     for size_kib, _ in block_shares:
-        if size_kib * KIB % 512:
-            return f"block_shares: {size_kib * KIB:g} bytes is not a multiple of 512 bytes"
+        if fault := find_size_fault(size_kib):
+            return f"block_shares: {fault}"
     if len({size_kib for size_kib, _ in block_shares}) < len(block_shares):
         return "block_shares: a block size occurs twice"
     for name, shares in (

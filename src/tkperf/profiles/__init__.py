@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from tkperf.errors import ProfileError, UsageError, not_known
-from tkperf.input_files import SETTINGS_BYTES, read_text_input
+from tkperf.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
 from tkperf.profiles.faults import find_fault
 from tkperf.profiles.ranges import resolve_range
 from tkperf.profiles.tables import (
@@ -129,11 +129,6 @@ def built_in_profiles() -> tuple[str, ...]:
     )
 
 
-def is_own(name_or_path: str) -> bool:
-    """Whether this is the path of a user's profile (anything with a ``/`` or ``.toml``), not a name."""
-    return "/" in name_or_path or name_or_path.endswith(".toml")
-
-
 def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile:
     """A shipped profile by name, or a user's own by path.
 
@@ -144,7 +139,7 @@ def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile
         UsageError: no such profile.
         ProfileError: the file is not a valid profile; the message names file, key and reason.
     """
-    if is_own(name_or_path):
+    if is_toml_path(name_or_path):
         path = Path(name_or_path)
         text = read_text_input(path, what="profile", limit_bytes=SETTINGS_BYTES, error=ProfileError)
         profile = parse_profile(text, tests, file=str(path))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tkperf.units import KIB
+from tkperf.profiles.tables import find_size_fault
 
 if TYPE_CHECKING:
     from tkperf.profiles import Profile
@@ -29,8 +29,8 @@ def _in_any_table(table: Table) -> str | None:
         values = value if isinstance(value, tuple) else (value,)
         if field.name.endswith("_kib"):
             for size_kib in values:
-                if size_kib * KIB % 512:
-                    return f"{field.name}: {size_kib * KIB:g} bytes is not a multiple of 512 bytes"
+                if fault := find_size_fault(size_kib):
+                    return f"{field.name}: {fault}"
         # Loads of a sequence may come again; what stands by name cannot.
         plain = not any(isinstance(entry, msgspec.Struct | dict) for entry in values)
         if plain and len(set(values)) < len(values):

@@ -24,19 +24,22 @@ MOST_SLICES = 20_000  # two weeks of minutes
 MOST_AREAS = 4096
 MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
-# As the options -nj and -iod, and as the command line's step length.
-Jobs = Annotated[int, msgspec.Meta(ge=1, le=1024)]
-Depth = Annotated[int, msgspec.Meta(ge=1, le=65536)]
+MOST_JOBS = 1024
+DEEPEST_QUEUE = 65_536
+Jobs = Annotated[int, msgspec.Meta(ge=1, le=MOST_JOBS)]
+Depth = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST_QUEUE)]
 # Loops over demands, each a row or a column in the report.
 ThreadCounts = Annotated[tuple[Jobs, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
 Depths = Annotated[tuple[Depth, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)]
-Passes = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+MOST_PASSES = 1000
+Passes = Annotated[int, msgspec.Meta(ge=1, le=MOST_PASSES)]
 LONGEST_S = 30 * 86400
 # fio reports once a second; shorter steps hold nothing that could be told.
 Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=LONGEST_S)]
 # Infinity switches a rule off.
 Excursion = Annotated[float, msgspec.Meta(gt=0)]
-BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=16 * 1024)]
+LARGEST_BLOCK_KIB = 16 * 1024
+BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_BLOCK_KIB)]
 Percents = Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1, max_length=101)]
 BlockSizesKib = Annotated[
     tuple[BlockSizeKib, ...], msgspec.Meta(min_length=1, max_length=MOST_VALUES)
@@ -228,6 +231,12 @@ class SteppedTable(TestTable, frozen=True, kw_only=True):
 
     def scaled(self, step_s: float) -> Self:
         return msgspec.structs.replace(self, step_s=step_s)
+
+
+def find_size_fault(size_kib: float) -> str | None:
+    """What is wrong with a block size that no device could have."""
+    size_bytes = size_kib * KIB
+    return f"{size_bytes:g} bytes is not a multiple of 512 bytes" if size_bytes % 512 else None
 
 
 def addressable(sizes_kib: tuple[float, ...], logical_block_bytes: int) -> tuple[float, ...]:

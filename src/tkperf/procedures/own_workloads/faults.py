@@ -18,9 +18,8 @@ from tkperf.procedures.own_workloads.parts import (
 from tkperf.procedures.own_workloads.steps import at_values, count_steps, loads_of, tracked_load
 from tkperf.procedures.shares import find_share_fault
 from tkperf.profiles import Profile
-from tkperf.profiles.tables import MOST_SLICES, SteadyStateTable
+from tkperf.profiles.tables import MOST_SLICES, SteadyStateTable, find_size_fault
 from tkperf.strict import describe_mistake
-from tkperf.units import KIB
 from tkperf.workload import Access, Arrival
 
 MOST_STEPS_OF_A_ROUND = 1024  # a line of the report's tables for each
@@ -53,9 +52,8 @@ def name_of(number: int, phase: OwnPhase) -> str:
 def _in_load(load: Load, profile: Profile) -> str | None:
     if (load.block_size_kib is None) is not bool(load.block_shares):
         return "block_size_kib: either it or block_shares is needed, and not both"
-    if load.block_size_kib is not None and load.block_size_kib * KIB % 512:
-        size_bytes = load.block_size_kib * KIB
-        return f"block_size_kib: {size_bytes:g} bytes is not a multiple of 512 bytes"
+    if load.block_size_kib is not None and (fault := find_size_fault(load.block_size_kib)):
+        return f"block_size_kib: {fault}"
     if load.zone_shares and load.access is not Access.RANDOM:
         return "zone_shares: zones are of random accesses only"
     if load.range_begin_percent >= load.range_end_percent:

@@ -38,11 +38,6 @@ _PARTS: tuple[type[msgspec.Struct], ...] = (Load, Loop, OwnSteadyState, OwnTrack
 _KEYS = sorted({"kind", *(field.name for part in _PARTS for field in msgspec.structs.fields(part))})
 
 
-def is_workload_file(name: str) -> bool:
-    """Whether a test is named by its file, as a profile is: anything with a ``/`` or ``.toml``."""
-    return "/" in name or name.endswith(".toml")
-
-
 def read_workload_file(path: str | Path) -> OwnWorkloadTable:
     """The test that a file describes.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -27,11 +27,18 @@ MOST_PHASES = 64
 MOST_IOPS = 1e9
 # A name that becomes part of files and of --test; a heading of a report.
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-Title = Annotated[str, msgspec.Meta(min_length=1, max_length=120)]
+LONGEST_TITLE = 120
+Title = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
 Section = Annotated[
     Title, means("heading of its results in every report; no two phases have the same")
 ]
-LoadName = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+LONGEST_LOAD_NAME = 64
+LoadName = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_LOAD_NAME)]
+TrackedQuantity = Literal["iops", "megabytes_per_s", "latency_mean_us"]
+LoopKey = Literal[
+    "read_percent", "block_size_kib", "jobs", "io_depth", "offered_iops", "compressible_percent"
+]  # fmt: skip
+MOST_LOOPS = len(get_args(LoopKey))
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -88,21 +95,10 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
     ] = 100
 
 
-LOOP_KEYS = (
-    "read_percent", "block_size_kib", "jobs", "io_depth", "offered_iops", "compressible_percent"
-)  # fmt: skip
-
-
 class Loop(_Part, frozen=True, kw_only=True):
     """A key of the loads of a phase that takes one value after the other."""
 
-    key: Annotated[
-        Literal[
-            "read_percent", "block_size_kib", "jobs", "io_depth", "offered_iops",
-            "compressible_percent",
-        ],
-        means("the key of the loads"),
-    ]  # fmt: skip
+    key: Annotated[LoopKey, means("the key of the loads")]
     values: Annotated[
         tuple[float, ...],
         msgspec.Meta(min_length=1, max_length=MOST_VALUES),
@@ -113,15 +109,13 @@ class Loop(_Part, frozen=True, kw_only=True):
 class OwnTracked(_Part, frozen=True, kw_only=True, omit_defaults=True):
     """A tracking variable: what has to be steady, of which step."""
 
-    quantity: Annotated[
-        Literal["iops", "megabytes_per_s", "latency_mean_us"], means("what is tracked")
-    ]
+    quantity: Annotated[TrackedQuantity, means("what is tracked")]
     load: Annotated[
         LoadName | None, means("of which load; left out: of the only one of the phase")
     ] = None
     at: Annotated[
         dict[str, float],
-        msgspec.Meta(max_length=len(LOOP_KEYS)),
+        msgspec.Meta(max_length=MOST_LOOPS),
         means(
             "the value of each loop's key, as { block_size_kib = 4 }; left out: there are no loops"
         ),
@@ -199,7 +193,7 @@ class RoundsPhase(
     ]
     loops: Annotated[
         tuple[Loop, ...],
-        msgspec.Meta(max_length=len(LOOP_KEYS)),
+        msgspec.Meta(max_length=MOST_LOOPS),
         means("the first is the outermost; every combination is a step"),
     ] = ()
     step_s: Annotated[Seconds, means("length of each step, in s")]
@@ -231,7 +225,7 @@ class StreamPhase(
     slice_s: Annotated[Seconds, means("length of a slice, which is recorded by itself, in s")]
     longest_s: Annotated[Seconds, means("it ends after so long, in s, the warm-up not counted")]
     tracked: Annotated[
-        Literal["iops", "megabytes_per_s", "latency_mean_us"] | None,
+        TrackedQuantity | None,
         means("steady, it ends the phase; left out: it is not judged"),
     ] = None
     judged_every_s: Annotated[
