@@ -46,12 +46,13 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
 def _of_tables(fitted: Fitted) -> Iterator[str]:
     """What a profile made in Python has of its own, under the name of a shipped one.
 
-    Of tables of tests only those of the chosen ones count.
+    Of tables of tests only those of the chosen ones count; workload files add theirs to any profile.
     """
     shipped = find_shipped_namesake(fitted.plain)
     if shipped is None:
         return
-    used = {table.key for test in fitted.tests for table in test.test.tables}
+    chosen = (test.test for test in fitted.tests if not test.test.own)
+    used = {table.key for test in chosen for table in test.tables}
     for key, table in fitted.plain.tables.items():
         if isinstance(table, TestTable) and key not in used:
             continue

@@ -209,7 +209,7 @@ def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, ActiveRange | No
             case Continuous() if phase.workload is not last:
                 # A stream has thousands of slices, and rounds are all alike.
                 last = phase.workload
-                yield phase.workload, None, False
+                yield phase.workload, phase.workload.region, False
             case Round() if phase.steps is not last:
                 last = phase.steps
                 yield from ((step.workload, step.workload.region, False) for step in phase.steps)
@@ -248,7 +248,7 @@ def _require_whole_segments(
                 )
             if area is not None:
                 raise UsageError(
-                    f"test {test.test.name} measures areas of a disk, which segments have none of"
+                    f"test {test.test.name} measures a part of the range, which segments are not cut into"
                 )
 
 
