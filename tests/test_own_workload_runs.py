@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 from tests.test_own_workloads import EVERYTHING
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
+from tkperf.pipeline.request import RunRequest
+from tkperf.pipeline.run_plan import make_plan
 from tkperf.record import RunStatus, StepKind
 from tkperf.runfile.reader import read_run
 
@@ -216,3 +218,83 @@ def test_show_explains_a_file(tmp_path: Path) -> None:
     shown = json.loads(call("workload", "show", file, "--json", "--profile", "quick").output)
     assert (shown["name"], shown["profile"]) == ("everything", "quick")
     assert shown["workload"]["loads"]["paced"]["offered_iops"] == 900
+
+
+ORDER = """
+format = 1
+name = "order"
+title = "Fills before and after a purge"
+[loads.wide]
+access = "sequential"
+read_percent = 0
+block_size_kib = 64
+compressible_percent = 50
+[loads.mixed]
+access = "random"
+read_percent = 50
+block_size_kib = 4
+[[phases]]
+kind = "fill"
+load = "wide"
+passes = 3
+[[phases]]
+kind = "purge"
+[[phases]]
+kind = "fill"
+load = "wide"
+passes = 1
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "rounds"
+section = "Filled"
+loads = ["mixed"]
+step_s = 1
+rounds = 1
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "purge"
+[[phases]]
+kind = "idle"
+idle_s = 1
+[[phases]]
+kind = "rounds"
+section = "As new"
+loads = ["mixed"]
+step_s = 1
+rounds = 1
+"""
+
+
+def test_what_was_written_before_a_purge_preconditions_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A section is said to be filled by the last load since its last purge, whatever was written before."""
+    monkeypatch.chdir(tmp_path)
+    Path("order.toml").write_text(ORDER)
+    assert call("ssd", "run", "sim:sata-ssd", "--test", "./order.toml").exit_code == 0
+    assert call("report", "run.tkperf", "--json", "run.json").exit_code == 0
+    results = json.loads(Path("run.json").read_text())
+    filled, as_new = results["tests"][0]["sections"]
+    length_bytes = results["info"]["active_range_length_bytes"]
+    assert filled["filled_bytes"] == 2 * length_bytes
+    assert filled["fill_workload"]["block_size_bytes"] == 128 << 10
+    assert as_new["filled_bytes"] is None
+    assert as_new["purge"]["started_s"] > filled["purge"]["started_s"]
+
+
+def test_a_pause_after_a_purge_leaves_it_as_purged(tmp_path: Path) -> None:
+    """Which a purge that overwrites is warned of; a fill's compressible data is told before the question."""
+    file = tmp_path / "order.toml"
+    file.write_text(ORDER)
+    request = RunRequest(suite="ssd", device="sim:sata-ssd", tests=(str(file),))
+    (test,) = make_plan(request).tests
+    assert test.starts_as_purged
+    shown = call("workload", "show", file).output
+    assert "3 x the active range, SEQ 64 KiB writes, TC 4 / QD 32, 50 % compressible" in shown

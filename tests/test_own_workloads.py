@@ -326,6 +326,49 @@ def test_options_alter_the_numbers_of_the_file(tmp_path: Path) -> None:
     plan = make_plan(request)
     assert plan.alterations == ("threads 4 -> 2", "runtime 1 s -> 5 s")
     assert find_alterations(request, plan.fitted) == plan.alterations
+    as_it_is = make_plan(request_of(tmp_path, LOOPED, "sim:sata-ssd"))
+    assert as_it_is.alterations == ()
+
+
+PART_OF_THE_RANGE = """
+format = 1
+name = "part"
+title = "A stream in a part of the range"
+
+[loads.writes]
+access = "ACCESS"
+read_percent = 0
+block_size_kib = 1024
+jobs = 4
+range_end_percent = 1
+
+[[phases]]
+kind = "fill"
+
+[[phases]]
+kind = "stream"
+section = "Its time"
+load = "writes"
+slice_s = 1
+longest_s = 10
+"""
+
+
+@pytest.mark.parametrize(
+    ("access", "kib", "says"),
+    [
+        ("sequential", 1024, "range of 2.1 MB is too small for 4 jobs with blocks of 1024k"),
+        ("random", 16384, "range of 2.1 MB is smaller than one block of 16384k"),
+    ],
+)
+def test_a_stream_has_to_fit_in_its_part_of_the_range(
+    tmp_path: Path, access: str, kib: int, says: str
+) -> None:
+    """Known before the range is filled."""
+    text = PART_OF_THE_RANGE.replace("ACCESS", access).replace("= 1024", f"= {kib}")
+    assert make_plan(request_of(tmp_path, text, "sim:sata-ssd")).fitted.tests
+    with pytest.raises(UsageError, match=says):
+        make_plan(request_of(tmp_path, text, "sim:sata-ssd", active_range="256MiB"))
 
 
 def test_a_named_test_and_a_file_run_in_one_run(tmp_path: Path) -> None:
@@ -437,6 +480,9 @@ def many(count: int) -> str:
         ('quantity = "iops"', 'quantity = "p99_us"', "key tracked[0].quantity: Invalid enum value 'p99_us': it is \"iops\", \"latency_mean_us\" or \"megabytes_per_s\""),
         ('"Two rounds"', '"Its time"', "phases, key section: 'Its time' is the section of two phases"),
         ('"Two rounds"', '"Two\\u001b[31m"', "key section: it is empty or has characters that cannot be printed"),
+        ('title = "Every', 'source = "mine\\nwarning  nothing is written"\ntitle = "Every', "key source: it is empty or has characters that cannot be printed"),
+        ("[loads.paced]", '[loads."paced\\nwarning  nothing is written"]', "key loads: it is empty or has characters that cannot be printed"),
+        ('name = "everything"', 'name = "everything\\n"', "key name: Expected `str` matching regex"),
         ('load = "fill"\npasses', 'load = "mixed"\npasses', "phase 2 (fill), key load: a fill writes all of the range in order"),
         ("longest_s = 30", "longest_s = 3", "phase 8 (stream), key longest_s: shorter than slice_s"),
         ("longest_s = 30", "longest_s = 2e6", "phases, key longest_s: 200,122 slices in all are more than 20,000"),

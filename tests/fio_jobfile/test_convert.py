@@ -88,6 +88,9 @@ def test_what_is_kept(options: str, key: str, value: object) -> None:
             "bsrange=4k-64k",
             "tkperf draws no sizes from a range; write the sizes as bssplit=4k/50:8k/50",
         ),
+        ("bs=٤k", "it is a size such as 4k, 1m or 4096"),
+        ("iodepth=٣", "it is a whole number from 1 to 65,536"),
+        ("runtime=٦٠", "it is a time such as 60, 90s, 5m or 1h"),
         ("iodepth=0", "it is a whole number from 1 to 65,536"),
         ("ioengine=mmap", "tkperf uses io_uring or libaio"),
         (

@@ -67,10 +67,11 @@ def build_section(
         judged = without_holes(steps, judged, lost)
     rounds = build_rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
     slices = build_slices(stream, all_steps, bool(lost))
-    fill = next((step for step in steps if step.kind is StepKind.FILL), None)
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
-    purge = next((purge for purge in test.purges if purge.section == name), None)
-    filled_bytes = fill.measurement.write.bytes if fill else None
+    purge = next((purge for purge in reversed(test.purges) if purge.section == name), None)
+    is_purged = purge is not None and purge.method != NO_PURGE
+    fills = _last_fills(steps, purge.started_s if purge is not None and is_purged else 0.0)
+    filled_bytes = sum(fill.measurement.write.bytes for fill in fills) if fills else None
     return SectionResult(
         name=name,
         plan=plan,
@@ -86,18 +87,24 @@ def build_section(
         workload=str(stream[0].workload) if stream else None,
         purge=purge,
         filled_bytes=filled_bytes,
-        filled_s=fill.measurement.duration_s if fill else None,
+        filled_s=sum(fill.measurement.duration_s for fill in fills) if fills else None,
         histogram_us=() if lost else build_histogram_us(stream),
         disturbed_in_window=_disturbed_in(
             [step for step in steps if step.kind is not StepKind.FILL and step.number in window]
         ),
-        fill_workload=fill.workload if fill else None,
+        fill_workload=fills[-1].workload if fills else None,
         window_verdicts=_window_verdicts(ended, given),
         timelines=find_timelines(
             _tracks(rounds, slices, areas=bool(in_areas)), as_new=is_as_new(purge, filled_bytes)
         ),
         knee=ended.knee if ended is not None else None,
     )
+
+
+def _last_fills(steps: Sequence[StepRecord], purged_s: float) -> list[StepRecord]:
+    """What preconditioned the section: a test of the user's own may fill before a purge, too, and by several loads."""
+    fills = [step for step in steps if step.kind is StepKind.FILL and step.started_s >= purged_s]
+    return [fill for fill in fills if fill.workload == fills[-1].workload]
 
 
 def _window_verdicts(

@@ -35,14 +35,16 @@ def read_needed_flag(value: str | None) -> bool:
 
 def read_count(value: str | None, least: int, most: int) -> int:
     """A whole number without unit."""
-    if value is None or not re.fullmatch(r"\d{1,12}", value) or not least <= int(value) <= most:
+    if value is None or not re.fullmatch(r"[0-9]{1,12}", value) or not least <= int(value) <= most:
         raise Unclear(f"it is a whole number from {least} to {most:,}")
     return int(value)
 
 
 def read_size_bytes(text: str | None, kb_base: int) -> int:
     """``4k``, ``4KiB``, ``4096`` as fio reads it."""
-    if text is None or not re.fullmatch(r"\d{1,15} ?(?:[kmgtp](?:i?b)?|b)?", text, re.IGNORECASE):
+    if text is None or not re.fullmatch(
+        r"[0-9]{1,15} ?(?:[kmgtp](?:i?b)?|b)?", text, re.IGNORECASE
+    ):
         raise Unclear("it is a size such as 4k, 1m or 4096")
     size_bytes = parse_number(text.replace(" ", ""), kb_base)
     if size_bytes is None or not 0 < size_bytes <= _MOST:

@@ -50,7 +50,7 @@ def parse_number(value: object, kb_base: int = 1024) -> int | None:
     if text.startswith("0x"):
         digits = re.match(r"0x([0-9a-f]{1,16})", text)
         return int(digits[1], 16) if digits else None
-    match = re.match(r"(\d+)(.*)", text[: _MOST_DIGITS + 10], re.DOTALL)
+    match = re.match(r"([0-9]+)(.*)", text[: _MOST_DIGITS + 10], re.DOTALL)
     if match is None or len(match[1]) > _MOST_DIGITS:
         return None
     power = "kmgtp".find(match[2][:1]) + 1 if match[2] else 0
@@ -61,7 +61,7 @@ def parse_number(value: object, kb_base: int = 1024) -> int | None:
 
 def parse_time_s(value: object) -> float | None:
     """A time as fio reads it: seconds without a unit; None if it is none, or 0."""
-    match = re.fullmatch(r"(\d{1,12})\s*([a-z]*)", str(value).strip().lower())
+    match = re.fullmatch(r"([0-9]{1,12})\s*([a-z]*)", str(value).strip().lower())
     if match is None or match[2] not in _TIME_UNITS_S:
         return None
     return int(match[1]) * _TIME_UNITS_S[match[2]] or None

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_job import split_regions
 from tkperf.errors import UsageError
-from tkperf.phases import Continuous, Fill, Phase, Purge, Round
+from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round
 from tkperf.pipeline.request import DEFAULT_PROFILES, RunRequest
 from tkperf.plan import Case, phases_ahead
 from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
@@ -61,9 +62,10 @@ class TestPhases:
     @property
     def starts_as_purged(self) -> bool:
         """Whether it measures from the purge on, nothing being written in between."""
+        busy = [phase for phase in self.phases if not isinstance(phase, Idle)]
         return any(
             isinstance(purge, Purge) and isinstance(then, Round | Continuous)
-            for purge, then in zip(self.phases, self.phases[1:], strict=False)
+            for purge, then in pairwise(busy)
         )
 
 
@@ -209,7 +211,7 @@ def _loads(phases: Sequence[Phase]) -> Iterator[tuple[Workload, ActiveRange | No
             case Continuous() if phase.workload is not last:
                 # A stream has thousands of slices, and rounds are all alike.
                 last = phase.workload
-                yield phase.workload, None, False
+                yield phase.workload, phase.workload.region, False
             case Round() if phase.steps is not last:
                 last = phase.steps
                 yield from ((step.workload, step.workload.region, False) for step in phase.steps)
@@ -248,7 +250,7 @@ def _require_whole_segments(
                 )
             if area is not None:
                 raise UsageError(
-                    f"test {test.test.name} measures areas of a disk, which segments have none of"
+                    f"test {test.test.name} measures a part of the range, which segments are not cut into"
                 )
 
 

@@ -35,7 +35,7 @@ from tkperf.units import KIB
 from tkperf.workload import Access, Workload
 
 AnyTable = TypeVar("AnyTable", bound=Table)
-Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,10 +69,15 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
     name = document.get("name")
     type_ = table_type(name if isinstance(name, str) else "")
     table: OwnWorkloadTable = _convert(document | msgspec.to_builtins(parts), type_, what)
-    for key, texts in (("title", [table.title]), ("section", [p.section for p in table.measuring])):
-        if any(
-            words != drop_controls(words).replace("\n", " ") or not words.strip() for words in texts
-        ):
+    texts = (
+        ("title", table.title),
+        ("source", table.source),
+        *(("loads", name) for name in table.loads),
+        *(("section", phase.section) for phase in table.measuring),
+    )
+    for key, words in texts:
+        # Each stands on a line of its own before the question: nothing may look like another one.
+        if words != drop_controls(words).replace("\n", " ") or not words.strip():
             raise UsageError(
                 f"{what}, key {key}: it is empty or has characters that cannot be printed"
             )

@@ -79,6 +79,8 @@ def _describe_fill(
             f"SEQ {given.block_size_kib:g} KiB writes, "
             f"{wording.demand(profile, given.jobs, given.io_depth)}"
         )
+        if given.compressible_percent:
+            load += f", {given.compressible_percent} % compressible"
     return wording.preconditioning(profile, circumstances, load, passes=phase.passes)
 
 
