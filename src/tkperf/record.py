@@ -210,9 +210,14 @@ class PurgeRecord:
     note: str | None = None
 
 
+def is_purged(purge: PurgeRecord | None) -> bool:
+    """Whether a purge was done: a record tells of those that were left out, too."""
+    return purge is not None and purge.method != NO_PURGE
+
+
 def is_as_new(purge: PurgeRecord | None, filled_bytes: int | None) -> bool:
     """Whether a section measures a device that nothing was written to since its purge."""
-    return purge is not None and purge.method != NO_PURGE and filled_bytes is None
+    return is_purged(purge) and filled_bytes is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

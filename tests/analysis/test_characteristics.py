@@ -104,7 +104,8 @@ def test_claims_on_a_knee_use_its_bounds() -> None:
     assert check(none, "demand", "knee_iops", "at_least = 500")[0] is State.NOT_MEASURED
     # Of another mix nothing was looked for.
     wrong = check(demand(1000, 2000), "demand", "knee_iops", "read_percent = 100\nat_least = 1")
-    assert wrong == (State.NOT_MEASURED, None, "")
+    why = "that mix and block size was not run there, but 0/100 4k"
+    assert wrong == (State.NOT_MEASURED, None, why)
 
 
 def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:

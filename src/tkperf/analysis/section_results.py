@@ -20,12 +20,14 @@ from tkperf.phases import Round, SectionOutcome
 from tkperf.quantity import Figures
 from tkperf.record import (
     LeftOut,
+    PurgeRecord,
     RunStatus,
     StepKind,
     StepRecord,
     TestRecord,
     VerdictRecord,
     is_as_new,
+    is_purged,
 )
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Workload
@@ -69,8 +71,7 @@ def build_section(
     slices = build_slices(stream, all_steps, bool(lost))
     verdict = ended.verdict if ended else (given[-1].verdict if given else None)
     purge = next((purge for purge in reversed(test.purges) if purge.section == name), None)
-    is_purged = purge is not None and purge.method != NO_PURGE
-    fills = _last_fills(steps, purge.started_s if purge is not None and is_purged else 0.0)
+    fills = _last_fills(steps, purge)
     filled_bytes = sum(fill.measurement.write.bytes for fill in fills) if fills else None
     return SectionResult(
         name=name,
@@ -101,9 +102,10 @@ def build_section(
     )
 
 
-def _last_fills(steps: Sequence[StepRecord], purged_s: float) -> list[StepRecord]:
+def _last_fills(steps: Sequence[StepRecord], purge: PurgeRecord | None) -> list[StepRecord]:
     """What preconditioned the section: a test of the user's own may fill before a purge, too, and by several loads."""
-    fills = [step for step in steps if step.kind is StepKind.FILL and step.started_s >= purged_s]
+    since_s = purge.started_s if purge is not None and is_purged(purge) else 0.0
+    fills = [step for step in steps if step.kind is StepKind.FILL and step.started_s >= since_s]
     return [fill for fill in fills if fill.workload == fills[-1].workload]
 
 
