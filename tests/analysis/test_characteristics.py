@@ -117,12 +117,27 @@ def test_recovery_ends_with_the_first_slice_at_the_earlier_mean() -> None:
     third = found_in(run, 2)
     assert (third["recovery_s"].value, third["recovery_s"].at_least) == (3.0, None)
     assert third["share_of_first_percent"].value == 100.0
+    assert third["least_after_recovery_percent"].value == 191.0
+    falls = run_of(stream("A", [100]), stream("B", [7], OTHER), stream("C", [400, 21, 23]))
+    assert found_in(falls, 2)["recovery_s"].value == 1.0
+    assert found_in(falls, 2)["least_after_recovery_percent"].value == 21.0
     slow = run_of(stream("A", [100, 100]), stream("B", [7], OTHER), stream("C", [10, 99]))
     recovery = found_in(slow, 2)["recovery_s"]
     assert (recovery.value, recovery.at_least, recovery.text()) == (None, 2.0, "at least 2.0")
     assert check(slow, "xsr", "recovery_s", "at_most = 2")[0] is State.NOT_MET
     assert check(slow, "xsr", "recovery_s", "at_most = 3")[0] is State.NOT_MEASURED
     assert check(run, "xsr", "recovery_s", "at_most = 3") == (State.MET, 3.0, "")
+
+
+def test_a_claim_that_several_sections_have_an_answer_to_names_one() -> None:
+    """One that holds in the first of them would hide that it fails in another."""
+    run = run_of(stream("A", [100]), stream("B", [100]), stream("C", [30]))
+    limit = "at_least = 90"
+    note = "found in several sections: name section, one of B, C"
+    found = check(run, "xsr", "share_of_first_percent", limit)
+    assert found == (State.NOT_MEASURED, None, note)
+    found = check(run, "xsr", "share_of_first_percent", f'{limit}\nsection = "C"')
+    assert found == (State.NOT_MET, 30.0, "")
 
 
 def test_levels_drops_and_spikes_have_their_numbers() -> None:

@@ -32,6 +32,10 @@ SHARE_OF_FIRST = Measure(
     better=HIGHER, digits=1,
 )  # fmt: skip
 RECOVERY = Measure(key="recovery_s", label="recovery time", unit="s", better=LOWER, digits=1)
+AFTER_RECOVERY = Measure(
+    key="least_after_recovery_percent", label="least after recovery", unit="%",
+    better=HIGHER, digits=1,
+)  # fmt: skip
 FRESH = Measure(
     key="fresh_iops", label="fresh-out-of-box level", unit="IOPS", better=HIGHER, digits=1
 )
@@ -63,14 +67,14 @@ SPIKE_PERIODS = {
     for recorded, suffix, unit in ((Recorded.ROUNDS, "rounds", "rounds"), (Recorded.SLICES, "s", "s"))
 }  # fmt: skip
 
-SOUGHT_ALWAYS = (KNEE, SHARE_OF_FIRST, RECOVERY)
+SOUGHT_ALWAYS = (KNEE, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
 """What a test is made to find, unlike what shows only in a series that is not level throughout."""
 
 CHARACTERISTICS: dict[str, Measure] = {
     measure.key: measure
     for measure in (
-        KNEE, SHARE_OF_FIRST, RECOVERY, FRESH, *FRESH_UNTIL.values(), STEADY, *STEADY_FROM.values(),
-        DROPS, *SPIKE_PERIODS.values(),
+        KNEE, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY, FRESH, *FRESH_UNTIL.values(), STEADY,
+        *STEADY_FROM.values(), DROPS, *SPIKE_PERIODS.values(),
     )
 }  # fmt: skip
 
@@ -181,28 +185,27 @@ def _against_first(
                 Characteristic(key=SHARE_OF_FIRST.key, workload=cell.workload, value=share)
             )
         if streams[position - 1].cells[0].workload != cell.workload:
-            found.append(_recovery(section, level, rate))
+            found += _recovery(section, level, rate)
         yield section.name, tuple(found)
 
 
-def _recovery(section: SectionResult, level: float, rate: Quantity) -> Characteristic:
-    """From the section's first I/O to the end of its first slice that reaches a rate.
+def _recovery(section: SectionResult, level: float, rate: Quantity) -> Iterator[Characteristic]:
+    """From the section's first I/O to the end of its first slice that reaches a rate, and how far it falls again.
 
     A slice is not looked into, so this is the longest that it can have taken.
     """
+    workload = section.cells[0].workload
+    rates = [one.values.value(rate) for one in section.slices]
     ends_s = [one.start_s + one.duration_s for one in section.slices]
-    reached = (
-        end_s
-        for one, end_s in zip(section.slices, ends_s, strict=True)
-        if (value := one.values.value(rate)) is not None and value >= level
-    )
-    value_s = next(reached, None)
-    return Characteristic(
-        key=RECOVERY.key,
-        workload=section.cells[0].workload,
-        value=value_s,
-        at_least=ends_s[-1] if value_s is None else None,
-    )
+    place = next((n for n, value in enumerate(rates) if value is not None and value >= level), None)
+    if place is None:
+        yield Characteristic(key=RECOVERY.key, workload=workload, value=None, at_least=ends_s[-1])
+        return
+    yield Characteristic(key=RECOVERY.key, workload=workload, value=ends_s[place])
+    later = [value for value in rates[place + 1 :] if value is not None]
+    if later:
+        share = 100 * min(later) / level
+        yield Characteristic(key=AFTER_RECOVERY.key, workload=workload, value=share)
 
 
 def _over_time(section: SectionResult) -> Iterator[Characteristic]:

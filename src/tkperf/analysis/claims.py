@@ -234,8 +234,12 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
 
     Of what was looked for and not found the claim is judged by where it can only be, if that decides.
     """
-    several = _find_meant(claim, result)
+    by_section = _find_meant(claim, result)
     measure = CHARACTERISTICS[claim.metric]
+    if len(by_section) > 1:
+        ask = f"found in several sections: name section, one of {', '.join(by_section)}"
+        return _finding(claim, measure, State.NOT_MEASURED, None, [ask])
+    several = next(iter(by_section.values()), ())
     if len(several) != 1:
         workloads = (found.workload for found in several)
         reason = None if several else explain_not_measured(claim, result)
@@ -251,24 +255,27 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
     return _finding(claim, measure, state, found.value, [note])
 
 
-def _find_meant(claim: Claim, result: RunResult) -> tuple[Characteristic, ...]:
-    """Of the section that the claim names, else of the first that has any it can mean."""
+def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characteristic, ...]]:
+    """By section: of the one that the claim names, else of all that have any it can mean."""
     size_bytes = claim.size_bytes()
-    for test in result.tests:
-        for section in test.sections:
-            if test.name != claim.test or claim.section not in (None, section.name):
-                continue
-            meant = tuple(
-                found
-                for found in section.characteristics
-                if found.key == claim.metric
-                and claim.read_percent in (None, found.workload.read_percent)
-                and size_bytes in (None, found.workload.block_size_bytes)
-                and _is_meant(claim, found.workload)
-            )
-            if meant:
-                return meant
-    return ()
+    sections = (
+        section
+        for test in result.tests
+        for section in test.sections
+        if test.name == claim.test and claim.section in (None, section.name)
+    )
+    by_section = {
+        section.name: tuple(
+            found
+            for found in section.characteristics
+            if found.key == claim.metric
+            and claim.read_percent in (None, found.workload.read_percent)
+            and size_bytes in (None, found.workload.block_size_bytes)
+            and _is_meant(claim, found.workload)
+        )
+        for section in sections
+    }
+    return {name: meant for name, meant in by_section.items() if meant}
 
 
 def _judge(claim: Claim, value: float) -> State:

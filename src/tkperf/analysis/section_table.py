@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.characteristics import (
+    AFTER_RECOVERY,
     KNEE,
     RECOVERY,
     SHARE_OF_FIRST,
@@ -25,6 +26,7 @@ from tkperf.quantity import (
 )
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)
+_FOUND = (SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
 _AT_THE_KNEE = (LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
 
 
@@ -76,7 +78,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
                     for slice_result in (section.slices[0], section.slices[-1])
                 ),
                 *(_peak(section.slices, quantity) for quantity in _PEAKS),
-                *(_found(section, measure) for measure in (SHARE_OF_FIRST, RECOVERY)),
+                *(_found(section, measure) for measure in _FOUND),
             )
         )
     head = (
@@ -88,8 +90,9 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
         LATENCY_MAX.title,
         "of the first (%)",
         RECOVERY.title,
+        f"{AFTER_RECOVERY.label} (% of the first)",
     )
-    kept = len(head) if recovers else len(head) - 1
+    kept = len(head) if recovers else len(head) - 2
     return Table(
         title=f"{rate.title} of each section",
         head=head[:kept],
@@ -114,7 +117,7 @@ def _notes(recovers: bool) -> tuple[str, ...]:
     if recovers:
         notes.append(
             f"{RECOVERY.label}: from the change of load to the end of the first slice that reaches the "
-            "mean of that section"
+            "mean of that section; {AFTER_RECOVERY.label}: the lowest slice that follows"
         )
     return tuple(notes)
 
