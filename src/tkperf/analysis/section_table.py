@@ -117,7 +117,7 @@ def _notes(recovers: bool) -> tuple[str, ...]:
     if recovers:
         notes.append(
             f"{RECOVERY.label}: from the change of load to the end of the first slice that reaches the "
-            "mean of that section; {AFTER_RECOVERY.label}: the lowest slice that follows"
+            f"mean of that section; {AFTER_RECOVERY.label}: the lowest slice that follows"
         )
     return tuple(notes)
 
