@@ -324,8 +324,8 @@ def _missing(compared: Compared) -> Disturbance | None:
 def find_refutation(compared: Compared) -> str | None:
     """Why the step cannot be what fio says it is; None if the device bears it out.
 
-    A device that counts nothing at all while its ``queue/iostats`` is 1 is
-    flagged, not refuted: there are drivers that never count.
+    A device that counts nothing at all while its ``queue/iostats`` is 1 is flagged, not refuted: there
+    are drivers that never count.
     """
     if not compared.is_counted or compared.counted_share < COUNTING_SHARE:
         return None

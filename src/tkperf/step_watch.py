@@ -373,7 +373,7 @@ def _find_busiest(excesses: Sequence[_Excess]) -> tuple[float, float, float] | N
     if len(excesses) < 2:
         return None
     lasting = np.minimum.accumulate([excess.bytes for excess in excesses][::-1])[::-1]
-    grown = np.diff(np.maximum(lasting, 0))
+    grown = np.diff(np.maximum(lasting - excesses[0].bytes, 0))
     index = int(np.argmax(grown))
     fio_bytes = excesses[index + 1].fio_bytes - excesses[index].fio_bytes
     return excesses[index].at_s, fio_bytes, float(grown[index])
