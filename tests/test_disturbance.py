@@ -446,3 +446,23 @@ def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
     steps = [Step(1 + n * 5, 5, rate * MB) for n, rate in enumerate((2000, 20, 2000))]
     seen = play(Model([Flow(7.5, 9.5, 5 * MB, reads=True)]), steps)
     assert [codes(each) for each in seen] == [[], ["foreign-io"], []]
+
+
+def test_a_document_of_a_later_moment_than_its_clock_is_no_io_of_others() -> None:
+    """A busy host stopped fio between its clock and its bytes: half a second more of them, read late."""
+    watch, model = RunWatch(0.0), Model([Flow(1, 6, 100 * MB)])
+    watch.counters = model
+    watch.step_begins(StepKind.ROUND, 0.95, 5)
+    fio_bytes = [150 * MB, 200 * MB, 300 * MB, 400 * MB, 500 * MB]
+    before = 0
+    for second, (now_bytes, read_late_s) in enumerate(
+        zip(fio_bytes, (0.55, 0.01, 0.01, 0.01, 0.01), strict=True)
+    ):
+        model.now_s = 2.0 + second + read_late_s
+        done = written(now_bytes - before)
+        watch.sample(Sample(start_s=second, duration_s=1.0, read=NO_IO, write=done), model.now_s)
+        before = now_bytes
+    model.now_s = 6.1
+    whole = Measurement(duration_s=5.0, read=NO_IO, write=written(500 * MB))
+    seen = watch.step_ended(StepKind.ROUND, WRITES, whole, started_s=1.0, handed_over_s=None)
+    assert codes(seen) == []

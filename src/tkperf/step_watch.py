@@ -44,11 +44,12 @@ FOLLOWER_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """fio's cumulative bytes at its own ``elapsed_s``."""
+    """fio's cumulative bytes at its own ``elapsed_s``, or a moment later, but before it was read."""
 
     elapsed_s: float
     read_bytes: int
     write_bytes: int
+    arrived_s: float = 0.0
 
     @property
     def bytes(self) -> int:
@@ -57,12 +58,16 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
-    """What the device had counted beyond fio at a moment of the step, since it appeared."""
+    """What the device had counted beyond fio at a moment of the step, since it appeared.
+
+    ``most_bytes``: the same when fio's document was read, and no less than fio had done.
+    """
 
     at_s: float
     fio_bytes: float
     read_bytes: float
     write_bytes: float
+    most_bytes: float = 0.0
 
     @property
     def bytes(self) -> float:
@@ -151,6 +156,7 @@ class StepWatch:
             sample.start_s + sample.duration_s,
             self._newest.read_bytes + sample.read.bytes,
             self._newest.write_bytes + sample.write.bytes,
+            arrived_s,
         )
         if not self._comparable:
             self._note_pause(sample, arrived_s)
@@ -271,13 +277,13 @@ class StepWatch:
         return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
 
     def _inner_bytes(self, offset_s: float, ended_s: float) -> float:
-        """What grew between documents that lie well within the step, for good."""
+        """What surely grew between documents that lie well within the step, for good."""
         inner = [
-            excess.bytes
+            excess
             for excess in self._excesses
             if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S
         ]
-        return inner[-1] - inner[0] if len(inner) > 1 else 0.0
+        return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else 0.0
 
     def _settle_debts(self, compared: Compared) -> None:
         """What the next step has to make up for; nothing if this one was not drawn off but disturbed."""
@@ -292,7 +298,8 @@ class StepWatch:
         for document in list(documents):
             self._pending.remove(document)
             counts = self._counts_at(offset_s + document.elapsed_s, self._glances)
-            if counts is None:
+            most = self._counts_at(document.arrived_s, self._glances)
+            if counts is None or most is None:
                 continue
             self._excesses.append(
                 _Excess(
@@ -300,6 +307,7 @@ class StepWatch:
                     document.bytes,
                     counts.read_bytes - document.read_bytes,
                     counts.write_bytes - document.write_bytes,
+                    most.read_bytes + most.write_bytes - document.bytes,
                 )
             )
 
