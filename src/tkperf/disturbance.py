@@ -149,11 +149,12 @@ class Compared:
     How well it is known: ``outstanding_bytes`` may be counted by one of the two and not yet by the
     other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
     are the rates before and after it. Where the border between two steps is drawn a little off, one has what the other
-    lacks: ``lacked_bytes`` the steps before were short of, ``surplus_bytes`` they had too many.
-    ``most_bytes`` is all that the device did from well before the step until fio had ended, whoever it
-    was for: none of this step's can be missing in it. None: not known.
-    About a border at which a busy host let nobody look, ``blurred_in_bytes`` may be its neighbours' and
-    ``blurred_out_bytes`` its own.
+    lacks: ``lacked_bytes`` the steps before were short of. About a border at which a busy host let nobody
+    look, ``blurred_bytes`` may be its neighbours'.
+
+    ``most_bytes`` is all that the device did from before the first of the step's I/O was let go until
+    fio had told of the last, whoever it was for: none of this step's can be missing in it, wherever its
+    borders are drawn. None: not known.
 
     ``counting``: the kernel was asked all the time to count this device's I/O.
     """
@@ -172,10 +173,8 @@ class Compared:
     shared_bytes: float = 0.0
     neighbours_bytes_per_s: float = 0.0
     lacked_bytes: float = 0.0
-    surplus_bytes: float = 0.0
     most_bytes: int | None = None
-    blurred_in_bytes: float = 0.0
-    blurred_out_bytes: float = 0.0
+    blurred_bytes: float = 0.0
     counting: bool = False
 
     @property
@@ -211,6 +210,16 @@ class Compared:
         return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES) + self.tolerance_bytes
 
     @property
+    def missing_bytes(self) -> int:
+        """What fio counted beyond all that the device did; below 0 the device did more."""
+        return 0 if self.most_bytes is None else self.fio_bytes - self.most_bytes
+
+    @property
+    def missing_limit_bytes(self) -> float:
+        """The same for them. Only outstanding I/Os are counted here and not yet there."""
+        return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES) + self.outstanding_bytes
+
+    @property
     def is_counted(self) -> bool:
         """Whether the kernel counts this device's I/O; with ``queue/iostats`` at 0 it need not."""
         return self.counting or self.counted_share >= COUNTING_SHARE
@@ -234,7 +243,7 @@ def judge_bytes(compared: Compared) -> tuple[Disturbance, ...]:
 def _foreign(compared: Compared) -> Disturbance | None:
     read_bytes = max(0, compared.foreign_read_bytes)
     written_bytes = max(0, compared.foreign_write_bytes)
-    limit_bytes = compared.limit_bytes + compared.lacked_bytes + compared.blurred_in_bytes
+    limit_bytes = compared.limit_bytes + compared.lacked_bytes + compared.blurred_bytes
     amounts = [
         f"{format_capacity(amount)} {done}"
         for amount, done in (
@@ -270,7 +279,7 @@ def _burst(compared: Compared) -> tuple[float, str] | None:
         return None
     at_s, fio_bytes, foreign_bytes = compared.busiest
     limit_bytes = max(BURST_SHARE * fio_bytes, LEAST_BURST_BYTES) + compared.tolerance_bytes
-    if foreign_bytes <= limit_bytes + compared.lacked_bytes + compared.blurred_in_bytes:
+    if foreign_bytes <= limit_bytes + compared.lacked_bytes + compared.blurred_bytes:
         return None
     after_s = at_s - compared.started_s
     return at_s, f", most of it {after_s:.0f} s after the step's start"
@@ -294,10 +303,9 @@ def _other_partitions(compared: Compared) -> Disturbance | None:
 
 
 def _missing(compared: Compared) -> Disturbance | None:
-    missing_bytes = -compared.foreign_bytes
-    if missing_bytes <= compared.limit_bytes + compared.surplus_bytes + compared.blurred_out_bytes:
+    if compared.missing_bytes <= compared.missing_limit_bytes:
         return None
-    share = missing_bytes / compared.fio_bytes
+    share = compared.missing_bytes / compared.fio_bytes
     counted = f"{share:.1%} less: it did not do all that fio was told it did"
     if compared.counted_share < COUNTING_SHARE:
         counted = (
@@ -316,17 +324,12 @@ def _missing(compared: Compared) -> Disturbance | None:
 def find_refutation(compared: Compared) -> str | None:
     """Why the step cannot be what fio says it is; None if the device bears it out.
 
-    All that the device did about the step's time is set against fio's bytes, so that no border drawn
-    wrong refutes anything. A device that counts nothing at all while its ``queue/iostats`` is 1 is
-    flagged, not refuted: there are drivers that never count.
+    A device that counts nothing at all while its ``queue/iostats`` is 1 is flagged, not refuted: there
+    are drivers that never count.
     """
-    if (
-        compared.most_bytes is None
-        or not compared.is_counted
-        or compared.counted_share < COUNTING_SHARE
-    ):
+    if not compared.is_counted or compared.counted_share < COUNTING_SHARE:
         return None
-    share = 1 - compared.most_bytes / compared.fio_bytes if compared.fio_bytes else 0.0
+    share = compared.missing_bytes / compared.fio_bytes if compared.fio_bytes else 0.0
     if share <= REFUTED_SHARE:
         return None
     return (

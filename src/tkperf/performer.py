@@ -271,6 +271,8 @@ class Performer:
             execution.measurement,
             started_s=execution.started_s,
             handed_over_s=execution.handed_over_s,
+            earliest_s=execution.earliest_s,
+            goes_on=plan.running,
         )
 
     def _slice(self, phase: Continuous) -> Measurement:

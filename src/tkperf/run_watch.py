@@ -158,11 +158,15 @@ class RunWatch:
         *,
         started_s: float,
         handed_over_s: float | None,
+        earliest_s: float | None = None,
+        goes_on: bool = False,
     ) -> Watched:
         """What was seen of the step that just ended.
 
         Args:
             handed_over_s: when what follows was let go, if it was by now.
+            earliest_s: none of its I/O can have been done before; None: that is ``started_s``.
+            goes_on: it is a slice of a load that has not ended.
 
         Raises:
             StepFailedError: the device did far less than fio says it did.
@@ -174,7 +178,8 @@ class RunWatch:
             workload,
             started_s=started_s,
             handed_over_s=handed_over_s,
-            alone=kind is StepKind.FILL and handed_over_s is None,
+            earliest_s=started_s if earliest_s is None else earliest_s,
+            alone=handed_over_s is None and not goes_on,
         )
         if compared is not None and (refutation := find_refutation(compared)) is not None:
             raise StepFailedError(f"{workload}: {refutation}")

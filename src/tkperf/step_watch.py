@@ -34,8 +34,6 @@ BEGINNING_S = 0.02
 BLIND_S = 0.2
 # fio reports each second: of a report that came this much later it is told how little was done.
 LEAST_PAUSE_S = 1.0
-# A step's first I/O comes later than this before the moment that tkperf takes for its beginning.
-SURELY_S = 0.5
 # As long as tkperf looks this often about a step's border, nothing is blurred; a busy host that lets
 # it wait for a CPU lets fio wait as long.
 USUAL_LOOK_S = 0.03
@@ -46,11 +44,12 @@ FOLLOWER_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """fio's cumulative bytes at its own ``elapsed_s``."""
+    """fio's cumulative bytes at its own ``elapsed_s``, or a moment later, but before it was read."""
 
     elapsed_s: float
     read_bytes: int
     write_bytes: int
+    arrived_s: float = 0.0
 
     @property
     def bytes(self) -> int:
@@ -59,12 +58,16 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
-    """What the device had counted beyond fio at a moment of the step."""
+    """What the device had counted beyond fio at a moment of the step, since it appeared.
+
+    ``most_bytes``: the same when fio's document was read, and no less than fio had done.
+    """
 
     at_s: float
     fio_bytes: float
     read_bytes: float
     write_bytes: float
+    most_bytes: float = 0.0
 
     @property
     def bytes(self) -> float:
@@ -94,12 +97,10 @@ class StepWatch:
     _follower_bytes: tuple[float, float] = (0.0, 0.0)
     _before_bytes_per_s: float = 0.0
     _bytes_per_s: float = 0.0
-    # What the steps before lacked, and had too much of; then the same with this one.
+    # What the steps before lacked; then the same with this one.
     _lacked_bytes: float = 0.0
-    _surplus_bytes: float = 0.0
-    _blur_s: float = 0.0
-    # The counters at a moment at which the step had surely not begun.
-    _surely_before: Counts | None = None
+    # When the step began is known when it has ended: what was seen until its first document is kept.
+    _first_glances: list[Glance] = field(default_factory=list)
     _excesses: list[_Excess] = field(default_factory=list)
     _comparable: bool = True
     _counting: bool = True
@@ -108,7 +109,7 @@ class StepWatch:
         """Go on with what the watch of the step before has seen since that step's end."""
         self._previous_end_s, self._ahead_bytes = before._ended_s, before._follower_bytes
         self._before_bytes_per_s = before._bytes_per_s
-        self._lacked_bytes, self._surplus_bytes = before._lacked_bytes, before._surplus_bytes
+        self._lacked_bytes = before._lacked_bytes
         for glance in before._glances:
             if glance.at_s < self._previous_end_s:
                 self._glances.append(glance)
@@ -155,9 +156,12 @@ class StepWatch:
             sample.start_s + sample.duration_s,
             self._newest.read_bytes + sample.read.bytes,
             self._newest.write_bytes + sample.write.bytes,
+            arrived_s,
         )
         if not self._comparable:
             self._note_pause(sample, arrived_s)
+        if self._newest is _NOTHING:
+            self._first_glances = list(self._glances)
         self._newest = document
         self._pending.append(document)
         # A document can only be late: the least delay is nearest to the truth.
@@ -189,6 +193,7 @@ class StepWatch:
         *,
         started_s: float,
         handed_over_s: float | None,
+        earliest_s: float,
         alone: bool = False,
     ) -> Compared | None:
         """The comparison of the whole step; None where there is nothing to compare with.
@@ -196,7 +201,8 @@ class StepWatch:
         Args:
             started_s: when its first I/O was let go, by the clock of the glances.
             handed_over_s: when its follower was let go before its end; None: it was not.
-            alone: nothing follows for a moment.
+            earliest_s: none of its I/O can have been done before, however late its beginning was noticed.
+            alone: it has ended, and nothing follows for a moment.
         """
         self._forget_short_idle()
         offset_s = started_s + BEGINNING_S if self._offset_s is None else self._offset_s
@@ -212,24 +218,28 @@ class StepWatch:
         self._follower_bytes = (overlap_s * ahead[0], overlap_s * ahead[1])
         self._bytes_per_s = measurement.bytes / measurement.duration_s
         self._settle(self._pending, offset_s)
-        if self._base is None:
-            self._set_base(offset_s)
-        end = self._glances[-1].counts if alone and self._glances else self._counts_at(ended_s)
+        base_s = self._set_base(earliest_s)
+        end = (
+            self._glances[-1].counts
+            if alone and self._glances
+            else self._counts_at(ended_s, self._glances)
+        )
         if end is None or self._base is None or not self._comparable:
             # What the next step must allow for, as nobody knows where this one ended.
             self._lacked_bytes = sum(self._follower_bytes) + TIMING_S * self._bytes_per_s
             return None
-        read_bytes, write_bytes = (
-            getattr(end, side) - getattr(self._base, side) - (total - base) - follower
-            for side, total, base, follower in zip(
-                ("read_bytes", "write_bytes"),
-                (measurement.read.bytes, measurement.write.bytes),
-                self._base_bytes,
-                self._follower_bytes,
-                strict=True,
-            )
+        first = _Excess(
+            base_s,
+            sum(self._base_bytes),
+            self._base.read_bytes - self._base_bytes[0],
+            self._base.write_bytes - self._base_bytes[1],
         )
-        last = _Excess(ended_s, measurement.bytes, read_bytes, write_bytes)
+        last = _Excess(
+            ended_s,
+            measurement.bytes,
+            end.read_bytes - measurement.read.bytes - self._follower_bytes[0],
+            end.write_bytes - measurement.write.bytes - self._follower_bytes[1],
+        )
         others_bytes = None
         if end.others_bytes is not None and self._base.others_bytes is not None:
             others_bytes = end.others_bytes - self._base.others_bytes
@@ -237,94 +247,87 @@ class StepWatch:
             started_s=started_s,
             duration_s=measurement.duration_s,
             fio_bytes=measurement.bytes,
-            foreign_read_bytes=round(read_bytes),
-            foreign_write_bytes=round(write_bytes),
+            foreign_read_bytes=round(last.read_bytes - first.read_bytes),
+            foreign_write_bytes=round(last.write_bytes - first.write_bytes),
             discarded_bytes=end.discard_bytes - self._base.discard_bytes,
             flushes=end.flushes - self._base.flushes,
             others_bytes=others_bytes,
-            busiest=_find_busiest([*self._excesses, last]),
+            busiest=_find_busiest([first, *self._excesses, last]),
             inner_bytes=self._inner_bytes(offset_s, ended_s),
             outstanding_bytes=workload.total_outstanding_ios * workload.block_size_bytes,
             shared_bytes=sum(self._follower_bytes),
             neighbours_bytes_per_s=self._before_bytes_per_s + sum(ahead),
             lacked_bytes=self._lacked_bytes,
-            surplus_bytes=self._surplus_bytes,
-            most_bytes=self._most_bytes(),
-            blurred_in_bytes=self._blur_s * self._before_bytes_per_s
-            + self._blur_about_s(ended_s) * sum(ahead),
-            blurred_out_bytes=(self._blur_s + self._blur_about_s(ended_s)) * self._bytes_per_s,
+            most_bytes=self._most_bytes(earliest_s),
+            blurred_bytes=self._blur_about_s(base_s, self._first_glances) * self._before_bytes_per_s
+            + self._blur_about_s(ended_s, self._glances) * sum(ahead),
             counting=self._counting,
         )
         self._settle_debts(compared)
         return compared
 
-    def _most_bytes(self) -> int | None:
-        """All that the device did from well before the step until now, when fio has ended."""
-        first, last = self._surely_before, self._glances[-1].counts if self._glances else None
+    def _most_bytes(self, earliest_s: float) -> int | None:
+        """All that the device did until now, when fio has told its last, since none of it was done."""
+        before = [glance for glance in self._first_glances if glance.at_s <= earliest_s]
+        if not before or not self._glances:
+            return None
+        first, last = before[-1].counts, self._glances[-1].counts
         if first is None or last is None:
             return None
         return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
 
     def _inner_bytes(self, offset_s: float, ended_s: float) -> float:
-        """What grew between documents that lie well within the step, for good."""
+        """What surely grew between documents that lie well within the step, for good."""
         inner = [
-            excess.bytes
+            excess
             for excess in self._excesses
             if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S
         ]
-        return inner[-1] - inner[0] if len(inner) > 1 else 0.0
+        return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else 0.0
 
     def _settle_debts(self, compared: Compared) -> None:
         """What the next step has to make up for; nothing if this one was not drawn off but disturbed."""
-        if abs(compared.foreign_bytes) > compared.limit_bytes + max(
-            self._lacked_bytes, self._surplus_bytes
-        ):
-            self._lacked_bytes = self._surplus_bytes = 0.0
-            return
-        self._lacked_bytes = max(0.0, self._lacked_bytes - compared.foreign_bytes)
-        self._surplus_bytes = max(0.0, self._surplus_bytes + compared.foreign_bytes)
+        disturbed = compared.foreign_bytes > compared.limit_bytes + self._lacked_bytes
+        if disturbed or compared.missing_bytes > compared.missing_limit_bytes:
+            self._lacked_bytes = 0.0
+        else:
+            self._lacked_bytes = max(0.0, self._lacked_bytes - compared.foreign_bytes)
 
     def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
         """Set documents beside the counters of their moments."""
         for document in list(documents):
             self._pending.remove(document)
-            if self._base is None:
-                self._set_base(offset_s)
-            counts = self._counts_at(offset_s + document.elapsed_s)
-            if counts is None or self._base is None:
+            counts = self._counts_at(offset_s + document.elapsed_s, self._glances)
+            most = self._counts_at(document.arrived_s, self._glances)
+            if counts is None or most is None:
                 continue
             self._excesses.append(
                 _Excess(
                     offset_s + document.elapsed_s,
                     document.bytes,
-                    counts.read_bytes
-                    - self._base.read_bytes
-                    - (document.read_bytes - self._base_bytes[0]),
-                    counts.write_bytes
-                    - self._base.write_bytes
-                    - (document.write_bytes - self._base_bytes[1]),
+                    counts.read_bytes - document.read_bytes,
+                    counts.write_bytes - document.write_bytes,
+                    most.read_bytes + most.write_bytes - document.bytes,
                 )
             )
 
-    def _set_base(self, offset_s: float) -> None:
-        """Where counting begins: when the step before had done its last I/O, or at the first of this."""
-        base_s = offset_s - BEGINNING_S
+    def _set_base(self, earliest_s: float) -> float:
+        """Where counting begins: when the step before had done its last I/O, or as this one was let go."""
+        base_s = earliest_s
         if self._previous_end_s > base_s:
             base_s, self._base_bytes = self._previous_end_s, self._ahead_bytes
-        self._base, self._blur_s = self._counts_at(base_s), self._blur_about_s(base_s)
-        before = [glance for glance in self._glances if glance.at_s <= base_s - SURELY_S]
-        earliest = before[-1:] or self._glances[:1]
-        self._surely_before = earliest[0].counts if earliest else None
-        if self._base is not None:
-            self._excesses.append(_Excess(base_s, sum(self._base_bytes), 0.0, 0.0))
+        self._first_glances = self._first_glances or self._glances
+        self._base = self._counts_at(base_s, self._first_glances)
+        return base_s
 
-    def _counts_at(self, moment_s: float) -> Counts | None:
+    @staticmethod
+    def _counts_at(moment_s: float, glances: Sequence[Glance]) -> Counts | None:
         """The counters at a moment, between the glances around it; None if they lie far apart."""
-        times = [glance.at_s for glance in self._glances]
+        times = [glance.at_s for glance in glances]
         after = int(np.searchsorted(times, moment_s))
         if after in (0, len(times)):
             return None
-        before, next_ = self._glances[after - 1], self._glances[after]
+        before, next_ = glances[after - 1], glances[after]
         if before.counts is None or next_.counts is None or next_.at_s - before.at_s > BLIND_S:
             return None
         share = (moment_s - before.at_s) / (next_.at_s - before.at_s)
@@ -335,11 +338,10 @@ class StepWatch:
         }
         return Counts(**between, in_flight=a.in_flight, others_bytes=b.others_bytes)
 
-    def _blur_about_s(self, moment_s: float) -> float:
+    @staticmethod
+    def _blur_about_s(moment_s: float, glances: Sequence[Glance]) -> float:
         """For how long nobody looked at the device about a moment, beyond what is usual."""
-        times = [
-            glance.at_s for glance in self._glances if abs(glance.at_s - moment_s) <= FOLLOWER_S
-        ]
+        times = [glance.at_s for glance in glances if abs(glance.at_s - moment_s) <= FOLLOWER_S]
         about = [
             later - before
             for before, later in pairwise(times)
@@ -349,7 +351,7 @@ class StepWatch:
 
     def _follower_rates(self, ended_s: float) -> tuple[float, float]:
         """Bytes a second, read and written, just after the step's end."""
-        start = self._counts_at(ended_s)
+        start = self._counts_at(ended_s, self._glances)
         later = [
             glance
             for glance in self._glances
@@ -379,7 +381,7 @@ def _find_busiest(excesses: Sequence[_Excess]) -> tuple[float, float, float] | N
     if len(excesses) < 2:
         return None
     lasting = np.minimum.accumulate([excess.bytes for excess in excesses][::-1])[::-1]
-    grown = np.diff(np.maximum(lasting, 0))
+    grown = np.diff(np.maximum(lasting - excesses[0].bytes, 0))
     index = int(np.argmax(grown))
     fio_bytes = excesses[index + 1].fio_bytes - excesses[index].fio_bytes
     return excesses[index].at_s, fio_bytes, float(grown[index])

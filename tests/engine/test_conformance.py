@@ -86,6 +86,7 @@ def require_handed_over(before: Execution, after: Execution) -> None:
     assert before.handed_over_s is not None
     assert after.started_s == pytest.approx(before.handed_over_s, abs=SAME_S)
     assert after.started_s == pytest.approx(before.ended_s, abs=2 * SAME_S)
+    assert after.earliest_s is None or before.handed_over_s == after.earliest_s <= after.started_s
 
 
 def require_whole(execution: Execution) -> None:

@@ -26,7 +26,8 @@ class Execution:
 
     ``job_file`` is the fio job as anyone can run it again; ``output`` fio's last JSON document;
     ``witness`` what helps to judge whether the measurement can be true. ``handed_over_s`` is when what
-    follows was let go, None if it was not yet.
+    follows was let go, None if it was not yet. ``earliest_s``: none of its I/O can have been done before; None:
+    that is ``started_s``.
     """
 
     measurement: Measurement
@@ -36,6 +37,7 @@ class Execution:
     output: bytes = field(default=b"", repr=False)
     witness: Witness = field(default_factory=Witness, repr=False)
     handed_over_s: float | None = None
+    earliest_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

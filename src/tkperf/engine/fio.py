@@ -26,7 +26,7 @@ from tkperf.engine.local_fio import LocalFio, Mapped
 from tkperf.engine.recorder import Recorder
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of
-from tkperf.engine.witness import StreamWatch, witness_fill, witness_step
+from tkperf.engine.witness import StreamWatch, earliest_s, witness_fill, witness_step
 from tkperf.errors import LostAtGateError
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import Witness
@@ -180,6 +180,7 @@ class FioEngine:
             output=process.document,
             witness=stream.watch.witness_slice(process, origin),
             handed_over_s=self._waiting.let_go_s,
+            earliest_s=earliest_s(process, origin),
         )
 
     def idle(self, duration_s: float, *, then: Next | None) -> None:
@@ -413,6 +414,7 @@ class FioEngine:
             output=process.document,
             witness=witness,
             handed_over_s=self._waiting.let_go_s,
+            earliest_s=earliest_s(process),
         )
 
 

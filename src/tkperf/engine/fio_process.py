@@ -51,7 +51,8 @@ class FioProcess:
     ``threads`` is how many job threads come to the gate. Readings come through ``on_reading`` while
     one of the waiting methods runs; ``last`` is the newest one, taken in at ``last_at_s``, and
     ``document`` the JSON it came from. ``start_took_s``: from its start until all threads had come to the gate,
-    known when it was released. ``began_s`` is when I/O began, on the monotonic clock: when
+    known when it was released. ``released_s`` is just before the gate opened: no I/O was done by then.
+    ``began_s`` is when I/O began, on the monotonic clock: when
     the gate opened, or later where fio's own clock says so.
     """
 
@@ -172,17 +173,18 @@ class FioProcess:
         others = self._count_tasks() - self._threads
         self._other_tasks = others if others > 0 else None
         try:
+            # Read before: on a busy host fio may be well under way when it is tkperf's turn again.
+            now_s, wall_clock_s = time.monotonic(), time.time()
             self._gate.open()
         except OSError as error:
             self.stop()
             self._lost = f"the folder that holds fio back on {self._device} is gone"
             raise LostAtGateError(f"{self._lost}: {error.strerror}") from error
-        now_s = time.monotonic()
         if self._gate.came_s is not None:
-            waited_s = max(0.0, time.time() - self._gate.came_s)
+            waited_s = max(0.0, wall_clock_s - self._gate.came_s)
             self.start_took_s = max(0.0, now_s - self._started_s - waited_s)
         self.released_s = self.began_s = self._silent_since_s = self._still_since_s = now_s
-        self.released_wall_clock_s = time.time()
+        self.released_wall_clock_s = wall_clock_s
 
     # Running.
 

@@ -80,13 +80,22 @@ class StreamWatch:
         return _at_the_clocks(process, tuple(jobs), origin)
 
 
-def _at_the_clocks(process: FioProcess, jobs: tuple[JobSeen, ...], origin: Reading) -> Witness:
+def earliest_s(process: FioProcess, origin: Reading = NOTHING_YET) -> float:
+    """No I/O that is not in ``origin`` was done before this moment of the monotonic clock.
+
+    fio's clock begins after its gate is opened, however late that is, and however late its reports
+    are taken in.
+    """
     assert process.released_s is not None
+    return process.released_s + origin.elapsed_s
+
+
+def _at_the_clocks(process: FioProcess, jobs: tuple[JobSeen, ...], origin: Reading) -> Witness:
     last = process.last
     stamped = last.wall_clock_s - process.released_wall_clock_s - origin.elapsed_s
     return Witness(
         jobs=jobs,
-        own_clock_s=process.last_at_s - process.released_s - origin.elapsed_s,
+        own_clock_s=process.last_at_s - earliest_s(process, origin),
         wall_clock_s=stamped if last.wall_clock_s else None,
         stopped=process.was_stopped(),
     )
