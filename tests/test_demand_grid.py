@@ -11,6 +11,7 @@ import pytest
 
 from tests.builders import work
 from tests.test_procedures import drive
+from tests.test_recovery import measure, steps_of
 from tkperf.errors import ProfileError
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import Continuous, Outcome, Phase, Purge, Round
@@ -124,6 +125,22 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
         "steady state in rounds 1-5; maximum at TC 2 / QD 32: 64,000 IOPS, mean 100.0 us; middle at "
         "TC 1 / QD 32: 32,000 IOPS, mean 100.0 us; minimum at TC 1 / QD 1: 1,000 IOPS, mean 100.0 us"
     )
+
+
+@pytest.mark.parametrize(("name", "most_off"), [("dirth", 0.0), ("cbw", 5e-4)])
+def test_what_is_moved_at_full_length_is_the_workloads(name: str, most_off: float) -> None:
+    """Every minute of it on the simulated drive: bytes are I/Os of the block size, or of a mix's mean."""
+    steps = steps_of(measure(SSD_TESTS[name], load_profile("pts-e-1.1")))
+    grid = [step for step in steps if step.section == GRID]
+    assert len(grid) == 5 * 49
+    assert {step.measurement.duration_s for step in grid} == {60.0}
+    for step in steps:
+        for stats in (step.measurement.read, step.measurement.write):
+            assert stats.bytes == pytest.approx(
+                stats.ios * step.workload.mean_block_bytes, rel=most_off, abs=1
+            )
+        reads = step.workload.read_percent / 100 * step.measurement.ios
+        assert step.measurement.read.ios == pytest.approx(reads, rel=1e-3)
 
 
 def test_the_workload_is_the_specifications() -> None:

@@ -178,6 +178,11 @@ def test_cross_stimulus_recovery_is_one_series_without_a_gap() -> None:
     assert gaps_s == pytest.approx([0] * 1319, abs=1e-6)
     assert [step.number for step in steps] == [*range(1, 481), *range(1, 361), *range(1, 481)]
     assert not any(step.planned_pause for step in steps[1:])
+    for step in steps:
+        assert (
+            step.measurement.write.bytes
+            == step.workload.block_size_bytes * step.measurement.write.ios
+        )
 
 
 class SlowAfterRandom(SimulatedEngine):

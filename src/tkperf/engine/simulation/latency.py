@@ -121,11 +121,13 @@ class Draw:
         return stats
 
     def _moved(self, ios: int) -> int:
-        """Bytes of so many I/Os, each size with its share of them."""
-        shares = block_shares(self._workload)
-        smaller = [(share.block_size_bytes, ios * share.percent // 100) for share in shares[1:]]
-        rest = ios - sum(count for _, count in smaller)
-        return rest * shares[0].block_size_bytes + sum(size * count for size, count in smaller)
+        """Bytes of so many I/Os, each size with its share of them; what is left over by chance."""
+        first, *others = block_shares(self._workload)
+        left, moved = ios, 0
+        for share in others:
+            count = min(left, int(ios * share.percent / 100 + self._random.random()))
+            left, moved = left - count, moved + count * share.block_size_bytes
+        return moved + left * first.block_size_bytes
 
 
 def _io_stats(histogram: Histogram, moved: int, sum_ns: int) -> IoStats:
