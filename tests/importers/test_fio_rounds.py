@@ -459,7 +459,7 @@ def test_an_import_is_few_transactions(tmp_path: Path, monkeypatch: pytest.Monke
         db.set_trace_callback(statements.append)
         return db
 
-    monkeypatch.setattr("tkperf.runfile.writer.open_new", open_traced)
+    monkeypatch.setattr("tkperf.runfile.opening.open_new", open_traced)
     for name, text in numbered(40):
         (tmp_path / name).write_text(text)
     assert import_files(tmp_path, *tmp_path.glob("*.json")).exit_code == 0
