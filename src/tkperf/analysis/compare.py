@@ -59,13 +59,13 @@ class Entry:
     """
 
     value: float | None
-    low: float | None
-    high: float | None
-    span: Span | None
-    ratio: float | None
-    within_noise: bool | None
-    change: Change | None
-    host_limited: bool | None
+    low: float | None = None
+    high: float | None = None
+    span: Span | None = None
+    ratio: float | None = None
+    within_noise: bool | None = None
+    change: Change | None = None
+    host_limited: bool | None = None
     disturbances: tuple[DisturbanceCode, ...] | None = None
     not_found: str | None = None
 
@@ -200,17 +200,8 @@ def _of_course(test: str, sections: Sequence[SectionResult]) -> Iterator[Compare
 
 
 def _course_entry(found: Characteristic) -> Entry:
-    return Entry(
-        value=found.value,
-        low=None,
-        high=None,
-        span=None,
-        ratio=None,
-        within_noise=None,
-        change=None,
-        host_limited=None,
-        not_found=found.text() if found.value is None else None,
-    )
+    not_found = found.text() if found.value is None else None
+    return Entry(value=found.value, not_found=not_found)
 
 
 def _find(result: RunResult, test: TestResult, section: SectionResult) -> SectionResult | None:

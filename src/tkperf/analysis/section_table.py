@@ -26,7 +26,11 @@ from tkperf.quantity import (
 )
 
 _PEAKS = (LATENCY_MEAN, LATENCY_MAX)
-_FOUND = (SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
+_FOUND = {
+    SHARE_OF_FIRST: "of the first (%)",
+    RECOVERY: RECOVERY.title,
+    AFTER_RECOVERY: f"{AFTER_RECOVERY.label} (% of the first)",
+}
 _AT_THE_KNEE = (LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
 
 
@@ -68,6 +72,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
     """A row for each section, in their order."""
     rows: list[tuple[str | Figure, ...]] = []
     recovers = any(find_characteristic(section, RECOVERY) for section in streams)
+    columns = _FOUND if recovers else {SHARE_OF_FIRST: _FOUND[SHARE_OF_FIRST]}
     for section in streams:
         rows.append(
             (
@@ -78,7 +83,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
                     for slice_result in (section.slices[0], section.slices[-1])
                 ),
                 *(_peak(section.slices, quantity) for quantity in _PEAKS),
-                *(_found(section, measure) for measure in _FOUND),
+                *(_found(section, measure) for measure in columns),
             )
         )
     head = (
@@ -88,15 +93,12 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
         "last slice",
         f"peak {LATENCY_MEAN.title}",
         LATENCY_MAX.title,
-        "of the first (%)",
-        RECOVERY.title,
-        f"{AFTER_RECOVERY.label} (% of the first)",
+        *columns.values(),
     )
-    kept = len(head) if recovers else len(head) - 2
     return Table(
         title=f"{rate.title} of each section",
-        head=head[:kept],
-        rows=tuple(row[:kept] for row in rows),
+        head=head,
+        rows=tuple(rows),
         notes=_notes(recovers),
     )
 

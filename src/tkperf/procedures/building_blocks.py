@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tkperf.measurement import Measurement
 from tkperf.phases import (
+    Answer,
     Continuous,
     Course,
     Fill,
@@ -20,7 +21,7 @@ from tkperf.phases import (
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import SteadyStateTable
 from tkperf.steady_state import SteadyStateVerdict, judge
-from tkperf.units import KIB, format_count, format_window
+from tkperf.units import KIB, format_capacity, format_count, format_window
 from tkperf.workload import Access, Step, Workload
 
 HISTOGRAM_SECTION = "Response time histogram"
@@ -284,9 +285,18 @@ def write_until_steady(
         tracked_value=lambda slice_: slice_.iops,
         judge_every=every,
     )
+    return stream_outcome(section, stream, why_not_steady(stream))
+
+
+def why_not_steady(stream: Stream) -> str:
+    """Of a stream that was judged and whose slices ran out."""
     assert stream.verdict is not None, "the first slice is judged"
-    slices = format_count(stream.slices, "slice")
-    return stream_outcome(section, stream, f"no steady state in {slices}: {stream.verdict.reason}")
+    return f"no steady state in {format_count(stream.slices, 'slice')}: {stream.verdict.reason}"
+
+
+def describe_enough(stream: Stream, multiple: float) -> str:
+    """``4 x the active range written (4.6 GB)``: of a stream that ended as it had written enough."""
+    return f"{multiple:g} x the active range written ({format_capacity(stream.written_bytes)})"
 
 
 def slices_of(
@@ -338,6 +348,13 @@ def expect_measurement(answer: Reply) -> Measurement:
     """The answer to a Fill or Continuous phase."""
     if not isinstance(answer, Measurement):
         raise TypeError("a Fill or Continuous phase is answered with a measurement")
+    return answer
+
+
+def expect_answers(answer: Reply) -> tuple[Answer, ...]:
+    """The answers to the phases of a Course, in their order."""
+    if not isinstance(answer, tuple):
+        raise TypeError("a Course is answered with the answers to all of it")
     return answer
 
 

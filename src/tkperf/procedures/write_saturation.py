@@ -13,6 +13,7 @@ from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     HISTOGRAM_SECTION,
     Stream,
+    describe_enough,
     response_time_histogram,
     stream_outcome,
     stream_until,
@@ -31,7 +32,7 @@ from tkperf.profiles.tables import (
     TestTable,
     means,
 )
-from tkperf.units import format_capacity, format_count, format_duration
+from tkperf.units import format_count, format_duration
 from tkperf.workload import Access, Workload
 
 SECTION = "Write Saturation"
@@ -169,8 +170,7 @@ def _of_histogram(table: WriteSaturationTable, workload: Workload) -> Workload:
 
 def _why_not_steady(stream: Stream, table: WriteSaturationTable, active_range_bytes: int) -> str:
     if stream.written_bytes >= table.capacity_multiple * active_range_bytes:
-        written = f"{table.capacity_multiple:g} x the active range"
-        return f"{written} written ({format_capacity(stream.written_bytes)})"
+        return describe_enough(stream, table.capacity_multiple)
     return f"longest time of {format_count(table.max_slices, 'slice')}"
 
 

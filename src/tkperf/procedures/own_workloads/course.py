@@ -24,12 +24,15 @@ from tkperf.procedures.building_blocks import (
     Stream,
     Tracked,
     Yielded,
+    describe_enough,
+    expect_answers,
     expect_measurement,
     expect_round,
     rounds_until_all_steady,
     slices_of,
     stream_outcome,
     stream_until,
+    why_not_steady,
     workload_independent_preconditioning,
 )
 from tkperf.procedures.offered_rate import describe_missed, keeps_up
@@ -46,7 +49,7 @@ from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import SteadyStateTable
 from tkperf.quantity import QUANTITIES, Quantity, Window
-from tkperf.units import format_capacity, format_count, format_duration
+from tkperf.units import format_count, format_duration
 from tkperf.workload import Workload
 
 # As the Myce/OakGate tests have it: with less of its rate done a load was not kept up with.
@@ -143,8 +146,7 @@ def _so_many_rounds(
             replace(first, number=number),
         )
     )
-    answers = yield Course(phases=phases)
-    assert isinstance(answers, tuple), "a course is answered with the answers to all of it"
+    answers = expect_answers((yield Course(phases=phases)))
     return (
         expect_round(answer)
         for part, answer in zip(phases, answers, strict=True)
@@ -206,12 +208,9 @@ def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, 
 def _why_ended(phase: StreamPhase, stream: Stream, enough_bytes: float) -> str:
     """Where it was not steady."""
     if stream.written_bytes >= enough_bytes:
-        written = format_capacity(stream.written_bytes)
-        return f"{phase.written_multiple:g} x the active range written ({written})"
-    if stream.verdict is None:
-        return _ran_its_time(phase)
-    slices = format_count(stream.slices, "slice")
-    return f"no steady state in {slices}: {stream.verdict.reason}"
+        assert phase.written_multiple is not None, "without it nothing is enough"
+        return describe_enough(stream, phase.written_multiple)
+    return _ran_its_time(phase) if stream.verdict is None else why_not_steady(stream)
 
 
 def _ran_its_time(phase: StreamPhase) -> str:
@@ -223,10 +222,8 @@ def _whole_stream(
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """As nothing measured can end it, all of it is known at once."""
     warm_ups, count = phase.warm_up_slices, phase.slices
-    answers = yield Course(
-        phases=tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
-    )
-    assert isinstance(answers, tuple), "a course is answered with the answers to all of it"
+    phases = tuple(slices_of(phase.section, workload, phase.slice_s, count, warm_ups=warm_ups))
+    answers = expect_answers((yield Course(phases=phases)))
     outcome = SectionOutcome(
         section=phase.section,
         window=(),
