@@ -222,7 +222,10 @@ PHASES = {name: [0] for name in NAMES} | {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> None:
-    """Threads of jobs that run together add up; those of an engine that waits have depth 1."""
+    """Threads of jobs that run together add up; those of an engine that waits have depth 1.
+
+    At an offered rate a fast device may answer each I/O before the next one, whatever the depth.
+    """
     lay_out_included(tmp_path)
     text = (JOBS / f"{name}.fio").read_text()
     jobs = run_fio(sections_of(text), tmp_path, f"filename={big}", "number_ios=20", *FEW)
@@ -230,7 +233,8 @@ def test_as_many_threads_as_fio_starts(name: str, tmp_path: Path, big: Path) -> 
     waiting = {job["groupid"]: job["iodepth_level"]["1"] == 100 for job in jobs}
     ours = jobs_of(name, big)
     assert [workload.jobs for _, workload in ours] == list(groups.values())
-    assert [workload.io_depth == 1 for _, workload in ours] == list(waiting.values())
+    for (_, workload), alone in zip(ours, waiting.values(), strict=True):
+        assert alone == (workload.io_depth == 1) or (alone and workload.offered_iops is not None)
     for job, workload in ours:
         if "io_size=" not in job:  # a fill has a thread more for what is left of the range
             assert count_threads(job) == workload.jobs
