@@ -50,11 +50,7 @@ def build_section(
     # Warm-ups are kept, and part of no result but of what was written.
     steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
     given = [record for record in test.verdicts if record.section == name]
-    ended = None
-    if test.outcome is not None:
-        ended = next(
-            (outcome for outcome in test.outcome.sections if outcome.section == name), None
-        )
+    ended = next((outcome for outcome in test.outcomes if outcome.section == name), None)
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
     areas = _complete_areas(in_areas, planned)
