@@ -11,7 +11,7 @@ from tkperf.analysis.cell_results import (
     build_slices,
     build_window_cells,
 )
-from tkperf.analysis.incomplete import IN_ROUNDS, without_holes
+from tkperf.analysis.incomplete import IN_ROUNDS, describe_rest, without_holes
 from tkperf.analysis.results import RoundResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.analysis.timeline.search import Track, find_timelines
@@ -77,6 +77,7 @@ def build_section(
         ended_because=because,
         verdict=verdict,
         verdicts=tuple(record.verdict for record in given),
+        complete=ended is not None or test.status is RunStatus.COMPLETE,
         cells=build_window_cells(steps, window, bool(lost)),
         rounds=rounds,
         areas=((planned and planned.areas) or len(areas)) if in_areas else None,
@@ -157,7 +158,7 @@ def _window(
 ) -> tuple[tuple[int, ...], str]:
     """Rounds that results are averaged over, and why the section ended."""
     if ended is not None:
-        return ended.window, ended.ended_because
+        return ended.window, ended.ended_because + describe_rest(test.status)
     # Cut short: the last rounds that were judged, so complete, say what is known so far.
     window = verdicts[-1].rounds if verdicts else complete_areas
     if test.status is RunStatus.COMPLETE:

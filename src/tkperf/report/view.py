@@ -133,7 +133,7 @@ def _test(
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
-        ("Status", test.status.value),
+        ("Status", test.progress or test.status.value),
         ("Duration", duration),
         ("Written", _written(test)),
         *(("Interrupted or repeated", text) for text in test.resumptions),
