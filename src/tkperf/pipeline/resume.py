@@ -128,10 +128,10 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     """
     path = request.path
     with RunFile(path) as run_file:
+        file_state = _file_state(path)  # whatever is written from here on shows
         record, log = run_file.record(), run_file.log()
     _require_possible(path, record)
     require_resumable(path)
-    file_state = _file_state(path)
     names = _names(request, record)
     run_request = _request_of(record.info, request.device, names)
     _require_device(record.info, run_request)
