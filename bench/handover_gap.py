@@ -53,7 +53,7 @@ from tkperf.engine.fio_setup import find_fio_version
 from tkperf.events import Event, Observer, StepEnded
 from tkperf.figures import generic_section
 from tkperf.measurement import Measurement
-from tkperf.phases import Continuous, Fill, Idle, Outcome, Procedure, Purge, Round, SectionOutcome
+from tkperf.phases import Continuous, Fill, Idle, Procedure, Purge, Round, SectionOutcome
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.building_blocks import expect_round
 from tkperf.profiles import Profile
@@ -155,8 +155,7 @@ def build_procedure(steps: tuple[Step, ...], cycles: int, rounds: int) -> Proced
         yield Round(section=second, number=2, steps=steps)
         yield Round(section=f"third {cycle}", number=1, steps=steps)
         yield Purge(section=f"third {cycle}")
-    end = SectionOutcome(section="first 0", window=(1,), verdict=None, ended_because="done")
-    return Outcome(sections=(end,))
+    yield SectionOutcome(section="first 0", window=(1,), verdict=None, ended_because="done")
 
 
 class TotalsEngine(FioEngine):

@@ -62,7 +62,8 @@ def _of_the_run(db: sqlite3.Connection) -> Iterator[str]:
     if db.execute("SELECT count(*) FROM under_way").fetchone() != (0,):
         yield "a step is still under way"
     counted = db.execute(
-        "SELECT name, status, outcome IS NOT NULL FROM test WHERE id NOT IN "
+        "SELECT name, status, EXISTS (SELECT 1 FROM outcome WHERE test_id = test.id "
+        f"AND {COUNTED.format(t='outcome')}) FROM test WHERE id NOT IN "
         "(SELECT value FROM resumption, json_each(repeated_ids))"
     ).fetchall()
     if sorted(counted) != sorted((name, "complete", 1) for name in _fact(db, "tests")):
@@ -97,10 +98,13 @@ def _of_rounds(db: sqlite3.Connection) -> Iterator[str]:
 
 def _of_windows(db: sqlite3.Connection) -> Iterator[str]:
     """A window's rounds were measured, in one piece."""
-    for test_id, outcome in db.execute(
-        "SELECT id, outcome FROM test WHERE outcome IS NOT NULL"
-    ).fetchall():
-        for section in json.loads(outcome)["sections"]:
+    for test_id, name, times in db.execute(
+        f"SELECT test_id, section, count(*) FROM outcome WHERE {COUNTED.format(t='outcome')} "
+        "GROUP BY 1, 2 HAVING count(*) > 1"
+    ):
+        yield f"test {test_id}, {name} ended {times} times"
+    for test_id, outcome in db.execute("SELECT test_id, outcome FROM outcome").fetchall():
+        for section in (json.loads(outcome),):
             window = section["window"]
             if not window:
                 continue
@@ -149,7 +153,7 @@ def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
 def _of_what_was_there(db: sqlite3.Connection, before: Path) -> Iterator[str]:
     """Nothing that was measured before is lost or changed."""
     db.execute("ATTACH ? AS before", (f"{before.as_uri()}?mode=ro",))
-    for table in ("purge", "step", "sample", "verdict", "disturbance", "resumption"):
+    for table in ("purge", "step", "sample", "verdict", "outcome", "disturbance", "resumption"):
         columns = ", ".join(
             name
             for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))

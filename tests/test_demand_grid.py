@@ -14,7 +14,7 @@ from tests.test_procedures import drive
 from tests.test_recovery import measure, steps_of
 from tkperf.errors import ProfileError
 from tkperf.measurement import NO_IO, IoStats, Measurement
-from tkperf.phases import Continuous, Outcome, Phase, Purge, Round
+from tkperf.phases import Continuous, Phase, Purge, Round, SectionOutcome
 from tkperf.procedures import SSD_TESTS, fit_to_sector, load_profile, parse_profile
 from tkperf.procedures.demand_grid import GRID, PRECONDITIONING, WRITES_BETWEEN
 from tkperf.procedures.demand_intensity import DemandIntensityTable
@@ -41,7 +41,7 @@ def saturating(_phase: Phase, load: Workload) -> float:
 class Course:
     phases: list[Phase]
     verdicts: list[SteadyStateVerdict]
-    outcome: Outcome
+    outcomes: tuple[SectionOutcome, ...]
 
     def of(self, section: str) -> list[Phase]:
         return [phase for phase in self.phases if phase.section == section]
@@ -68,7 +68,7 @@ def test_the_order_of_all_phases(course: Course) -> None:
     ]
     first = [f"Purge {PRECONDITIONING}", f"Continuous {PRECONDITIONING}"]
     assert sections == [*first, *turns, *at_points]
-    assert [each.section for each in course.outcome.sections] == [
+    assert [each.section for each in course.outcomes] == [
         PRECONDITIONING, WRITES_BETWEEN, GRID, *(each.removeprefix("Continuous ") for each in at_points),
     ]  # fmt: skip
 
@@ -83,7 +83,7 @@ def test_preconditioning_is_the_workloads_writes_at_32_by_32_until_steady(course
     }  # fmt: skip
     (load,) = {phase.workload for phase in stream if isinstance(phase, Continuous)}
     assert (load.read_percent, load.jobs, load.io_depth) == (0, 32, 32)
-    assert course.outcome.sections[0].window == (1, 31, 61, 91, 121)
+    assert course.outcomes[0].window == (1, 31, 61, 91, 121)
 
 
 def test_a_round_is_five_minutes_of_writes_and_49_minutes_of_grid(course: Course) -> None:
@@ -120,7 +120,7 @@ def test_the_histograms_are_ten_minutes_after_an_hour_of_writes(course: Course) 
         found[point] = (histogram.workload.jobs, histogram.workload.io_depth)
     # 64 outstanding I/Os saturate; (64,000 + 1,000) / 2 is nearest to 32.
     assert found == {Point.MAXIMUM: (2, 32), Point.MIDDLE: (1, 32), Point.MINIMUM: (1, 1)}
-    grid = course.outcome.sections[2]
+    grid = course.outcomes[2]
     assert grid.ended_because == (
         "steady state in rounds 1-5; maximum at TC 2 / QD 32: 64,000 IOPS, mean 100.0 us; middle at "
         "TC 1 / QD 32: 32,000 IOPS, mean 100.0 us; minimum at TC 1 / QD 1: 1,000 IOPS, mean 100.0 us"
@@ -170,12 +170,12 @@ def test_without_steady_state_it_ends_by_the_most_rounds_and_says_so() -> None:
         number = getattr(phase, "number", 0)
         return saturating(phase, load) * float(2 ** ((number // 30 + number) % 2))
 
-    phases, _, outcome = drive(SSD_TESTS["dirth"].procedure(load_profile("pts-e-1.1"), GIB), jumps)
+    phases, _, outcomes = drive(SSD_TESTS["dirth"].procedure(load_profile("pts-e-1.1"), GIB), jumps)
     assert len([each for each in phases if each.section == PRECONDITIONING]) == 1 + 721
     assert len([each for each in phases if each.section == GRID]) == 25
-    assert outcome.sections[0].ended_because.startswith("no steady state in 721 slices: ")
-    assert outcome.sections[2].window == (21, 22, 23, 24, 25)
-    assert outcome.sections[-1].ended_because.endswith(", NOT after steady state")
+    assert outcomes[0].ended_because.startswith("no steady state in 721 slices: ")
+    assert outcomes[2].window == (21, 22, 23, 24, 25)
+    assert outcomes[-1].ended_because.endswith(", NOT after steady state")
 
 
 def cell(jobs: int, depth: int, iops: float, mean_us: float | None) -> CellMeans:

@@ -32,7 +32,7 @@ def saturating(_phase: Phase, load: Workload) -> float:
 
 def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
     """At full length: RND 4 KiB writes, 5 s each; the least demand that reaches the best is found."""
-    phases, verdicts, outcome = drive(
+    phases, verdicts, outcomes = drive(
         SSD_TESTS["auto-demand"].procedure(load_profile("pts-e-1.1"), GIB), saturating
     )
     assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5]
@@ -42,8 +42,8 @@ def test_a_search_is_purge_fill_and_rounds_over_all_demands() -> None:
     ] == [(jobs, depth, 5.0) for jobs in (8, 4, 2, 1) for depth in (128, 64, 32, 16, 8, 4, 1)]
     assert {step.workload.mix_and_size for step in phases[2].steps} == {"0/100 4k"}
     assert verdicts[-1].tracking == "RND 4k R/W 0/100 TC8/QD128 IOPS"
-    assert outcome.demand == Demand(jobs=1, io_depth=8)
-    assert outcome.sections[0].ended_because == (
+    assert outcomes[0].demand == Demand(jobs=1, io_depth=8)
+    assert outcomes[0].ended_because == (
         "steady state in rounds 1-5; found TC 1 / QD 8: 8,000 IOPS, mean 100.0 us, the fewest "
         "outstanding I/Os within 5 % of the best, TC 1 / QD 8: 8,000 IOPS, mean 100.0 us"
     )
@@ -58,8 +58,7 @@ def test_tests_after_a_search_are_run_at_what_it_found(tmp_path: Path) -> None:
         suite={name: SSD_TESTS[name] for name in names},
     )  # fmt: skip
     record = read_run(tmp_path / "run.tkperf")
-    assert record.tests[0].outcome is not None
-    assert record.tests[0].outcome.demand == Demand(jobs=3, io_depth=7)
+    assert record.tests[0].outcomes[0].demand == Demand(jobs=3, io_depth=7)
     found = {
         test.name: {(step.workload.jobs, step.workload.io_depth) for step in test.steps}
         for test in record.tests
@@ -142,9 +141,9 @@ def test_a_sweep_tracks_what_is_hardest_on_the_drive() -> None:
         tracked = str(load) == "RND 4k R/W 70/30 TC2/QD16"
         return 1000.0 * float(2 ** (0 if tracked else getattr(phase, "number", 0)))
 
-    _, verdicts, outcome = drive(SSD_TESTS["sweep"].procedure(profile, GIB), others_jump)
+    _, verdicts, outcomes = drive(SSD_TESTS["sweep"].procedure(profile, GIB), others_jump)
     assert verdicts[-1].tracking == "RND 4k R/W 70/30 TC2/QD16 IOPS"
-    assert outcome.sections[0].window == (1, 2, 3, 4, 5)
+    assert outcomes[0].window == (1, 2, 3, 4, 5)
 
 
 def test_a_sequential_sweep_is_sequential() -> None:

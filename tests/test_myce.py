@@ -14,7 +14,7 @@ from tests.test_procedures import drive, measured
 from tkperf.analysis.tables import Figure, build_listings
 from tkperf.errors import ProfileError
 from tkperf.measurement import NO_IO, Measurement
-from tkperf.phases import Continuous, Fill, Knee, Outcome, Phase, Purge, Round
+from tkperf.phases import Continuous, Fill, Knee, Phase, Purge, Round, SectionOutcome
 from tkperf.plan import Case, forecast, longest_course
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.latency_over_demand import (
@@ -39,10 +39,12 @@ def s3700(_phase: Phase, workload: Workload) -> float:
     return min(able, workload.offered_iops or able)
 
 
-def run(test: str, profile: Profile = MYCE, iops: object = s3700) -> tuple[list[Phase], Outcome]:
-    phases, verdicts, outcome = drive(SSD_TESTS[test].procedure(profile, GIB), iops)  # type: ignore[arg-type]
+def run(
+    test: str, profile: Profile = MYCE, iops: object = s3700
+) -> tuple[list[Phase], tuple[SectionOutcome, ...]]:
+    phases, verdicts, outcomes = drive(SSD_TESTS[test].procedure(profile, GIB), iops)  # type: ignore[arg-type]
     assert not verdicts, "nothing waits for steady state"
-    return phases, outcome
+    return phases, outcomes
 
 
 def offered(phase: Phase) -> float | None:
@@ -65,7 +67,7 @@ def test_without_names_a_profile_of_its_own_runs_all_that_it_has() -> None:
 
 def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
     """Purge, one fill, 2 h of RND 4 KiB writes at QD32; each mix in turn, its levels 1,000 IOPS apart."""
-    phases, outcome = run("demand")
+    phases, outcomes = run("demand")
     before = of_section(phases, STATE_SECTION)
     assert [type(phase) for phase in before] == [Purge, Fill] + [Continuous] * 120
     fill, *stream = before[1:]
@@ -75,7 +77,7 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
         assert isinstance(phase, Continuous)
         assert (phase.duration_s, phase.longest_s, phase.warm_up) == (60, 7200, False)
         assert str(phase.workload) == "RND 4k R/W 0/100 TC1/QD32"
-    assert [section.section for section in outcome.sections] == [
+    assert [section.section for section in outcomes] == [
         STATE_SECTION, "Demand 100/0", "Demand 0/100", "Demand 65/35",
     ]  # fmt: skip
     probe, *levels = of_section(phases, "Demand 100/0")
@@ -94,14 +96,14 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
         assert (workload.access, workload.block_size_bytes) == (Access.RANDOM, 4096)
         assert (workload.jobs, workload.io_depth, workload.arrival) == (32, 1, Arrival.LINEAR)
     assert phases == before + [
-        phase for section in outcome.sections[1:] for phase in of_section(phases, section.section)
+        phase for section in outcomes[1:] for phase in of_section(phases, section.section)
     ]
 
 
 def test_the_knee_is_the_last_level_before_those_missed_in_a_row() -> None:
     """Within one level of what each mix can do, and told in words with what was missed."""
-    _, outcome = run("demand")
-    _, reads, writes, mixed = outcome.sections
+    _, outcomes = run("demand")
+    _, reads, writes, mixed = outcomes
     assert reads.knee == Knee(kept_iops=76_000.0, missed_iops=77_000.0)
     assert writes.knee == Knee(kept_iops=33_000.0, missed_iops=34_000.0)
     assert mixed.knee == Knee(kept_iops=48_000.0, missed_iops=49_000.0)
@@ -120,22 +122,22 @@ def test_a_level_missed_once_is_no_knee() -> None:
     def hiccup(phase: Phase, workload: Workload) -> float:
         return 100.0 if workload.offered_iops == 20_000 else s3700(phase, workload)
 
-    _, outcome = run("demand", iops=hiccup)
-    assert outcome.sections[1].knee == Knee(kept_iops=76_000.0, missed_iops=77_000.0)
+    _, outcomes = run("demand", iops=hiccup)
+    assert outcomes[1].knee == Knee(kept_iops=76_000.0, missed_iops=77_000.0)
 
 
 def test_a_drive_that_never_keeps_up_or_always_does_has_no_knee() -> None:
     """Neither is guessed."""
-    _, outcome = run("demand", iops=lambda *_: 3.0)
-    assert outcome.sections[1].knee == Knee(kept_iops=None, missed_iops=1000.0)
-    assert outcome.sections[1].ended_because.startswith("did not keep up with the first level; of")
+    _, outcomes = run("demand", iops=lambda *_: 3.0)
+    assert outcomes[1].knee == Knee(kept_iops=None, missed_iops=1000.0)
+    assert outcomes[1].ended_because.startswith("did not keep up with the first level; of")
 
     def faster_than_it_seemed(_phase: Phase, workload: Workload) -> float:
         return workload.offered_iops or 50_000.0
 
-    phases, outcome = run("demand", iops=faster_than_it_seemed)
-    assert outcome.sections[1].knee == Knee(kept_iops=120_000.0, missed_iops=None)
-    assert outcome.sections[1].ended_because == (
+    phases, outcomes = run("demand", iops=faster_than_it_seemed)
+    assert outcomes[1].knee == Knee(kept_iops=120_000.0, missed_iops=None)
+    assert outcomes[1].ended_because == (
         "kept up with 120,000 IOPS offered, the last level: no knee found"
     )
     assert len(of_section(phases, "Demand 100/0")) == 1 + 2 * 120
@@ -185,14 +187,14 @@ def test_backlog_is_what_was_due_and_not_done() -> None:
 
 def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
     """SEQ reads of a filled drive; 2 h of writes, RND 50/50; purged and written again, writes, reads."""
-    phases, outcome = run("qos")
+    phases, outcomes = run("qos")
     names = [
         "QoS sequential 100/0",
         "Random writes before QoS random 50/50", "QoS random 50/50",
         "Random writes before QoS random 0/100", "QoS random 0/100",
         "QoS random 100/0",
     ]  # fmt: skip
-    assert [section.section for section in outcome.sections] == names
+    assert [section.section for section in outcomes] == names
     sections = [of_section(phases, name) for name in names]
     assert phases == [phase for section in sections for phase in section]
     assert [type(phase) for phase in sections[0][:2]] == [Purge, Fill]
@@ -208,7 +210,7 @@ def test_qos_is_120_rounds_of_9_and_51_seconds_in_one_stream_each() -> None:
             each for number in range(1, 121) for each in ((number, True, 9), (number, False, 51))
         ]
         texts.append(str(stream[0].workload))
-        assert outcome.sections[place].window == tuple(range(1, 121))
+        assert outcomes[place].window == tuple(range(1, 121))
     assert texts == [
         "SEQ 4k R/W 100/0 TC1/QD1", "RND 4k R/W 50/50 TC1/QD1",
         "RND 4k R/W 0/100 TC1/QD1", "RND 4k R/W 100/0 TC1/QD1",

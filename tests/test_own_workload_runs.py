@@ -84,8 +84,7 @@ def test_fio_does_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert test.steps[0].measurement.write.bytes == 96 << 20
     assert f"offset={24 << 20}\nsize={48 << 20}\n" in jobs[1]
     assert "bssplit=4096/50:16384/50\n" in jobs[1]
-    assert test.outcome is not None
-    rounds, stream = test.outcome.sections
+    rounds, stream = test.outcomes
     assert (rounds.window, rounds.ended_because) == ((1, 2), "ran its 2 rounds")
     assert stream.ended_because.startswith(
         "ran its full time of 2 s; did not keep up with RND 4k R/W 0/100 TC2/QD4, 1e+08 IOPS offered"

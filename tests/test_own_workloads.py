@@ -10,7 +10,7 @@ import pytest
 
 from tests.test_procedures import drive, steadily
 from tkperf.errors import UsageError
-from tkperf.phases import Continuous, Fill, Idle, Outcome, Phase, Purge, Round
+from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.request import RunRequest
@@ -137,14 +137,14 @@ def own(
 
 def run(
     text: str, tmp_path: Path, iops: Callable[[Phase, Workload], float] = steadily
-) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
+) -> tuple[list[Phase], list[SteadyStateVerdict], tuple[SectionOutcome, ...]]:
     test, profile = own(text, tmp_path)
     return drive(test.procedure(profile, GIB), iops)
 
 
 def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
     """Each with its section, which purges, fills and pauses share with what is measured next."""
-    phases, _, outcome = run(EVERYTHING, tmp_path)
+    phases, _, outcomes = run(EVERYTHING, tmp_path)
     assert [(type(phase), phase.section) for phase in phases] == [
         (Purge, "Loops"),
         (Fill, "Loops"),
@@ -163,7 +163,7 @@ def test_phases_follow_each_other_as_the_file_has_them(tmp_path: Path) -> None:
         access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=256 * 1024, jobs=2, io_depth=32
     )
     assert [phase.duration_s for phase in phases if isinstance(phase, Idle)] == [2, 2, 2, 30]
-    assert [section.section for section in outcome.sections] == [
+    assert [section.section for section in outcomes] == [
         "Loops", "Two rounds", "Until steady", "Until written", "Its time",
     ]  # fmt: skip
 
@@ -193,8 +193,8 @@ def test_the_first_loop_is_the_outermost_and_the_list_of_loads_the_innermost(
 
 def test_a_phase_ends_when_all_that_is_tracked_is_steady_in_one_window(tmp_path: Path) -> None:
     """The window of the file's own rule, of 3 rounds; each variable is judged after each round."""
-    _, verdicts, outcome = run(EVERYTHING, tmp_path)
-    loops, two, steady, written, time = outcome.sections
+    _, verdicts, outcomes = run(EVERYTHING, tmp_path)
+    loops, two, steady, written, time = outcomes
     assert [verdict.tracking for verdict in verdicts[:2]] == [
         "RND 4k R/W 0/100 TC4/QD8, 900 IOPS offered (poisson), 40 % compressible, within 268.4 MB from 268.4 MB IOPS",
         "RND 4k 60 % + 64k 40 % R/W 0/100 TC2/QD1, zones 70/30 30/70 mean latency",
@@ -215,10 +215,10 @@ def test_an_unsteady_phase_ends_with_the_rounds_of_its_rule(tmp_path: Path) -> N
         number: int = getattr(phase, "number", 0)
         return float(1000 << number)
 
-    phases, _, outcome = run(EVERYTHING, tmp_path, jumping)
+    phases, _, outcomes = run(EVERYTHING, tmp_path, jumping)
     numbers = [p.number for p in phases if isinstance(p, Round) and p.section == "Loops" and not p.warm_up]  # fmt: skip
     assert numbers == [1, 2, 3, 4]
-    assert outcome.sections[0].ended_because.startswith("no steady state in 4 rounds: RND 4k")
+    assert outcomes[0].ended_because.startswith("no steady state in 4 rounds: RND 4k")
 
 
 def test_what_the_file_leaves_out_is_the_profiles(tmp_path: Path) -> None:
@@ -240,13 +240,13 @@ loads = ["writes"]
 step_s = 60
 tracked = [{ quantity = "iops" }]
 """
-    phases, _, outcome = run(text, tmp_path)
+    phases, _, outcomes = run(text, tmp_path)
     fill, first, *_ = phases
     assert isinstance(fill, Fill)
     assert isinstance(first, Round)
     assert (fill.passes, fill.workload.block_size_bytes) == (2, 128 * 1024)
     assert (first.steps[0].workload.jobs, first.steps[0].workload.io_depth) == (4, 32)
-    assert outcome.sections[0].window == (1, 2, 3, 4, 5)
+    assert outcomes[0].window == (1, 2, 3, 4, 5)
     assert len(phases) == 1 + 5
 
 
@@ -257,13 +257,13 @@ def test_a_rate_that_is_not_reached_is_in_the_outcome(tmp_path: Path) -> None:
         return 37.5 if isinstance(phase, Round) else 75.0
 
     text = EXAMPLE.read_text()
-    _, _, outcome = run(text, tmp_path, slow)
-    assert outcome.sections[-1].ended_because == (
+    _, _, outcomes = run(text, tmp_path, slow)
+    assert outcomes[-1].ended_because == (
         "ran its full time of 10 min 00 s; did not keep up with SEQ 128k R/W 100/0 TC1/QD8, 1,000 "
         "IOPS offered (linear): of 1,000 it did 75 (7.5 %) and was 55,500 I/Os behind after 60 s"
     )
     _, _, enough = run(text, tmp_path, lambda *_: 991.0)
-    assert enough.sections[-1].ended_because == "ran its full time of 10 min 00 s"
+    assert enough[-1].ended_because == "ran its full time of 10 min 00 s"
 
 
 def test_steps_and_slices_are_of_the_length_asked_for(tmp_path: Path) -> None:
@@ -389,9 +389,7 @@ def test_the_run_file_has_the_whole_description(tmp_path: Path) -> None:
     assert drive(found.procedure(read, GIB), steadily) == drive(
         test.procedure(profile, GIB), steadily
     )
-    names = [
-        section.section for section in drive(test.procedure(profile, GIB), steadily)[2].sections
-    ]
+    names = [section.section for section in drive(test.procedure(profile, GIB), steadily)[2]]
     assert found.plan(names) == test.plan(names)
     del stored["own_workload.everything"]["loads"]["mixed"]
     assert find_test("ssd", "everything", stored) is None

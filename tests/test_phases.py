@@ -15,7 +15,7 @@ from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.figures import generic_section
-from tkperf.phases import Continuous, Fill, Idle, Outcome, Procedure, Purge, Round, SectionOutcome
+from tkperf.phases import Continuous, Fill, Idle, Procedure, Purge, Round, SectionOutcome
 from tkperf.procedures import Test as Procedures
 from tkperf.procedures import load_profile
 from tkperf.quantity import IOS
@@ -29,9 +29,7 @@ RANGE_BYTES = 1 << 30
 COLD_START_S = 0.3
 STEP = Step(workload=workload(block_size_bytes=4096), duration_s=10.0)
 OTHER = Step(workload=workload(block_size_bytes=8192), duration_s=10.0)
-END = Outcome(
-    sections=(SectionOutcome(section="S", window=(1,), verdict=None, ended_because="end"),)
-)
+END = SectionOutcome(section="S", window=(1,), verdict=None, ended_because="end")
 
 
 def run(
@@ -94,7 +92,7 @@ def test_an_idle_time_is_planned_and_no_disturbance(tmp_path: Path) -> None:
         yield one_round(1)
         yield Idle(section="S", duration_s=7.0)
         yield one_round(2)
-        return END
+        yield END
 
     record, result = run(tmp_path, procedure)
     first, second = record.tests[0].steps
@@ -119,7 +117,7 @@ def test_an_idle_time_that_was_far_longer_than_asked_is_a_disturbance(tmp_path: 
         yield one_round(1)
         yield Idle(section="S", duration_s=7.0)
         yield one_round(2)
-        return END
+        yield END
 
     engine = Oversleeping(FlashModel(capacity_bytes=RANGE_BYTES), RANGE_BYTES)
     record, _ = run(tmp_path, procedure, engine=engine)
@@ -136,7 +134,7 @@ def test_a_warm_up_is_kept_and_in_no_result(tmp_path: Path) -> None:
         yield a_stream("stream", 1, slices=3, warm_up=True)
         yield a_stream("stream", 1, slices=3)
         yield a_stream("stream", 2, slices=3)
-        return END
+        yield END
 
     record, result = run(tmp_path, procedure)
     steps = record.tests[0].steps
@@ -169,11 +167,11 @@ def test_no_hand_over_is_cold_but_to_a_fill(tmp_path: Path) -> None:
         yield a_stream("A")
         yield a_stream("B")
         yield one_round(1, section="T")
-        return END
+        yield END
 
     def second() -> Procedure:
         yield one_round(1, OTHER, section="U")
-        return END
+        yield END
 
     record, result = run(tmp_path, first, second)
     gaps = [step.gap_s for test in record.tests for step in test.steps]
@@ -205,7 +203,7 @@ def test_the_longest_gap_covers_each_kind_of_hand_over(tmp_path: Path, kind: str
             yield a_stream("B")
         if kind in ("fill", "section"):
             yield one_round(1, OTHER, section="T")
-        return END
+        yield END
 
     model = FlashModel(capacity_bytes=RANGE_BYTES)
     record, result = run(
@@ -231,7 +229,7 @@ def test_slices_lie_where_they_were_recorded(tmp_path: Path) -> None:
     def procedure() -> Procedure:
         for number in (1, 2, 3):
             yield a_stream("S", number, slices=3)
-        return END
+        yield END
 
     engine = Drifting(FlashModel(capacity_bytes=RANGE_BYTES), RANGE_BYTES)
     _, result = run(tmp_path, procedure, engine=engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tkperf.measurement import NO_IO, IoStats, Measurement
-from tkperf.phases import Answer, Continuous, Fill, Idle, Outcome, Phase, Procedure, Purge, Round
+from tkperf.phases import Answer, Continuous, Fill, Idle, Phase, Procedure, Purge, Round
 from tkperf.plan import (
     Case,
     _Imagination,
@@ -92,7 +92,6 @@ def test_idle_times_warm_ups_and_streams_count_in_the_forecast() -> None:
             yield Continuous(
                 section="S", number=number, workload=WRITES, duration_s=60.0, longest_s=120.0
             )
-        return Outcome(sections=())
 
     for case in Case:
         found = forecast(procedure(), (), case, active_range_bytes=GIB)
@@ -117,7 +116,6 @@ def test_a_fill_is_no_measure_of_the_stream_after_it() -> None:
         assert isinstance(slow, Measurement)
         if slow.write.bytes < 10**6:
             yield Idle(section="S", duration_s=3.0)
-        return Outcome(sections=())
 
     best = forecast(procedure(), [seen(10**6)], Case.BEST, active_range_bytes=GIB)
     assert best.phases == 2

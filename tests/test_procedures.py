@@ -13,12 +13,12 @@ from tkperf.phases import (
     Continuous,
     Course,
     Fill,
-    Outcome,
     Phase,
     Procedure,
     Purge,
     Reply,
     Round,
+    SectionOutcome,
 )
 from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, load_profile
 from tkperf.procedures.descriptor import Circumstances
@@ -39,10 +39,11 @@ def measured(iops: float, duration_s: float = 60.0, block: int = 4096) -> Measur
 
 def drive(
     procedure: Procedure, iops: Callable[[Phase, Workload], float]
-) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
+) -> tuple[list[Phase], list[SteadyStateVerdict], tuple[SectionOutcome, ...]]:
     """Run a procedure against a function that says how fast each cell is."""
     phases: list[Phase] = []
     verdicts: list[SteadyStateVerdict] = []
+    outcomes: list[SectionOutcome] = []
     answer: Reply = None
 
     def perform(phase: Phase) -> Answer:
@@ -64,10 +65,13 @@ def drive(
     while True:
         try:
             asked = procedure.send(answer)
-        except StopIteration as end:
-            return phases, verdicts, end.value
+        except StopIteration:
+            return phases, verdicts, tuple(outcomes)
         if isinstance(asked, SteadyStateVerdict):
             verdicts.append(asked)
+            answer = None
+        elif isinstance(asked, SectionOutcome):
+            outcomes.append(asked)
             answer = None
         elif isinstance(asked, Course):
             answer = tuple(perform(phase) for phase in asked.phases)
@@ -92,14 +96,14 @@ def run(
     profile: str = "pts-e-1.1",
     iops: Callable[[Phase, Workload], float] = steadily,
     range_bytes: int = GIB,
-) -> tuple[list[Phase], list[SteadyStateVerdict], Outcome]:
+) -> tuple[list[Phase], list[SteadyStateVerdict], tuple[SectionOutcome, ...]]:
     procedure = SSD_TESTS[test].procedure(load_profile(profile), range_bytes)
     return drive(procedure, iops)
 
 
 def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> None:
     """PTS IOPS: purge, 2 x SEQ 128 KiB, then mix outer, block size inner, 60 s each, TC4/QD32."""
-    phases, _, outcome = run("iops")
+    phases, _, outcomes = run("iops")
     assert isinstance(phases[0], Purge)
     assert isinstance(phases[1], Fill)
     assert (phases[1].passes, phases[1].workload.block_size_bytes) == (2, 128 * 1024)
@@ -113,7 +117,7 @@ def test_iops_is_purge_fill_and_rounds_of_56_cells_in_the_mandatory_order() -> N
     ]
     assert {step.duration_s for step in steps} == {60.0}
     assert {(step.workload.jobs, step.workload.io_depth) for step in steps} == {(4, 32)}
-    assert outcome.sections[0].window == (1, 2, 3, 4, 5)
+    assert outcomes[0].window == (1, 2, 3, 4, 5)
 
 
 def test_iops_tracks_random_4k_writes_by_key() -> None:
@@ -129,12 +133,12 @@ def test_iops_tracks_random_4k_writes_by_key() -> None:
         number = getattr(phase, "number", 0)
         return 1000.0 * (1 + number % 2) if cell.mix_and_size == "0/100 4k" else 1000.0
 
-    phases, _, outcome = run("iops", iops=tracked_jumps)
+    phases, _, outcomes = run("iops", iops=tracked_jumps)
     assert len(rounds(phases)) == 25
-    assert outcome.sections[0].window == (21, 22, 23, 24, 25)
-    assert outcome.sections[0].verdict is not None
-    assert not outcome.sections[0].verdict.reached
-    assert "no steady state in 25 rounds" in outcome.sections[0].ended_because
+    assert outcomes[0].window == (21, 22, 23, 24, 25)
+    assert outcomes[0].verdict is not None
+    assert not outcomes[0].verdict.reached
+    assert "no steady state in 25 rounds" in outcomes[0].ended_because
 
 
 def test_steady_exactly_in_the_last_round_counts() -> None:
@@ -144,10 +148,10 @@ def test_steady_exactly_in_the_last_round_counts() -> None:
         number = getattr(phase, "number", 0)
         return 1000.0 if number > 20 else 1000.0 * 2 ** (1 + number % 2)
 
-    phases, _, outcome = run("iops", iops=settles)
+    phases, _, outcomes = run("iops", iops=settles)
     assert len(rounds(phases)) == 25
-    assert outcome.sections[0].verdict is not None
-    assert outcome.sections[0].verdict.reached
+    assert outcomes[0].verdict is not None
+    assert outcomes[0].verdict.reached
 
 
 def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
@@ -165,13 +169,13 @@ def test_a_4kn_device_drops_512_and_still_tracks_4k() -> None:
 
 def test_throughput_purges_and_preconditions_before_each_block_size() -> None:
     """PTS TP: 1024 and 128 KiB, each purge, fill, rounds of read then write, own verdict."""
-    phases, _, outcome = run("tp")
+    phases, _, outcomes = run("tp")
     kinds = [type(phase).__name__ for phase in phases]
     assert kinds == (["Purge", "Fill"] + ["Round"] * 5) * 2
     steps = rounds(phases)[0].steps
     assert [step.workload.read_percent for step in steps] == [100, 0]
     assert {step.workload.access for step in steps} == {Access.SEQUENTIAL}
-    assert [section.section for section in outcome.sections] == [
+    assert [section.section for section in outcomes] == [
         "Throughput 1024k",
         "Throughput 128k",
     ]
@@ -184,12 +188,12 @@ def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
         number = getattr(phase, "number", 0)
         return 500.0 * 2 ** max(0, 4 - number) if cell.block_size_bytes == 1 << 20 else 1000.0
 
-    phases, _, outcome = run("tp", "tkperf-2.2", slow_start)
+    phases, _, outcomes = run("tp", "tkperf-2.2", slow_start)
     assert not [phase for phase in phases if isinstance(phase, Fill)]
-    by_section = {section.section: section.window for section in outcome.sections}
+    by_section = {section.section: section.window for section in outcomes}
     assert len(by_section) == 5
     assert set(by_section.values()) == {(4, 5, 6, 7, 8)}
-    first, *others = outcome.sections
+    first, *others = outcomes
     assert first.verdict is not None
     assert first.verdict.reached
     assert all(section.verdict is None for section in others), "judged by the first alone"
@@ -199,7 +203,7 @@ def test_tkperf_throughput_copies_the_rounds_of_1024k_without_fill() -> None:
 
 def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() -> None:
     """PTS LAT: 9 cells at 1/1, tracks mean latency, then 20 min RND 4 KiB writes."""
-    phases, verdicts, outcome = run("lat")
+    phases, verdicts, outcomes = run("lat")
     steps = rounds(phases)[0].steps
     assert [_place(step.workload) for step in steps] == [
         (mix, round(kib * 1024)) for mix in (100, 65, 0) for kib in (8, 4, 0.5)
@@ -210,14 +214,14 @@ def test_latency_runs_at_one_outstanding_io_and_ends_with_the_histogram_run() ->
     assert (last.duration_s, last.workload.mix_and_size) == (1200.0, "0/100 4k")
     assert verdicts[-1].average == pytest.approx(100.0)
     assert verdicts[-1].unit == "us"
-    assert len(outcome.sections) == 2
-    assert outcome.sections[1].ended_because == "ran its full time"
+    assert len(outcomes) == 2
+    assert outcomes[1].ended_because == "ran its full time"
 
 
 def test_a_histogram_run_says_that_steady_state_was_missed() -> None:
     """Its percentiles are then of a drive that nobody found steady."""
-    _, _, outcome = run("lat", iops=lambda phase, cell: 0.0)
-    rounds_, histogram = outcome.sections
+    _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
+    rounds_, histogram = outcomes
     assert rounds_.verdict is not None
     assert not rounds_.verdict.reached
     assert histogram.ended_because == "ran its full time, NOT after steady state"
@@ -230,28 +234,28 @@ def test_latency_of_tkperf_has_no_histogram_run() -> None:
 
 def test_a_silent_device_is_never_steady() -> None:
     """Rounds in which no I/O completed end at the limit, not with a verdict of steady."""
-    _, _, outcome = run("lat", iops=lambda phase, cell: 0.0)
-    assert outcome.sections[0].verdict is not None
-    assert not outcome.sections[0].verdict.reached
+    _, _, outcomes = run("lat", iops=lambda phase, cell: 0.0)
+    assert outcomes[0].verdict is not None
+    assert not outcomes[0].verdict.reached
 
 
 def test_write_saturation_samples_minutes_1_31_61() -> None:
     """PTS-E 1.1: steady state on minutes 1, 31, 61, 91, 121; earliest end at 121 minutes."""
-    phases, verdicts, outcome = run("writesat", range_bytes=10**15)
+    phases, verdicts, outcomes = run("writesat", range_bytes=10**15)
     slices = [phase for phase in phases if isinstance(phase, Continuous)]
     assert [phase.number for phase in slices] == list(range(1, 122))
     assert verdicts[-1].rounds == (1, 31, 61, 91, 121)
-    assert outcome.sections[0].window == (1, 31, 61, 91, 121)
+    assert outcomes[0].window == (1, 31, 61, 91, 121)
     assert not [phase for phase in phases if isinstance(phase, Fill)]
 
 
 def test_write_saturation_ends_at_four_times_the_range_by_bytes_written() -> None:
     """The amount counts real bytes, not rate times nominal minutes."""
     per_slice = (1000 * 60) * 4096
-    phases, _, outcome = run("writesat", range_bytes=per_slice * 10 // 4)
+    phases, _, outcomes = run("writesat", range_bytes=per_slice * 10 // 4)
     assert len([phase for phase in phases if isinstance(phase, Continuous)]) == 10
-    assert outcome.sections[0].ended_because.startswith("4 x the active range written")
-    assert outcome.sections[0].window == ()
+    assert outcomes[0].ended_because.startswith("4 x the active range written")
+    assert outcomes[0].window == ()
 
 
 def test_write_saturation_ends_after_24_hours() -> None:
@@ -260,9 +264,9 @@ def test_write_saturation_ends_after_24_hours() -> None:
     def jumps(phase: Phase, cell: Workload) -> float:
         return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)
 
-    phases, _, outcome = run("writesat", iops=jumps, range_bytes=10**18)
+    phases, _, outcomes = run("writesat", iops=jumps, range_bytes=10**18)
     assert len(phases) == 1441
-    assert "longest time" in outcome.sections[0].ended_because
+    assert "longest time" in outcomes[0].ended_because
 
 
 def test_every_slice_belongs_to_one_stream() -> None:
@@ -337,12 +341,12 @@ def test_three_variables_of_pts_2_0_have_to_be_steady_in_one_window() -> None:
         jumps = cell.mix_and_size == "65/35 64k" and number < 4
         return 1000.0 * 2**number if jumps else 1000.0
 
-    phases, verdicts, outcome = run("iops", "pts-2.0", one_settles_late)
+    phases, verdicts, outcomes = run("iops", "pts-2.0", one_settles_late)
     assert [phase.number for phase in rounds(phases)] == [1, 2, 3, 4, 5, 6, 7, 8]
     tracked = ["RND 0/100 4k IOPS", "RND 65/35 64k IOPS", "RND 100/0 1024k IOPS"]
     assert [verdict.tracking for verdict in verdicts] == tracked * 8
     assert [verdict.reached for verdict in verdicts[-6:]] == [True, False, True, True, True, True]
-    (section,) = outcome.sections
+    (section,) = outcomes
     assert section.window == (4, 5, 6, 7, 8)
     assert [verdict.tracking for verdict in section.verdicts] == tracked
     assert all(verdict.reached for verdict in section.verdicts)
@@ -355,9 +359,9 @@ def test_a_variable_that_never_settles_is_named() -> None:
         number = getattr(phase, "number", 0)
         return 1000.0 * (1 + number % 2) if cell.mix_and_size == "100/0 1024k" else 1000.0
 
-    phases, _, outcome = run("iops", "pts-2.0", wild)
+    phases, _, outcomes = run("iops", "pts-2.0", wild)
     assert len(rounds(phases)) == 25
-    assert "25 rounds: RND 100/0 1024k IOPS: " in outcome.sections[0].ended_because
+    assert "25 rounds: RND 100/0 1024k IOPS: " in outcomes[0].ended_because
 
 
 @pytest.mark.parametrize(
@@ -367,14 +371,14 @@ def test_throughput_of_pts_2_0_fills_in_its_block_size_at_its_demand(
     profile: str, sizes_kib: list[int]
 ) -> None:
     """TC 1 / QD 32 for everything; for each size a purge, two passes in it, and its rounds."""
-    phases, _, outcome = run("tp", profile)
+    phases, _, outcomes = run("tp", profile)
     fills = [phase for phase in phases if isinstance(phase, Fill)]
     assert [fill.workload.block_size_bytes for fill in fills] == [kib * 1024 for kib in sizes_kib]
     assert {fill.passes for fill in fills} == {2}
     loads = {step.workload for phase in rounds(phases) for step in phase.steps}
     assert {(load.jobs, load.io_depth) for load in loads} == {(1, 32)}
     assert {(fill.workload.jobs, fill.workload.io_depth) for fill in fills} == {(1, 32)}
-    assert len(outcome.sections) == len(sizes_kib)
+    assert len(outcomes) == len(sizes_kib)
     assert [type(phase) for phase in phases] == [Purge, Fill, *[Round] * 5] * len(sizes_kib)
 
 
@@ -387,13 +391,13 @@ def test_write_saturation_of_pts_2_0_ends_after_six_hours(
     def unsteady(phase: Phase, cell: Workload) -> float:
         return 1.0 + getattr(phase, "number", 0) % 60 // 30
 
-    phases, _, outcome = run("writesat", profile, unsteady, range_bytes=1 << 50)
+    phases, _, outcomes = run("writesat", profile, unsteady, range_bytes=1 << 50)
     *slices, histogram_run = [phase for phase in phases if isinstance(phase, Continuous)]
     assert (len(slices), sum(each.duration_s for each in slices)) == (360, 6 * 3600)
     assert (histogram_run.duration_s, histogram_run.section) == (1200, "Response time histogram")
     for each in (*slices, histogram_run):
         assert (each.workload.jobs, each.workload.io_depth) == demand
-    assert outcome.sections[0].ended_because == "longest time of 360 slices"
+    assert outcomes[0].ended_because == "longest time of 360 slices"
 
 
 def test_a_profile_may_fill_another_range_than_it_tests() -> None:

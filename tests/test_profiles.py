@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec import inspect
 
 from tkperf.errors import ProfileError, UsageError
 from tkperf.plan import Case, forecast
@@ -27,6 +29,14 @@ from tkperf.procedures import (
 from tkperf.procedures.hard_disk import HardDiskTable
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.latency import LatencyTable
+from tkperf.procedures.own_workloads.parts import (
+    FillPhase,
+    IdlePhase,
+    Load,
+    PurgePhase,
+    RoundsPhase,
+    StreamPhase,
+)
 from tkperf.procedures.throughput import ThroughputTable
 from tkperf.procedures.walk import find_excess
 from tkperf.procedures.write_saturation import WriteSaturationTable
@@ -97,6 +107,10 @@ def test_the_default_profile_has_the_numbers_of_pts_e_1_1() -> None:
         ("capacity_multiple = 4", "capacity_multiple = inf", "capacity_multiple", "<="),
         ("data_excursion_percent = 20", "data_excursion_percent = nan", "data_excursion_percent",
          "Expected `float`"),
+        ("data_excursion_percent = 20", "data_excursion_percent = inf", "data_excursion_percent",
+         "<= 1000000"),
+        ("slope_excursion_percent = 10", "slope_excursion_percent = inf", "slope_excursion_percent",
+         "<= 1000000"),
         ("[1024, 128]", str([n / 2 for n in range(1, 66)]), "throughput.block_sizes_kib",
          "length <= 64"),
         ("[1024, 128]", str([1] * 80_000), "throughput.block_sizes_kib", "length <= 64"),
@@ -490,3 +504,37 @@ def test_tests_beside_the_default_ones_run_where_there_are_no_others(
 def test_no_shipped_profile_asks_for_more_than_can_be_run(name: str) -> None:
     """They are not gone through whenever they are loaded."""
     assert find_excess(TESTS, load_profile(name)) is None
+
+
+def unbounded(type_: inspect.Type, path: str) -> Iterator[str]:
+    """Where a type takes real numbers without a least or a greatest one."""
+    match type_:
+        case inspect.Metadata():
+            yield from unbounded(type_.type, path)
+        case inspect.FloatType():
+            least = type_.ge if type_.gt is None else type_.gt
+            greatest = type_.le if type_.lt is None else type_.lt
+            if least is None or greatest is None:
+                yield path
+        case inspect.StructType():
+            for field in type_.fields:
+                yield from unbounded(field.type, f"{path}.{field.name}")
+        case inspect.UnionType():
+            yield from (found for each in type_.types for found in unbounded(each, path))
+        case inspect.VarTupleType():
+            yield from unbounded(type_.item_type, path)
+        case inspect.TupleType():
+            yield from (found for each in type_.item_types for found in unbounded(each, path))
+        case inspect.DictType():
+            yield from unbounded(type_.value_type, path)
+
+
+def test_no_number_can_be_infinite() -> None:
+    """TOML has inf and nan; a bound on each side keeps both out, and JSON has neither."""
+    types: list[type] = [*SHARED_TABLES, *(test.table for test in TESTS if test.table)]
+    types += [PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase, Load]
+    found = {
+        place for type_ in types for place in unbounded(inspect.type_info(type_), type_.__name__)
+    }
+    # These are read as values of a load's key, which has bounds.
+    assert found == {"RoundsPhase.loops.values", "RoundsPhase.tracked.at"}

@@ -21,7 +21,7 @@ from tkperf.engine.simulation.presets import PRESETS
 from tkperf.engine.simulation.service import Latency, Second
 from tkperf.errors import ProfileError
 from tkperf.events import Event, PhaseStarted, StepEnded
-from tkperf.phases import Continuous, Course, Idle, Outcome, Phase, Procedure, Purge, SectionOutcome
+from tkperf.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
 from tkperf.plan import Case, forecast
 from tkperf.procedures import SSD_TESTS, Test, load_profile, parse_profile
 from tkperf.procedures.building_blocks import slices_of
@@ -77,13 +77,13 @@ def end_s(step: StepRecord) -> float:
 
 def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
     """PTS-E 1.1 HIR: purge, writes until steady, {5 s write, 5 to 50 s idle} x 360, then 30 min each."""
-    phases, verdicts, outcome = run("hir")
+    phases, verdicts, outcomes = run("hir")
     assert isinstance(phases[0], Purge)
     before = phases[1:122]
     assert [(type(p), p.number, p.duration_s) for p in before if isinstance(p, Continuous)] == [
         (Continuous, number, 60.0) for number in range(1, 122)
     ]
-    assert verdicts[-1].rounds == outcome.sections[0].window == (1, 31, 61, 91, 121)
+    assert verdicts[-1].rounds == outcomes[0].window == (1, 31, 61, 91, 121)
     expected: list[tuple[object, ...]] = []
     for idle_s in IDLE_S:
         for number in range(1, 361):
@@ -98,7 +98,7 @@ def test_host_idle_recovery_asks_for_its_wait_states_in_their_order() -> None:
     assert {phase.workload for phase in phases if isinstance(phase, Continuous)} == {
         Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=4, io_depth=32)
     }
-    assert [each.section for each in outcome.sections[1:]] == list(STATES)
+    assert [each.section for each in outcomes[1:]] == list(STATES)
 
 
 def _row(phase: Phase) -> tuple[object, ...]:
@@ -114,11 +114,11 @@ def test_host_idle_recovery_goes_on_after_25_rounds_without_steady_state() -> No
     def jumps(phase: Phase, _work: Workload) -> float:
         return 1000.0 * 2.0 ** int(getattr(phase, "number", 0) % 7)
 
-    phases, _, outcome = run("hir", iops=jumps)
-    first = [phase for phase in phases if phase.section == outcome.sections[0].section]
+    phases, _, outcomes = run("hir", iops=jumps)
+    first = [phase for phase in phases if phase.section == outcomes[0].section]
     assert len(first) == 1 + 24 * 30 + 1
-    assert outcome.sections[0].ended_because.startswith("no steady state in 721 slices: ")
-    assert outcome.sections[0].window == ()
+    assert outcomes[0].ended_because.startswith("no steady state in 721 slices: ")
+    assert outcomes[0].window == ()
     assert phases[-1].section == STATES[-1]
 
 
@@ -146,7 +146,7 @@ def test_host_idle_recovery_leaves_the_device_idle_exactly() -> None:
 
 def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
     """PTS-E 1.1 XSR: purge, SEQ 1024 KiB 8 h, RND 8 KiB 6 h, SEQ 1024 KiB 8 h, TC1/QD32, by minutes."""
-    phases, _, outcome = run("xsr")
+    phases, _, outcomes = run("xsr")
     assert isinstance(phases[0], Purge)
     slices = [phase for phase in phases[1:] if isinstance(phase, Continuous)]
     assert len(slices) == len(phases) - 1 == 480 + 360 + 480
@@ -164,7 +164,7 @@ def test_cross_stimulus_recovery_asks_for_its_groups_back_to_back() -> None:
         (Access.SEQUENTIAL, 1 << 20, 0), (Access.RANDOM, 8192, 0),
     ]  # fmt: skip
     assert {(load.jobs, load.io_depth) for load in loads} == {(1, 32)}
-    assert [each.section for each in outcome.sections] == [name for name, _ in groups]
+    assert [each.section for each in outcomes] == [name for name, _ in groups]
 
 
 def test_cross_stimulus_recovery_is_one_series_without_a_gap() -> None:
@@ -327,8 +327,7 @@ def two_streams(profile: Profile, _range_bytes: int, *, course: bool) -> Procedu
     else:
         for phase in phases:  # noqa: UP028  # what is sent back could not be passed on to a list
             yield phase
-    ended = SectionOutcome(section="two", window=(), verdict=None, ended_because="enough")
-    return Outcome(sections=(ended,))
+    yield SectionOutcome(section="two", window=(), verdict=None, ended_because="enough")
 
 
 def test_a_course_is_its_phases_one_after_the_other() -> None:
@@ -366,15 +365,15 @@ def test_write_saturation_takes_other_stimuli_and_six_hours() -> None:
         read_percent=65, block_size_kib=8, max_slices=360, round_every_slices=0, histogram_s=1200
     )
     procedure = SSD_TESTS["writesat"].procedure(profile, 10**15)
-    phases, _, outcome = drive(procedure, steadily)
+    phases, _, outcomes = drive(procedure, steadily)
     slices = [phase for phase in phases if isinstance(phase, Continuous)]
     assert [phase.duration_s for phase in slices] == [60.0] * 360 + [1200.0]
     assert {phase.workload for phase in slices} == {
         Workload(access=Access.RANDOM, read_percent=65, block_size_bytes=8192, jobs=4, io_depth=32)
     }
-    assert outcome.sections[0].ended_because == "longest time of 360 slices"
-    assert outcome.sections[1].section == "Response time histogram"
-    assert outcome.sections[1].ended_because == "ran its full time, NOT after steady state"
+    assert outcomes[0].ended_because == "longest time of 360 slices"
+    assert outcomes[1].section == "Response time histogram"
+    assert outcomes[1].ended_because == "ran its full time, NOT after steady state"
 
 
 def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
@@ -382,12 +381,12 @@ def test_the_histogram_of_write_saturation_may_have_its_own_demand() -> None:
     profile = changed_saturation(
         access=Access.SEQUENTIAL, histogram_s=60, histogram_jobs=1, histogram_io_depth=1
     )
-    phases, _, outcome = drive(SSD_TESTS["writesat"].procedure(profile, 10**15), steadily)
+    phases, _, outcomes = drive(SSD_TESTS["writesat"].procedure(profile, 10**15), steadily)
     *stream, last = [phase for phase in phases if isinstance(phase, Continuous)]
     assert (len(stream), stream[0].workload.access) == (121, Access.SEQUENTIAL)
     assert (last.workload.jobs, last.workload.io_depth) == (1, 1)
     assert (stream[0].workload.jobs, stream[0].workload.io_depth) == (4, 32)
-    assert outcome.sections[1].ended_because == "ran its full time"
+    assert outcomes[1].ended_because == "ran its full time"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Every error tkperf raises on purpose, and the exit code each one ends with.
 
 TkperfError
-├── ClaimsNotMetError   1   tkperf check: a claim is not met or not measured
+├── ClaimsNotMetError   1   tkperf check: a claim is not met, not measured or cannot be told
 ├── UsageError          2   the command line or an input file asks for something impossible
 │   └── ProfileError    2   a profile file: names file, key and reason
 ├── RefusedError        3   safety: the device must not be erased, nothing was touched

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tkperf.figures import TestPlan
 from tkperf.measurement import Sample
-from tkperf.phases import Outcome, Phase
+from tkperf.phases import Phase, SectionOutcome
 from tkperf.record import (
     PurgeRecord,
     Resumption,
@@ -125,19 +125,26 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SectionEnded:
+    """A section of a test came to its end, whatever becomes of the others."""
+
+    test: str
+    outcome: SectionOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Warned:
     warning: RunWarning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestEnded:
-    """``outcome`` is None when the test was cut short, ``at_s`` where another tool ran it."""
+    """``at_s`` is None where another tool ran it."""
 
     __test__ = False
 
     test: str
     status: RunStatus
-    outcome: Outcome | None
     at_s: float | None
 
 
@@ -172,6 +179,7 @@ Event = (
     | PurgeEnded
     | Noted
     | Judged
+    | SectionEnded
     | Warned
     | TestEnded
     | RunEnded

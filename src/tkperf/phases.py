@@ -10,8 +10,9 @@ A procedure is a generator: it yields a phase, and the answer to the phase is se
 | Continuous         | Measurement                  |
 | Idle               | None                         |
 | SteadyStateVerdict | None (logged, shown)         |
+| SectionOutcome     | None (logged, shown)         |
 
-Its return value is an Outcome.
+It yields the outcome of each section as soon as that is known: what ended is known even if the rest never does.
 """
 
 from __future__ import annotations
@@ -142,24 +143,6 @@ class Knee:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SectionOutcome:
-    """How one section of a test ended.
-
-    ``window`` are the numbers of the rounds (or areas, or slices) that results are averaged over; empty
-    where the section has none. ``verdict`` is None where the section has no steady-state rule. With
-    several tracking variables it is the one that decided, and ``verdicts`` has all of them, in order.
-    ``knee`` is None where no offered rate was raised.
-    """
-
-    section: str
-    window: tuple[int, ...]
-    verdict: SteadyStateVerdict | None
-    ended_because: str
-    verdicts: tuple[SteadyStateVerdict, ...] = ()
-    knee: Knee | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """Thread count (TC) and queue depth of each (QD)."""
 
@@ -168,14 +151,26 @@ class Demand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a procedure returns: how each of its sections ended, in order.
+class SectionOutcome:
+    """How one section of a test ended.
 
-    ``demand`` is what it found for the tests after it that have none of their own; None: nothing.
+    ``window`` are the numbers of the rounds (or areas, or slices) that results are averaged over; empty
+    where the section has none. ``verdict`` is None where the section has no steady-state rule. With
+    several tracking variables it is the one that decided, and ``verdicts`` has all of them, in order.
+    ``knee`` is None where no offered rate was raised. ``demand`` is what was found for the tests after this one
+    that have none of their own; None: nothing.
     """
 
-    sections: tuple[SectionOutcome, ...]
+    section: str
+    window: tuple[int, ...]
+    verdict: SteadyStateVerdict | None
+    ended_because: str
+    verdicts: tuple[SteadyStateVerdict, ...] = ()
+    knee: Knee | None = None
     demand: Demand | None = None
 
 
-Procedure = Generator[Phase | Course | SteadyStateVerdict, Reply, Outcome]
+# What a procedure says of what was measured, for the log: nothing is done for it.
+Told = SteadyStateVerdict | SectionOutcome
+Yielded = Phase | Course | Told
+Procedure = Generator[Yielded, Reply, None]

@@ -25,8 +25,8 @@ from tkperf.phases import (
     Purge,
     Reply,
     Round,
+    Told,
 )
-from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Step, Workload
 
 # Until a fill has been measured its rate is a guess; a SATA SSD writes about this fast.
@@ -53,7 +53,7 @@ class Forecast:
 
 
 def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterator[Phase]:
-    """All phases of a procedure under the given answers, one by one; verdicts are passed over."""
+    """All phases of a procedure under the given answers, one by one; what it tells is passed over."""
     reply: Reply = None
     while True:
         try:
@@ -67,7 +67,7 @@ def phases_of(procedure: Procedure, answer: Callable[[Phase], Answer]) -> Iterat
                 yield phase
                 answers.append(answer(phase))
             reply = tuple(answers)
-        elif not isinstance(yielded, SteadyStateVerdict):
+        elif not isinstance(yielded, Told):
             yield yielded
             reply = answer(yielded)
 

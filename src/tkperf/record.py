@@ -12,7 +12,7 @@ from enum import StrEnum
 from tkperf.disturbance import Disturbance
 from tkperf.figures import TestPlan
 from tkperf.measurement import Measurement
-from tkperf.phases import Outcome
+from tkperf.phases import SectionOutcome
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_capacity, format_count, parse_size_bytes
 from tkperf.workload import Workload
@@ -372,22 +372,25 @@ class Resumption:
         return first is not None and last is not None and first <= sequence <= last
 
 
+Logged = PurgeRecord | StepRecord | VerdictRecord | SectionOutcome
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """A row of a run's log: what was done, or judged. ``set_aside``: it was measured again later.
+    """A row of a run's log: what was done, judged or ended. ``set_aside``: it was measured again later.
 
     ``test_id`` tells a test that was repeated from its earlier measurement.
     """
 
     sequence: int
     test_id: int
-    record: PurgeRecord | StepRecord | VerdictRecord
+    record: Logged
     set_aside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestRecord:
-    """One test of a run as far as it got. ``outcome`` is None if it did not end.
+    """One test of a run as far as it got. ``outcomes`` are of the sections that ended, in order.
 
     ``plan`` is how it is shown, None where its file does not say. ``set_aside`` are steps that were
     measured again after an interruption, by their sequence: they count in what was written alone.
@@ -399,7 +402,7 @@ class TestRecord:
     status: RunStatus
     started_s: float
     ended_s: float | None
-    outcome: Outcome | None
+    outcomes: tuple[SectionOutcome, ...]
     purges: tuple[PurgeRecord, ...]
     steps: tuple[StepRecord, ...]
     verdicts: tuple[VerdictRecord, ...]

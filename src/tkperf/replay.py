@@ -18,15 +18,15 @@ from tkperf.phases import (
     Fill,
     Idle,
     Interruption,
-    Outcome,
     Phase,
     Procedure,
     Purge,
     Reply,
     Round,
+    SectionOutcome,
+    Told,
 )
 from tkperf.record import GoesOn, LogEntry, PurgeRecord, Resumption, StepRecord, VerdictRecord
-from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_count
 from tkperf.workload import Workload
 
@@ -37,7 +37,7 @@ class Replay:
 
     Attributes:
         answers: to its first phases.
-        verdicts: how many of its verdicts are in the log already.
+        told: how many of its verdicts and of its sections' outcomes are in the log already.
         goes_on: where.
         section, round_number: of the phase that was cut off; None where none was.
         set_aside_from: the first row of the log that is measured again; None: none is.
@@ -45,7 +45,7 @@ class Replay:
     """
 
     answers: tuple[Answer, ...] = ()
-    verdicts: int = 0
+    told: int = 0
     goes_on: GoesOn = GoesOn.NEXT
     section: str | None = None
     round_number: int | None = None
@@ -61,12 +61,12 @@ class Resumed:
     """What was done of a run before it goes on.
 
     Attributes:
-        done: how each test ended that is not run any more.
+        done: how the sections ended of each test that is not run any more.
         replayed: of the test that was under way.
     """
 
     resumption: Resumption
-    done: Mapping[str, Outcome]
+    done: Mapping[str, tuple[SectionOutcome, ...]]
     replayed: Replay = NOTHING
 
     def replay_of(self, test: str) -> Replay:
@@ -75,12 +75,12 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A phase of the log: its answer, its first row if it has any, the verdicts before it."""
+    """A phase of the log: its answer, its first row if it has any, how much was told before it."""
 
     phase: Phase
     answer: Answer
     sequence: int | None
-    verdicts: int
+    told: int
 
 
 def replay(
@@ -104,7 +104,7 @@ def replay(
     reader = _Reader(deque(log), deque(_taken(earlier)))
     missing = reader.read(procedure)
     if missing is None:
-        return Replay(answers=_answers(reader.asked), verdicts=reader.verdicts)
+        return Replay(answers=_answers(reader.asked), told=reader.told)
     return _go_on(reader, missing, accept=accept)
 
 
@@ -130,7 +130,7 @@ class _Reader:
     log: deque[LogEntry]
     interruptions: deque[Resumption]
     asked: list[_Asked] = field(default_factory=list)
-    verdicts: int = 0
+    told: int = 0
 
     def read(self, procedure: Procedure) -> Phase | None:
         """The first phase that the log has not all of; None: the procedure has ended."""
@@ -141,8 +141,8 @@ class _Reader:
             except StopIteration:
                 self._require_end()
                 return None
-            if isinstance(yielded, SteadyStateVerdict):
-                self._judged(yielded)
+            if isinstance(yielded, Told):
+                self._tell(yielded)
                 reply = None
                 continue
             phases = yielded.phases if isinstance(yielded, Course) else (yielded,)
@@ -157,17 +157,15 @@ class _Reader:
         if self.log:
             raise ValueError(f"row {self.log[0].sequence} of the log comes after the test's end")
 
-    def _judged(self, verdict: SteadyStateVerdict) -> None:
+    def _tell(self, told: Told) -> None:
         if not self.log:
             return
         entry = self.log.popleft()
-        record = entry.record
-        if not isinstance(record, VerdictRecord) or (
-            (record.verdict.tracking, record.verdict.rounds, record.verdict.reached)
-            != (verdict.tracking, verdict.rounds, verdict.reached)
-        ):
-            raise ValueError(f"row {entry.sequence} of the log is not the verdict given there")
-        self.verdicts += 1
+        record = entry.record.verdict if isinstance(entry.record, VerdictRecord) else entry.record
+        what = "outcome" if isinstance(told, SectionOutcome) else "verdict"
+        if not isinstance(record, type(told)) or _key(record) != _key(told):
+            raise ValueError(f"row {entry.sequence} of the log is not the {what} given there")
+        self.told += 1
 
     def _answer(self, phase: Phase) -> bool:
         """Take what a phase was answered with; False: it is not, or not all, in the log."""
@@ -235,7 +233,14 @@ class _Reader:
             )
 
     def _keep(self, phase: Phase, answer: Answer, sequence: int | None) -> None:
-        self.asked.append(_Asked(phase, answer, sequence, self.verdicts))
+        self.asked.append(_Asked(phase, answer, sequence, self.told))
+
+
+def _key(told: Told) -> tuple[object, ...]:
+    """What is alike where a procedure says the same again; numbers may differ in their last digit."""
+    if isinstance(told, SectionOutcome):
+        return told.section, told.window, told.knee, told.demand
+    return told.tracking, told.rounds, told.reached
 
 
 def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
@@ -243,7 +248,7 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
     asked = list(reader.asked)
     # Of a phase that was cut off there may be some rows.
     part = reader.log[0].sequence if reader.log else None
-    verdicts = reader.verdicts
+    told = reader.told
     repeatable = isinstance(missing, Round) and missing.repeatable and not accept
     # An idle time leaves no row: whether it was over when the run was cut off, nobody knows. One before
     # a repeatable round is asked for again with it.
@@ -252,31 +257,31 @@ def _go_on(reader: _Reader, missing: Phase, *, accept: bool) -> Replay:
     if not asked and part is None:
         return NOTHING
     if isinstance(missing, Purge):
-        return Replay(answers=_answers(asked), verdicts=verdicts)
+        return Replay(answers=_answers(asked), told=told)
     if accept and not isinstance(missing, Fill):
         return Replay(
             answers=_answers(asked),
-            verdicts=verdicts,
+            told=told,
             goes_on=GoesOn.WHERE_IT_STOPPED,
             section=missing.section,
             set_aside_from=part,
             again=describe_phase(missing),
         )
     if isinstance(missing, Round) and missing.repeatable:
-        return _from_round(asked, missing, part, verdicts)
+        return _from_round(asked, missing, part, told)
     return _from_purge(asked, missing, part)
 
 
-def _from_round(asked: list[_Asked], missing: Round, part: int | None, verdicts: int) -> Replay:
+def _from_round(asked: list[_Asked], missing: Round, part: int | None, told: int) -> Replay:
     """The round again, with those of its number just before."""
     section = missing.section
-    while asked and _is_one_round(asked[-1], missing, verdicts):
+    while asked and _is_one_round(asked[-1], missing, told):
         before = asked.pop()
         assert isinstance(before.phase, Round)
         missing, part = before.phase, before.sequence
     return Replay(
         answers=(*_answers(asked), Interruption()),
-        verdicts=verdicts,
+        told=told,
         goes_on=GoesOn.ROUND,
         section=missing.section,
         round_number=missing.number,
@@ -285,13 +290,13 @@ def _from_round(asked: list[_Asked], missing: Round, part: int | None, verdicts:
     )
 
 
-def _is_one_round(before: _Asked, missing: Round, verdicts: int) -> bool:
+def _is_one_round(before: _Asked, missing: Round, told: int) -> bool:
     phase = before.phase
     return (
         isinstance(phase, Round)
         and phase.repeatable
         and phase.number == missing.number
-        and before.verdicts == verdicts
+        and before.told == told
         and before.sequence is not None
     )
 
@@ -305,7 +310,7 @@ def _from_purge(asked: list[_Asked], missing: Phase, part: int | None) -> Replay
     names = dict.fromkeys([*(before.phase.section for before in redone), missing.section])
     return Replay(
         answers=_answers(asked[:place]),
-        verdicts=redone[0].verdicts if redone else 0,
+        told=redone[0].told if redone else 0,
         goes_on=GoesOn.PURGE if purges else GoesOn.TEST,
         section=missing.section,
         set_aside_from=rows[0] if rows else part,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -15,19 +15,19 @@ from tkperf.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    SectionEnded,
     TestEnded,
     TestStarted,
     Warned,
 )
 from tkperf.performer import Performer, Run, Target
-from tkperf.phases import Answer, Course, Outcome, Phase, Procedure, Reply
+from tkperf.phases import Answer, Course, Phase, Procedure, Reply, SectionOutcome, Told
 from tkperf.plan import section_names
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
 from tkperf.record import GoesOn, RunStatus
 from tkperf.replay import NOTHING, Replay
 from tkperf.run_watch import RunWatch
-from tkperf.steady_state import SteadyStateVerdict
 
 __all__ = ["Run", "Target", "execute"]
 
@@ -47,13 +47,13 @@ def execute(run: Run) -> None:
             run.emit(Warned(warning=warning))
         profile = run.profile
         for position, test in enumerate(run.tests):
-            outcome = None if resumed is None else resumed.done.get(test.name)
-            if outcome is None:
+            outcomes = None if resumed is None else resumed.done.get(test.name)
+            if outcomes is None:
                 replayed = NOTHING if resumed is None else resumed.replay_of(test.name)
                 later = tuple(_missing(run, position + 1))
                 ahead = Ahead(test, later, profile, run.active_range_bytes, [*replayed.answers])
-                outcome = _TestRun(Performer(run, ahead, origin_s, watch), replayed).execute()
-            profile = _at_found_demand(profile, outcome)
+                outcomes = _TestRun(Performer(run, ahead, origin_s, watch), replayed).execute()
+            profile = at_found_demand(profile, outcomes)
         _end(run, RunStatus.COMPLETE, None)
     except KeyboardInterrupt:
         _end(run, RunStatus.INTERRUPTED, "stopped by the user")
@@ -86,10 +86,12 @@ def _missing(run: Run, position: int) -> Iterator[Test]:
     return (test for test in run.tests[position:] if test.name not in done)
 
 
-def _at_found_demand(profile: Profile, outcome: Outcome) -> Profile:
-    if outcome.demand is None:
-        return profile
-    return profile.at_demand(outcome.demand.jobs, outcome.demand.io_depth)
+def at_found_demand(profile: Profile, outcomes: Iterable[SectionOutcome]) -> Profile:
+    """The profile with the demand that a test found, if it did, for those after it."""
+    for demand in (outcome.demand for outcome in outcomes):
+        if demand is not None:
+            profile = profile.at_demand(demand.jobs, demand.io_depth)
+    return profile
 
 
 def _end(run: Run, status: RunStatus, because: str | None) -> None:
@@ -136,7 +138,8 @@ class _TestRun:
     def test(self) -> Test:
         return self.ahead.test
 
-    def execute(self) -> Outcome:
+    def execute(self) -> tuple[SectionOutcome, ...]:
+        """How each of its sections ended."""
         resumed = self.run.resumed
         goes_on = resumed is not None and resumed.resumption.test == self.test.name
         self.performer.watch.test_begins()
@@ -153,10 +156,9 @@ class _TestRun:
                 goes_on=goes_on,
             )
         )
-        outcome: Outcome | None = None
         status = RunStatus.FAILED
         try:
-            outcome = self._follow(self.ahead.procedure())
+            outcomes = self._follow(self.ahead.procedure())
             status = RunStatus.COMPLETE
         except KeyboardInterrupt:
             status = RunStatus.INTERRUPTED
@@ -166,40 +168,40 @@ class _TestRun:
             self.run.target.recheck()
             raise
         finally:
-            self._end(status, outcome)
-        return outcome
+            self._end(status)
+        return outcomes
 
-    def _end(self, status: RunStatus, outcome: Outcome | None) -> None:
+    def _end(self, status: RunStatus) -> None:
         """Tell that the test is over, then what is to be said of it as a whole."""
         ended_s = self.performer.now_s()
         _tell_end(
             self.run,
             status,
-            TestEnded(test=self.test.name, status=status, outcome=outcome, at_s=ended_s),
+            TestEnded(test=self.test.name, status=status, at_s=ended_s),
         )
         for warning in self.performer.watch.final_warnings(self.test.name, ended_s):
             _tell_end(self.run, status, Warned(warning=warning))
 
-    def _follow(self, procedure: Procedure) -> Outcome:
+    def _follow(self, procedure: Procedure) -> tuple[SectionOutcome, ...]:
         """Drive the procedure to its end, answering each phase with what was measured."""
         reply: Reply = None
         section, number = "", 0
-        verdicts_told = self.replayed.verdicts
+        outcomes: list[SectionOutcome] = []
+        told_before = self.replayed.told
         while True:
             try:
                 asked = procedure.send(reply)
-            except StopIteration as end:
+            except StopIteration:
                 if self.ahead.first_of_next_test() is None:
                     self.performer.rest()
-                outcome: Outcome = end.value
-                return outcome
-            if isinstance(asked, SteadyStateVerdict):
-                if verdicts_told:
-                    verdicts_told -= 1
+                return tuple(outcomes)
+            if isinstance(asked, Told):
+                if isinstance(asked, SectionOutcome):
+                    outcomes.append(asked)
+                if told_before:
+                    told_before -= 1
                 else:
-                    self.run.emit(
-                        Judged(test=self.test.name, section=section, number=number, verdict=asked)
-                    )
+                    self._tell(asked, section, number)
                 reply = None
                 continue
             if isinstance(asked, Course):
@@ -210,6 +212,14 @@ class _TestRun:
                 continue
             section, number = asked.section, getattr(asked, "number", 1)
             reply = self._answer(asked)
+
+    def _tell(self, told: Told, section: str, number: int) -> None:
+        """Tell the observers a verdict on this round of a section, or how a section ended."""
+        name = self.test.name
+        if isinstance(told, SectionOutcome):
+            self.run.emit(SectionEnded(test=name, outcome=told))
+        else:
+            self.run.emit(Judged(test=name, section=section, number=number, verdict=told))
 
     def _answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
         """What it was answered before, or what is measured now."""

@@ -32,7 +32,7 @@ from tkperf.events import (
 from tkperf.measurement import NO_IO, Sample
 from tkperf.record import RunStatus
 
-ENDED = TestEnded(test="iops", status=RunStatus.COMPLETE, outcome=None, at_s=1.0)
+ENDED = TestEnded(test="iops", status=RunStatus.COMPLETE, at_s=1.0)
 
 
 def sample(at_s: float) -> SampleSeen:

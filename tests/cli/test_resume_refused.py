@@ -19,6 +19,7 @@ from tkperf import make_plan
 from tkperf.errors import TkperfError
 from tkperf.pipeline.api import run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.runfile.schema import VERSION
 
 SHORT = Path(__file__).parents[1] / "short.toml"
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -127,15 +128,17 @@ def test_a_run_of_another_version(run_file: Path) -> None:
     assert_refused(run_file, 6, "was measured by tkperf 2.9, this is 3.")
 
 
-@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize("version", [VERSION - 1, VERSION + 1])
 def test_a_run_of_another_schema(version: int, run_file: Path) -> None:
     with closing(sqlite3.connect(run_file)) as db:
-        if version == 6:
-            db.execute("DROP TABLE resumption")
-            db.execute("DELETE FROM migration WHERE number = 7")
+        if version < VERSION:
+            db.execute("DROP TABLE outcome")
+            db.execute("ALTER TABLE test ADD COLUMN outcome TEXT")
+            db.execute("DELETE FROM migration WHERE name = 'm008_outcomes'")
         db.execute(f"PRAGMA user_version = {version}")
         db.commit()
-    says = "begun by another tkperf (format 6" if version == 6 else "written by a newer tkperf"
+    older = f"begun by another tkperf (format {version}"
+    says = older if version < VERSION else "written by a newer tkperf"
     assert_refused(run_file, 6, says)
 
 

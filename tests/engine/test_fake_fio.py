@@ -19,7 +19,7 @@ from tkperf.engine.fio import FioEngine
 from tkperf.errors import EngineError, StepFailedError
 from tkperf.events import Event, RunEnded, SampleSeen, StepEnded, StepStarted, Warned
 from tkperf.figures import generic_section
-from tkperf.phases import Continuous, Fill, Outcome, Procedure, Round, SectionOutcome
+from tkperf.phases import Continuous, Fill, Procedure, Round, SectionOutcome
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.record import RunStatus
 from tkperf.runner import Run, execute
@@ -50,8 +50,7 @@ def run_rounds(
         else:
             for number in range(1, rounds + 1):
                 yield Round(section="S", number=number, steps=(step(4096), step(8192)))
-        end = SectionOutcome(section="S", window=(1,), verdict=None, ended_because="done")
-        return Outcome(sections=(end,))
+        yield SectionOutcome(section="S", window=(1,), verdict=None, ended_because="done")
 
     events: list[Event] = []
     failure: Exception | None = None

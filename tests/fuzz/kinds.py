@@ -33,12 +33,21 @@ from tkperf.analysis.run_results import analyse
 from tkperf.cli.tables import print_results
 from tkperf.device.raid.config import load_raid_config
 from tkperf.engine.fio_output import DocumentSplitter, build_sample, parse_document
-from tkperf.events import Judged, PurgeEnded, RunEnded, StepEnded, TestEnded, TestStarted, Warned
+from tkperf.events import (
+    Judged,
+    PurgeEnded,
+    RunEnded,
+    SectionEnded,
+    StepEnded,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
 from tkperf.fio_jobfile.convert import convert_job_file
 from tkperf.importers.fio_json import parse_fio_json
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.measurement import NO_IO, Measurement, Sample
-from tkperf.phases import Outcome, SectionOutcome
+from tkperf.phases import SectionOutcome
 from tkperf.plan import Case, forecast
 from tkperf.procedures import (
     TESTS,
@@ -92,13 +101,13 @@ def _good_run() -> bytes:
         writer(Judged(test="iops", section="IOPS", number=2, verdict=verdict))
         writer(Warned(warning=RunWarning(code="w", text="text")))
         ended = SectionOutcome(section="IOPS", window=(1, 2), verdict=verdict, ended_because="x")
-        outcome = Outcome(sections=(ended,))
-        writer(TestEnded(test="iops", status=RunStatus.COMPLETE, outcome=outcome, at_s=9))
+        writer(SectionEnded(test="iops", outcome=ended))
+        writer(TestEnded(test="iops", status=RunStatus.COMPLETE, at_s=9))
         writer(TestStarted(test="writesat", at_s=9))
         for number in (1, 2):
             step = a_step(number, section="WS", kind=StepKind.CONTINUOUS, measurement=seen)
             writer(StepEnded(test="writesat", record=step))
-        writer(TestEnded(test="writesat", status=RunStatus.COMPLETE, outcome=None, at_s=19))
+        writer(TestEnded(test="writesat", status=RunStatus.COMPLETE, at_s=19))
         writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
         writer.close()
         return path.read_bytes()

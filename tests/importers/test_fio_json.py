@@ -82,14 +82,12 @@ def test_files_are_rounds_and_are_judged() -> None:
     """Five files of a steady rate: steady; with a jump: not, and the values say why."""
     steady = [(f"r{number}.json", result(1000 + number)) for number in range(5)]
     run = parse_fio_json(steady, name="x")
-    assert run.tests[0].outcome is not None
-    (section,) = run.tests[0].outcome.sections
+    (section,) = run.tests[0].outcomes
     assert section.verdict is not None
     assert section.verdict.reached
     assert section.verdict.values == (1000, 1001, 1002, 1003, 1004)
     jumping = parse_fio_json([*steady[:4], ("r5.json", result(3000))], name="x")
-    assert jumping.tests[0].outcome is not None
-    verdict = jumping.tests[0].outcome.sections[0].verdict
+    verdict = jumping.tests[0].outcomes[0].verdict
     assert verdict is not None
     assert not verdict.reached
 
@@ -405,9 +403,7 @@ def test_the_cell_that_fills_the_window_is_tracked() -> None:
         job["read"], job["write"] = job["write"], job["read"]
         reads.append(("r.json", json.dumps(document)))
     run = parse_fio_json([("w.json", result(7)), *reads], name="x")
-    outcome = run.tests[0].outcome
-    assert outcome is not None
-    (section,) = outcome.sections
+    (section,) = run.tests[0].outcomes
     assert section.window == (2, 3, 4, 5, 6)
     assert section.verdict is not None
     assert section.verdict.reached

@@ -67,8 +67,7 @@ def test_rounds_are_in_the_order_of_their_times() -> None:
     run = run_of(*in_shells_order)
     assert rounds_of(run) == {"fio RND TC1/QD1": [1000 + each for each in range(1, 13)]}
     assert run.warnings == ()
-    assert run.tests[0].outcome is not None
-    (section,) = run.tests[0].outcome.sections
+    (section,) = run.tests[0].outcomes
     assert section.verdict is not None
     assert section.verdict.values == (1008, 1009, 1010, 1011, 1012)
 
@@ -212,9 +211,7 @@ def test_each_cell_is_judged_by_its_own_rounds() -> None:
         for kind, each, rate in reads
     ]  # fmt: skip
     run = run_of(*numbered(5), *files)
-    outcome = run.tests[0].outcome
-    assert outcome is not None
-    (section,) = outcome.sections
+    (section,) = run.tests[0].outcomes
     assert section.verdict is not None
     assert section.verdict.reached
     assert (

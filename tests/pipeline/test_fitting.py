@@ -44,7 +44,7 @@ def test_a_hard_disk_run_speaks_of_its_own_block_sizes_only() -> None:
 def test_latency_needs_no_room_for_blocks_that_it_never_issues() -> None:
     """32 threads fill, one measures blocks of 8 KiB at most; 1 MiB is another test's."""
     run = fitted(tests=("lat",), jobs=32, active_range="16MiB")
-    assert run.tests[0].passes_filled == 2
+    assert [fill.passes for fill in run.tests[0].fills] == [2]
     with pytest.raises(UsageError, match="too small for 32 jobs with blocks of 1024k"):
         fitted(tests=("tp",), jobs=32, active_range="16MiB")
 

@@ -15,7 +15,7 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.details import build_details
 from tkperf.analysis.run_results import analyse
 from tkperf.figures import FigureKind, SectionPlan, drawn, generic_section, over_rounds
-from tkperf.phases import Continuous, Outcome, Procedure, Purge, SectionOutcome
+from tkperf.phases import Continuous, Procedure, Purge, SectionOutcome
 from tkperf.procedures import Test
 from tkperf.procedures.building_blocks import rounds_until_steady
 from tkperf.profiles import Profile
@@ -51,20 +51,21 @@ def made_up_test(workloads: Sequence[Workload]) -> Test:
 
     def procedure(profile: Profile, _length_bytes: int) -> Procedure:
         yield Purge(section="Grid")
-        outcome = yield from rounds_until_steady(
-            "Grid",
-            tuple(Step(workload=each, duration_s=1) for each in workloads),
-            profile.steady_state,
-            tracking="IOPS of the first",
-            unit="IOPS",
-            tracked_value=lambda seen: seen[workloads[0]].iops,
+        yield (
+            yield from rounds_until_steady(
+                "Grid",
+                tuple(Step(workload=each, duration_s=1) for each in workloads),
+                profile.steady_state,
+                tracking="IOPS of the first",
+                unit="IOPS",
+                tracked_value=lambda seen: seen[workloads[0]].iops,
+            )
         )
         for number in range(1, 4):
             yield Continuous(
                 section=STREAM, number=number, workload=workloads[0], duration_s=2, longest_s=6
             )
-        ended = SectionOutcome(section=STREAM, window=(), verdict=None, ended_because="enough")
-        return Outcome(sections=(outcome, ended))
+        yield SectionOutcome(section=STREAM, window=(), verdict=None, ended_because="enough")
 
     def section_plan(name: str) -> SectionPlan:
         plan = generic_section(name, stream=name == STREAM)

@@ -18,9 +18,9 @@ from tkperf.analysis.export_json import render_json
 from tkperf.analysis.incomplete import DAMAGED
 from tkperf.analysis.run_results import analyse
 from tkperf.errors import RunFileError
-from tkperf.events import Judged, PurgeEnded, StepEnded, TestEnded, TestStarted
+from tkperf.events import Judged, PurgeEnded, SectionEnded, StepEnded, TestEnded, TestStarted
 from tkperf.measurement import NO_IO, Measurement, Sample
-from tkperf.phases import Outcome, SectionOutcome
+from tkperf.phases import SectionOutcome
 from tkperf.record import PurgeRecord, RunStatus
 from tkperf.runfile.packed import pack
 from tkperf.runfile.reader import RunFile
@@ -44,8 +44,8 @@ def path(tmp_path: Path) -> Path:
     writer(PurgeEnded(test="iops", record=purge))
     writer(StepEnded(test="iops", record=a_step(1, measurement=seen)))
     writer(Judged(test="iops", section="IOPS", number=1, verdict=verdict))
-    outcome = Outcome(sections=(ended,))
-    writer(TestEnded(test="iops", status=RunStatus.COMPLETE, outcome=outcome, at_s=9))
+    writer(SectionEnded(test="iops", outcome=ended))
+    writer(TestEnded(test="iops", status=RunStatus.COMPLETE, at_s=9))
     writer(TestStarted(test="lat", at_s=9))
     writer.close()
     return path
@@ -201,9 +201,10 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
         ("UPDATE purge SET duration_s = -1", "table purge, key duration_s"),
         ("UPDATE test SET name = 'iops'", "two tests of one name"),
         ("UPDATE test SET ended_s = -1", "test iops ends before it starts"),
-        ("UPDATE test SET outcome = '{\"sections\": 5}'", "the outcome of test iops"),
-        ("UPDATE test SET outcome = json_set(outcome, '$.sections[0].verdict.values', "
-         "json('[1]')) WHERE id = 1", "a verdict needs one value for each round"),
+        ("UPDATE outcome SET outcome = '{\"section\": 5}'", "how IOPS of test iops ended"),
+        ("UPDATE outcome SET section = 'other'", "table outcome: it is of IOPS"),
+        ("UPDATE outcome SET outcome = json_set(outcome, '$.verdict.values', json('[1]'))",
+         "a verdict needs one value for each round"),
         ("UPDATE verdict SET verdict = json_set(verdict, '$.rounds', json('[]'))",
          "a verdict needs one value for each round"),
         ("UPDATE verdict SET verdict = json_set(verdict, '$.values', json('[1]'))",

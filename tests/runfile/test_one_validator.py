@@ -289,7 +289,7 @@ def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("UPDATE test SET outcome = '5' WHERE name = 'iops'", "the outcome of test iops"),
+        ("UPDATE outcome SET outcome = '5' WHERE test_id = 1", "how IOPS of test iops ended"),
         ("UPDATE purge SET method = x'00' WHERE test_id = 1", "purge"),
         ("UPDATE run SET value = '{' WHERE key = 'hosts'", "fact hosts of the run"),
         ("UPDATE run SET value = '[1]' WHERE key = 'status'", "how the run ended"),

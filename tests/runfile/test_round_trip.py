@@ -27,6 +27,7 @@ from tkperf.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    SectionEnded,
     StepEnded,
     TestEnded,
     TestStarted,
@@ -34,7 +35,7 @@ from tkperf.events import (
 )
 from tkperf.histogram import coarsen
 from tkperf.measurement import NO_IO, CpuUse, Measurement, Sample
-from tkperf.phases import Outcome, SectionOutcome
+from tkperf.phases import Demand, Knee, SectionOutcome
 from tkperf.record import (
     GoesOn,
     PurgeRecord,
@@ -145,22 +146,23 @@ purges = st.builds(
 )
 
 
-outcomes = st.none() | st.lists(
-    st.builds(
-        SectionOutcome,
-        section=text,
-        window=st.lists(st.integers(min_value=1, max_value=99), max_size=5).map(tuple),
-        verdict=st.none() | verdicts,
-        ended_because=text,
-    ),
-    max_size=3,
-).map(lambda sections: Outcome(sections=tuple(sections)))
+outcomes = st.builds(
+    SectionOutcome,
+    section=text,
+    window=st.lists(st.integers(min_value=1, max_value=99), max_size=5).map(tuple),
+    verdict=st.none() | verdicts,
+    verdicts=st.lists(verdicts, max_size=2).map(tuple),
+    ended_because=text,
+    knee=st.none() | st.builds(Knee, kept_iops=st.none() | seconds, missed_iops=st.just(3.5)),
+    demand=st.none() | st.just(Demand(jobs=3, io_depth=7)),
+)
 
 
 test_events = st.lists(
     st.one_of(
         steps.map(lambda step: StepEnded(test="", record=step)),
         purges.map(lambda purge: PurgeEnded(test="", record=purge)),
+        outcomes.map(lambda outcome: SectionEnded(test="", outcome=outcome)),
         st.builds(
             Judged,
             test=st.just(""),
@@ -186,7 +188,7 @@ def record_of(events: list[Event], status: RunStatus) -> TestRecord:
         status=status,
         started_s=0.25,
         ended_s=9.0,
-        outcome=None,
+        outcomes=tuple(each.outcome for each in events if isinstance(each, SectionEnded)),
         purges=tuple(each.record for each in events if isinstance(each, PurgeEnded)),
         steps=tuple(
             replace(step, engine_output=b"", measurement=replace(step.measurement, samples=()))
@@ -203,7 +205,6 @@ def record_of(events: list[Event], status: RunStatus) -> TestRecord:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     log=test_events,
-    outcome=outcomes,
     said=st.lists(warnings, max_size=3),
     status=st.sampled_from([RunStatus.COMPLETE, RunStatus.INTERRUPTED, RunStatus.FAILED]),
     because=st.none() | text,
@@ -211,7 +212,6 @@ def record_of(events: list[Event], status: RunStatus) -> TestRecord:
 def test_a_run_is_read_back_as_it_was_written(
     tmp_path_factory: pytest.TempPathFactory,
     log: list[Event],
-    outcome: Outcome | None,
     said: list[RunWarning],
     status: RunStatus,
     because: str | None,
@@ -224,7 +224,7 @@ def test_a_run_is_read_back_as_it_was_written(
     writer(TestStarted(test="iops", at_s=0.25))
     for event in (*log, *(Warned(warning=each) for each in said)):
         writer(event)
-    writer(TestEnded(test="iops", status=status, outcome=outcome, at_s=9.0))
+    writer(TestEnded(test="iops", status=status, at_s=9.0))
     writer(RunEnded(status=status, because=because, ended_utc="u"))
     writer.close()
 
@@ -234,14 +234,15 @@ def test_a_run_is_read_back_as_it_was_written(
         status=status,
         ended_utc="u",
         ended_because=because,
-        tests=(replace(record_of(log, status), outcome=outcome, id=1),),
+        tests=(replace(record_of(log, status), id=1),),
         planned=("iops",),
         warnings=tuple(said),
     )
     with sqlite3.connect(path) as database:
         order = database.execute(
             "SELECT 'StepEnded', sequence FROM step UNION SELECT 'PurgeEnded', sequence FROM purge "
-            "UNION SELECT 'Judged', sequence FROM verdict ORDER BY 2"
+            "UNION SELECT 'Judged', sequence FROM verdict "
+            "UNION SELECT 'SectionEnded', sequence FROM outcome ORDER BY 2"
         ).fetchall()
     database.close()
     assert [kind for kind, _ in order] == [type(event).__name__ for event in log]
@@ -395,8 +396,10 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
         ):  # fmt: skip
             database.execute(f"ALTER TABLE step DROP COLUMN {column}")
         database.execute("ALTER TABLE test DROP COLUMN plan")
+        database.execute("ALTER TABLE test ADD COLUMN outcome TEXT")
         for table in (
             "disturbance", "under_way_sample", "under_way_part", "under_way", "resumption",
+            "outcome",
         ):  # fmt: skip
             database.execute(f"DROP TABLE {table}")
         database.execute("DELETE FROM migration WHERE number > 3")

@@ -422,7 +422,7 @@ def test_an_interrupted_step_keeps_all_its_seconds(tmp_path: Path) -> None:
     writer(begun())
     for number in range(95):
         writer(second(number))
-    writer(TestEnded(test="iops", status=RunStatus.INTERRUPTED, outcome=None, at_s=200))
+    writer(TestEnded(test="iops", status=RunStatus.INTERRUPTED, at_s=200))
     writer(RunEnded(status=RunStatus.INTERRUPTED, because="x", ended_utc="u"))
     writer.close()
     found = read_run(path).tests[0].under_way

@@ -15,7 +15,7 @@ from tkperf.analysis.tables import Figure, build_matrix
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
 from tkperf.figures import generic_section
-from tkperf.phases import Outcome, Procedure, Round, SectionOutcome
+from tkperf.phases import Procedure, Round, SectionOutcome
 from tkperf.procedures import Test, load_profile
 from tkperf.profiles import Profile
 from tkperf.quantity import IOPS
@@ -45,9 +45,7 @@ def measure(path: Path, workloads: tuple[Workload, ...]) -> SectionResult:
     def procedure(_profile: Profile, _bytes: int) -> Procedure:
         steps = tuple(Step(workload=each, duration_s=2) for each in workloads)
         yield Round(section="S", number=1, steps=steps)
-        return Outcome(
-            sections=(SectionOutcome(section="S", window=(1,), verdict=None, ended_because="."),)
-        )
+        yield SectionOutcome(section="S", window=(1,), verdict=None, ended_because=".")
 
     engine = SimulatedEngine(FlashModel(capacity_bytes=1 << 30), 1 << 30)
     writer = RunFileWriter(path)

@@ -1,7 +1,7 @@
 """Claims: what a data sheet or an earlier run promises, checked against a run.
 
-A claims file is TOML (docs/claims.md). Every claim ends as met, not met or not measured, with its
-margin; a claim about a cell that was not measured is never met. A baseline under other conditions is
+A claims file is TOML (docs/claims.md). Every claim ends as met, not met, not measured or cannot be told, with
+its margin; a claim about a cell that was not measured, or of a section that did not end, is never met. A baseline under other conditions is
 judged with a warning for each difference.
 """
 
@@ -14,7 +14,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic
+from tkperf.analysis.characteristics import (
+    AFTER_RECOVERY,
+    CHARACTERISTICS,
+    RECOVERY,
+    Characteristic,
+)
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
 from tkperf.analysis.conditions import (
     explain_nothing_common,
@@ -59,12 +64,14 @@ _CONDITIONS: dict[Axis, Callable[[Workload], object]] = {
 
 
 _SMALLEST_MARGIN = 0.05  # in percent
+NOT_ENDED = "the section did not end: figures so far"
 
 
 class State(StrEnum):
     MET = "met"
     NOT_MET = "not met"
     NOT_MEASURED = "not measured"
+    CANNOT_BE_TOLD = "cannot be told"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +176,7 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
             for cell in section.cells:
                 unsteady = section.steady_of(cell.workload) is False
                 note = "the baseline was not steady" if unsteady else None
+                note = note if section.complete else "of the baseline, too, " + NOT_ENDED
                 quantity = QUANTITIES[metric]
                 value = _value(cell, quantity)
                 if value is None:
@@ -219,8 +227,9 @@ def _check(claim: Claim, result: RunResult, cells: Places, note: str | None = No
         commonest = _value(measured[1], PERCENTILES[0], claim.direction)
         notes.append(TOO_FEW_IOS if commonest is not None else None)
     if value is not None and measured is not None:
-        state = _judge(claim, value)
         section, cell = measured
+        state = _judge(claim, value) if section.complete else State.CANNOT_BE_TOLD
+        notes.append(None if section.complete else NOT_ENDED)
         unsteady = section.steady_of(cell.workload) is False
         notes.append("steady state was not reached" if unsteady else None)
         notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
@@ -244,6 +253,7 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
         workloads = (found.workload for found in several)
         reason = None if several else explain_not_measured(claim, result)
         return _finding(claim, measure, State.NOT_MEASURED, None, [*_several(workloads), reason])
+    (section_name,) = by_section
     found = several[0]
     if claim.not_found:
         state = State.MET if found.value is None else State.NOT_MET
@@ -251,8 +261,31 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
         state = _judge(claim, found.value)
     else:
         state = _judge_bounds(claim, found)
-    note = None if found.value is not None else _describe_not_found(found)
-    return _finding(claim, measure, state, found.value, [note])
+    notes = [None if found.value is not None else _describe_not_found(found)]
+    if not _is_complete(result, claim.test, section_name):
+        notes.append(NOT_ENDED)
+        if state is State.NOT_MEASURED or not _stands(claim, found, state):
+            state = State.CANNOT_BE_TOLD
+    return _finding(claim, measure, state, found.value, notes)
+
+
+def _is_complete(result: RunResult, test: str, name: str) -> bool:
+    return all(
+        section.complete
+        for tested in result.tests
+        for section in tested.sections
+        if (tested.name, section.name) == (test, name)
+    )
+
+
+def _stands(claim: Claim, found: Characteristic, state: State) -> bool:
+    """Whether what was found of a section that did not end holds whatever would have followed.
+
+    A recovery that was seen, or that took longer than the claim allows; a rate that fell lower than claimed.
+    """
+    if found.measure is RECOVERY:
+        return not (claim.not_found and found.value is None)
+    return found.measure is AFTER_RECOVERY and state is State.NOT_MET and not claim.not_found
 
 
 def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characteristic, ...]]:

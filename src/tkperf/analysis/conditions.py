@@ -116,8 +116,12 @@ def find_remarks(name: str, result: RunResult) -> Iterator[str]:
 
 def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
     """Whether the run did not come to its end."""
-    if result.status is not RunStatus.COMPLETE:
-        yield f"{name}: the run is {result.status.value}"
+    if result.status is RunStatus.COMPLETE:
+        return
+    yield f"{name}: the run is {result.status.value}"
+    for test in result.tests:
+        if test.progress is not None:
+            yield f"{name}: {test.title}: {test.progress}"
 
 
 def _list_values(names: Sequence[str], values: Iterable[object]) -> str:

@@ -15,6 +15,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.units import drop_controls, format_quantity
 
 SCHEMA = "tkperf-check/1"
+_UNCHECKED = (State.NOT_MEASURED, State.CANNOT_BE_TOLD)
 
 
 def render_check_json(checked: Checked, result: RunResult) -> str:
@@ -33,7 +34,7 @@ def render_junit(checked: Checked, result: RunResult) -> str:
     """A test suite named after the run, a test case a claim; notices and warnings as properties."""
     findings = checked.findings
     failures = sum(finding.state is State.NOT_MET for finding in findings)
-    errors = sum(finding.state is State.NOT_MEASURED for finding in findings)
+    errors = sum(finding.state in _UNCHECKED for finding in findings)
     run = drop_controls(result.info.name)
     suite = ET.Element(
         "testsuite",
@@ -55,7 +56,7 @@ def render_junit(checked: Checked, result: RunResult) -> str:
         message = f"{finding.state.value}: {measured}, claimed {finding.limit}"
         if finding.state is State.NOT_MET:
             ET.SubElement(case, "failure", message=message)
-        elif finding.state is State.NOT_MEASURED:
+        elif finding.state in _UNCHECKED:
             # As the exit code has it: a promise that nobody checked is not kept.
             ET.SubElement(case, "error", message=message)
         if finding.note:

@@ -62,6 +62,8 @@ def render_markdown(result: RunResult) -> str:
     lines += ["", *(f"- warning: {_text(warning.text)}" for warning in result.warnings)]
     for test in result.tests:
         lines += ["", f"## {_text(test.title)}"]
+        if test.progress is not None:
+            lines.append(f"\n**test {_text(test.progress)}**")
         lines += [f"\n**{_text(text)}**" for text in test.resumptions]
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]

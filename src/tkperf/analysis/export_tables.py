@@ -47,6 +47,7 @@ _VERDICT = (
     "correlation", "reached", "reason",
 )  # fmt: skip
 
+_SECTION = ("test_status", "section_complete", "steady", "window", "ended_because")
 _RESUMPTION = (
     "resumed_utc", "stopped_s", "resumed_s", "interrupted", "because", "goes_on", "again", "accepted",
     "set_aside_steps", "set_aside_written_bytes", "repeated", "added", "changes",
@@ -73,10 +74,10 @@ _CHARACTERISTIC = (*_WORKLOAD, "measure", "key", "unit", "value", "found", "at_l
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
     "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key",
-    "resumed_utc", "because", "goes_on", "again", "repeated", "added", "changes",
+    "resumed_utc", "because", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
 ))  # fmt: skip
 FLAGS = frozenset((
-    "host_limited", "complete", "reached", "within_noise", "found", "interrupted", "accepted",
+    "host_limited", "complete", "section_complete", "steady", "reached", "within_noise", "found", "interrupted", "accepted",
 ))  # fmt: skip
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
@@ -106,7 +107,8 @@ def build_tables(
         samples: the seconds of such a step.
     """
     for name, columns, rows in (
-        ("cells", (*_CELL, "rounds"), _cells(result)),
+        ("cells", (*_CELL, "rounds", "section_complete"), _cells(result)),
+        ("sections", _SECTION, _ends(result)),
         ("rounds", ("round_or_area", "complete", *_CELL), _rounds(result)),
         ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
         ("verdicts", _VERDICT, _verdicts(result)),
@@ -215,7 +217,27 @@ def _cells(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for cell in section.cells:
             for row in _cell(cell):
-                yield (*_place(result, test), section.name, *row, cell.rounds)
+                yield (
+                    *_place(result, test),
+                    section.name,
+                    *row,
+                    cell.rounds,
+                    section.complete,
+                )
+
+
+def _ends(result: RunResult) -> Iterator[Row]:
+    """How each section ended; of a test that did not, those of which nothing was measured, too."""
+    for test in result.tests:
+        place = _place(result, test)
+        for section in test.sections:
+            window = " ".join(map(str, section.window)) or None
+            yield (
+                *place, section.name, test.status.value, section.complete, section.steady, window,
+                section.ended_because,
+            )  # fmt: skip
+        for name in test.not_measured:
+            yield (*place, name, test.status.value, False, None, None, "not measured")
 
 
 def _rounds(result: RunResult) -> Iterator[Row]:

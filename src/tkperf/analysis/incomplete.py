@@ -1,4 +1,4 @@
-"""What a run lacks: rows of its file that cannot be read, and the step that did not end."""
+"""What a run lacks: rows of its file that cannot be read, the step, sections and tests that did not end."""
 
 from __future__ import annotations
 
@@ -37,6 +37,35 @@ def describe_under_way(step: UnfinishedStep, status: RunStatus) -> str:
     what = "slice" if step.kind is StepKind.CONTINUOUS else step.kind.value
     planned = "" if step.planned_s is None else f" of {format_duration(step.planned_s)}"
     return f"{step.section}, {what} {step.number}, {step.workload}: {within}{planned}, {state}"
+
+
+def describe_rest(status: RunStatus) -> str:
+    """What became of the test, for a section of it that came to its end; nothing if that did, too."""
+    match status:
+        case RunStatus.COMPLETE:
+            return ""
+        case RunStatus.RUNNING:
+            return "; the test goes on, this section is complete"
+        case _:
+            return f"; test {status.value}, this section is complete"
+
+
+def describe_progress(
+    status: RunStatus,
+    complete: Sequence[str],
+    incomplete: Sequence[str],
+    not_measured: Sequence[str],
+) -> str:
+    """``interrupted; complete: Throughput 1024k; cut off, figures so far: Throughput 64k; ...``."""
+    going_on = status is RunStatus.RUNNING
+    parts = (
+        ("complete", complete),
+        ("under way, figures so far" if going_on else "cut off, figures so far", incomplete),
+        ("not measured yet" if going_on else "not measured", not_measured),
+    )
+    return "; ".join(
+        (status.value, *(f"{what}: {', '.join(names)}" for what, names in parts if names))
+    )
 
 
 def without_holes(

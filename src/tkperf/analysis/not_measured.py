@@ -7,17 +7,28 @@ from collections.abc import Iterable
 from tkperf.analysis.characteristics import CHARACTERISTICS
 from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.results import RunResult
+from tkperf.record import RunStatus
 
 _MOST_NAMED = 8
+_ENDED = {
+    RunStatus.RUNNING: "goes on, it is",
+    RunStatus.INTERRUPTED: "was interrupted",
+    RunStatus.FAILED: "failed",
+    RunStatus.COMPLETE: "ended",
+}
 
 
 def explain_not_measured(claim: Claim, result: RunResult) -> str | None:
     """The first of test, section, mix and size that the run has not; None: it has all of them."""
     tests = [test for test in result.tests if test.name == claim.test]
+    if claim.test in result.not_begun:
+        return f"the run {_ENDED[result.status]} before test {claim.test}"
     if not tests:
         return f"the run has no test {claim.test}, but {_list(t.name for t in result.tests)}"
     sections = [section for test in tests for section in test.sections]
     meant = [section for section in sections if claim.section in (None, section.name)]
+    if not meant and any(claim.section in test.not_measured for test in tests):
+        return f"the run {_ENDED[result.status]} before {claim.section}"
     if not meant:
         names = _list(section.name for section in sections)
         return f"no section of {claim.test} has that name; there are {names}"

@@ -108,6 +108,8 @@ class SectionResult:
     """What each series of enough values shows over time, whether anything was found in it or not."""
     knee: Knee | None = None
     """Where an offered rate was raised: how far the device kept up."""
+    complete: bool = True
+    """It came to its end, whatever became of its test; else its figures are those so far."""
     characteristics: tuple[Characteristic, ...] = ()
     """What its course shows as single numbers; of what was not looked for there is none."""
 
@@ -150,6 +152,10 @@ class TestResult:
     not_compared_steps: int | None = 0
     under_way: str | None = None
     """The step that did not end, in words: it is no result."""
+    not_measured: tuple[str, ...] = ()
+    """Of a test that did not end, sections that it may come to and of which nothing was measured."""
+    progress: str | None = None
+    """Of a test that did not end, which of its sections are complete and which are not, in words."""
     over_sections: tuple[str, ...] = ()
     """Quantities that are drawn over all sections, by their keys."""
     figures: tuple[Figure, ...] = ()
@@ -215,6 +221,8 @@ class RunResult:
     warnings: tuple[RunWarning, ...]
     tests: tuple[TestResult, ...]
     resumptions: tuple[ResumptionResult, ...] = ()
+    not_begun: tuple[str, ...] = ()
+    """Tests that were to be run and have not begun."""
 
 
 def describe_stream(section: SectionResult) -> str:

@@ -142,7 +142,7 @@ def _of_interruption(
 
 def _of_repetition(test: TestRecord, resumption: Resumption) -> str:
     before = [f"it had {'ended' if test.status is RunStatus.COMPLETE else 'not ended'}"]
-    for section in () if test.outcome is None else test.outcome.sections:
+    for section in test.outcomes:
         text = f"{section.section}: {section.ended_because}"
         if (verdict := section.verdict) is not None:
             rounds = format_window(verdict.rounds)

@@ -8,7 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from tkperf.analysis.characteristics import with_characteristics
-from tkperf.analysis.incomplete import DAMAGED, describe_under_way, name_left_out
+from tkperf.analysis.incomplete import (
+    DAMAGED,
+    describe_progress,
+    describe_under_way,
+    name_left_out,
+)
 from tkperf.analysis.results import SCHEMA, CellResult, RunResult, TestResult
 from tkperf.analysis.resumptions import (
     find_notices,
@@ -40,6 +45,8 @@ from tkperf.tkperf_loops import PROFILE_NAME
 def analyse(record: RunRecord) -> RunResult:
     """All results of a run, as far as it got."""
     found = find_resumptions(record)
+    begun = {test.name for test in record.tests}
+    not_begun = tuple(name for name in record.planned if name not in begun)
     tests = tuple(
         with_resumptions(
             _test(
@@ -61,10 +68,11 @@ def analyse(record: RunRecord) -> RunResult:
         ended_because=record.ended_because,
         warnings=(
             *record.warnings,
-            *_cut_off(tests, record.status),
+            *_cut_off(tests, not_begun, record.status),
             *warn_of_resumptions(found, tests),
         ),
         resumptions=found,
+        not_begun=not_begun,
         tests=(
             tuple(_without_guesses(test, record.info) for test in tests)
             # A run whose device is not known may be an imported one.
@@ -75,11 +83,18 @@ def analyse(record: RunRecord) -> RunResult:
     return with_left_out(result, record.left_out)
 
 
-def _cut_off(tests: Iterable[TestResult], status: RunStatus) -> Iterator[RunWarning]:
+def _cut_off(
+    tests: Iterable[TestResult], not_begun: Sequence[str], status: RunStatus
+) -> Iterator[RunWarning]:
+    """What did not end, or begin; a run that goes on lacks nothing."""
+    if status is RunStatus.RUNNING:
+        return
     for test in tests:
-        if test.under_way is not None and status is not RunStatus.RUNNING:
-            text = f"{test.title}: {test.under_way}"
-            yield RunWarning(code="unfinished-step", text=text, test=test.name)
+        for code, what in (("unfinished-test", test.progress), ("unfinished-step", test.under_way)):
+            if what is not None:
+                yield RunWarning(code=code, text=f"{test.title}: {what}", test=test.name)
+    if not_begun:
+        yield RunWarning(code="not-begun", text=f"not begun: {', '.join(not_begun)}")
 
 
 def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
@@ -222,7 +237,25 @@ def _test(
         else sum(not _is_compared(step) for step in watched),
         under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
     )
-    return with_characteristics(result)
+    return with_characteristics(_with_progress(result, test))
+
+
+def _with_progress(result: TestResult, test: TestRecord) -> TestResult:
+    """Of a test that did not end with what of it did."""
+    if test.status is RunStatus.COMPLETE:
+        return result
+    planned = () if test.plan is None else test.plan.sections
+    measured = {section.name for section in result.sections}
+    not_measured = tuple(section.name for section in planned if section.name not in measured)
+    names = {
+        complete: [section.name for section in result.sections if section.complete is complete]
+        for complete in (True, False)
+    }
+    return replace(
+        result,
+        not_measured=not_measured,
+        progress=describe_progress(test.status, names[True], names[False], not_measured),
+    )
 
 
 def _is_compared(step: StepRecord) -> bool:

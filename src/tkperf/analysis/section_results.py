@@ -11,7 +11,7 @@ from tkperf.analysis.cell_results import (
     build_slices,
     build_window_cells,
 )
-from tkperf.analysis.incomplete import IN_ROUNDS, without_holes
+from tkperf.analysis.incomplete import IN_ROUNDS, describe_rest, without_holes
 from tkperf.analysis.results import RoundResult, SectionResult, SliceResult
 from tkperf.analysis.timeline.findings import Recorded
 from tkperf.analysis.timeline.search import Track, find_timelines
@@ -50,21 +50,19 @@ def build_section(
     # Warm-ups are kept, and part of no result but of what was written.
     steps = [step for step in all_steps if step.kind is not StepKind.WARM_UP]
     given = [record for record in test.verdicts if record.section == name]
-    ended = None
-    if test.outcome is not None:
-        ended = next(
-            (outcome for outcome in test.outcome.sections if outcome.section == name), None
-        )
+    ended = next((outcome for outcome in test.outcomes if outcome.section == name), None)
     stream = [step for step in steps if step.kind is StepKind.CONTINUOUS]
     in_areas = [step for step in steps if step.kind is StepKind.AREA]
-    areas = _complete_areas(in_areas, planned)
+    in_rounds = [step for step in steps if step.kind is StepKind.ROUND]
+    # Of rounds that nobody judges the next one tells that a round was whole.
+    whole = _complete_areas(in_areas, planned) or (() if given else _complete_rounds(in_rounds))
     lost = [row for row in lost_steps if row.section in (name, None)]
     # The rounds of a stream's verdict may lie far apart: they say nothing unless it is steady.
     verdicts = () if stream else tuple(record.verdict for record in given)
-    window, because = _window(ended, verdicts, areas, test)
-    judged = {record.number for record in given} | set(areas)
+    window, because = _window(ended, verdicts, whole, test)
+    judged = {record.number for record in given} | set(whole)
     if ended is not None:  # also rounds that nobody judged
-        judged |= {step.number for step in steps if step.kind is StepKind.ROUND}
+        judged |= {step.number for step in in_rounds}
     if lost:
         judged = without_holes(steps, judged, lost)
     rounds = build_rounds([step for step in steps if step.kind in IN_ROUNDS], judged)
@@ -81,9 +79,10 @@ def build_section(
         ended_because=because,
         verdict=verdict,
         verdicts=tuple(record.verdict for record in given),
+        complete=ended is not None or test.status is RunStatus.COMPLETE,
         cells=build_window_cells(steps, window, bool(lost)),
         rounds=rounds,
-        areas=((planned and planned.areas) or len(areas)) if in_areas else None,
+        areas=((planned and planned.areas) or len(whole)) if in_areas else None,
         slices=slices,
         workload=str(stream[0].workload) if stream else None,
         purge=purge,
@@ -156,17 +155,25 @@ def _disturbed_in(steps: Sequence[StepRecord]) -> int | None:
 def _window(
     ended: SectionOutcome | None,
     verdicts: Sequence[SteadyStateVerdict],
-    complete_areas: tuple[int, ...],
+    whole: tuple[int, ...],
     test: TestRecord,
 ) -> tuple[tuple[int, ...], str]:
     """Rounds that results are averaged over, and why the section ended."""
     if ended is not None:
-        return ended.window, ended.ended_because
+        return ended.window, ended.ended_because + describe_rest(test.status)
     # Cut short: the last rounds that were judged, so complete, say what is known so far.
-    window = verdicts[-1].rounds if verdicts else complete_areas
+    window = verdicts[-1].rounds if verdicts else whole
     if test.status is RunStatus.COMPLETE:
         return window, "how it ended cannot be read"
     return window, f"the test did not end: {test.status.value}"
+
+
+def _complete_rounds(steps: Sequence[StepRecord]) -> tuple[int, ...]:
+    """Numbers of the rounds with as many steps as one that another followed; of one alone nobody knows."""
+    ran = Counter(step.number for step in steps)
+    *earlier, _ = sorted(ran) or (0,)
+    most = max((ran[number] for number in earlier), default=0)
+    return tuple(number for number in sorted(ran) if ran[number] == most)
 
 
 def _complete_areas(steps: Sequence[StepRecord], planned: Round | None) -> tuple[int, ...]:

@@ -76,7 +76,7 @@ def _build(streams: Sequence[SectionResult], rate: Quantity) -> Table:
     for section in streams:
         rows.append(
             (
-                section.name,
+                section.name if section.complete else f"{section.name}, so far",
                 figure(section.cells[0], rate, Direction.ALL),
                 *(
                     figure(slice_result.values, rate, Direction.ALL)

@@ -153,12 +153,20 @@ def build_directions(section: SectionResult, quantity: Quantity) -> Table | None
 
 
 def build_listings(section: SectionResult) -> tuple[Table, ...]:
-    """The listings that the section's plan asks for."""
+    """The listings that the section's plan asks for; of a stream those that say more than its own table."""
     return tuple(
         build_listing(section, asked)
         for asked in section.plan.figures
-        if asked.kind is FigureKind.LISTING and section.cells
+        if asked.kind is FigureKind.LISTING
+        and section.cells
+        and not (section.slices and _is_in_stream(section, asked))
     )
+
+
+def _is_in_stream(section: SectionResult, asked: AskedFigure) -> bool:
+    mixed = section.cells[0].workload.read_percent not in (0, 100)
+    shown = {quantity.key for quantity in STREAM_QUANTITIES}
+    return shown.issuperset(asked.quantities) and not (asked.apart and mixed)
 
 
 def build_listing(section: SectionResult, asked: AskedFigure) -> Table:

@@ -21,7 +21,12 @@ from tkperf.errors import ClaimsNotMetError
 from tkperf.input_files import CLAIMS_BYTES, read_text_input
 from tkperf.units import format_count, format_quantity
 
-STYLES = {State.MET: "green", State.NOT_MET: "bold red", State.NOT_MEASURED: "yellow"}
+STYLES = {
+    State.MET: "green",
+    State.NOT_MET: "bold red",
+    State.NOT_MEASURED: "yellow",
+    State.CANNOT_BE_TOLD: "yellow",
+}
 
 
 @click.command(short_help="Check a data sheet's or an earlier run's numbers.")
@@ -67,7 +72,7 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
     missed = [finding for finding in checked.findings if finding.state is not State.MET]
     if missed:
         of = f"{len(missed)} of {format_count(len(checked.findings), 'claim')}"
-        raise ClaimsNotMetError(f"{run_file}: {of} not met or not measured")
+        raise ClaimsNotMetError(f"{run_file}: {of} not met, not measured or cannot be told")
 
 
 def read_and_check(claims_file: Path, result: RunResult) -> Checked:

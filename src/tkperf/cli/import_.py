@@ -20,6 +20,7 @@ from tkperf.events import (
     Judged,
     RunEnded,
     RunStarted,
+    SectionEnded,
     StepEnded,
     TestEnded,
     TestStarted,
@@ -196,7 +197,9 @@ def _write_events(writer: RunFileWriter, run: ImportedRun, source: str) -> None:
                     verdict=record.verdict,
                 )
             )
-        writer(TestEnded(test=test.name, status=test.status, outcome=test.outcome, at_s=None))
+        for outcome in test.outcomes:
+            writer(SectionEnded(test=test.name, outcome=outcome))
+        writer(TestEnded(test=test.name, status=test.status, at_s=None))
 
 
 def _day(written_s: float | None) -> str | None:

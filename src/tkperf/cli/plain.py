@@ -16,6 +16,7 @@ from tkperf.events import (
     RunResumed,
     RunStarted,
     SampleSeen,
+    SectionEnded,
     StepEnded,
     TestEnded,
     TestStarted,
@@ -72,6 +73,9 @@ class PlainLines:
             case Judged():
                 state = "steady" if event.verdict.reached else "not steady"
                 return f"{event.test}: round {event.number} {state}: {event.verdict.reason}"
+            case SectionEnded():
+                outcome = event.outcome
+                return f"{event.test}: {outcome.section} ended: {outcome.ended_because}"
             case Warned():
                 return f"warning: {event.warning.text}"
             case TestEnded():

@@ -77,6 +77,8 @@ def _print_test(test: TestResult, console: Console) -> None:
     # Wide enough for every table, a piped console is wider than a heading needs.
     heading = Rule(f"[bold]{test.title}[/bold]", align="left")
     console.print(heading, width=min(console.width, _HEADING_WIDTH))
+    if test.progress is not None:
+        console.print(f"test {plain(test.progress)}", style="bold red", highlight=False)
     for text in test.resumptions:
         console.print(plain(text), style="yellow", highlight=False)
     for section in test.sections:

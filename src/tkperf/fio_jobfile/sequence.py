@@ -127,15 +127,7 @@ def _phase(name: str, job_load: JobLoad, jobs: tuple[Job, ...], account: Account
 
 
 def _fill(name: str, job_load: JobLoad, account: Account) -> FillPhase:
-    load = job_load.load
-    is_fill = (
-        load.access is Access.SEQUENTIAL
-        and load.read_percent == 0
-        and not load.block_shares
-        and load.offered_iops is None
-        and (load.range_begin_percent, load.range_end_percent) == (0, 100)
-    )
-    if not is_fill:
+    if not job_load.load.can_fill:
         JobOptions(job_load.job, account).refuse(
             "runtime",
             "a load of tkperf goes on for a time, unless it writes all of the range in order: write "

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tkperf.errors import UsageError
 from tkperf.figures import TestPlan
 from tkperf.measurement import IoStats
-from tkperf.phases import Outcome, SectionOutcome
+from tkperf.phases import SectionOutcome
 from tkperf.record import RunStatus, RunWarning, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import SteadyStateVerdict
 
@@ -58,7 +58,7 @@ def imported_test(
         status=RunStatus.COMPLETE,
         started_s=0.0,
         ended_s=None,
-        outcome=Outcome(sections=tuple(sections)),
+        outcomes=tuple(sections),
         purges=(),
         steps=tuple(steps),
         verdicts=tuple(verdicts),

@@ -340,12 +340,11 @@ def _judged(
 
 def _merged(tests: Sequence[TestRecord]) -> TestRecord:
     """One test of several sections."""
-    sections = [section for test in tests if test.outcome for section in test.outcome.sections]
     return imported_test(
         tests[0].name,
         [step for test in tests for step in test.steps],
         tuple(verdict for test in tests for verdict in test.verdicts),
-        tuple(sections),
+        [outcome for test in tests for outcome in test.outcomes],
     )
 
 

@@ -40,11 +40,6 @@ class TestPhases:
     longest_s: float
 
     @property
-    def passes_filled(self) -> int:
-        """How many times preconditioning writes its range."""
-        return sum(fill.passes for fill in self.fills)
-
-    @property
     def fills(self) -> tuple[Fill, ...]:
         return tuple(phase for phase in self.phases if isinstance(phase, Fill))
 

@@ -16,7 +16,7 @@ from tkperf import __version__
 from tkperf.device.inspection import inspect_device
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import EngineError, RunFileError, UsageError, not_known
-from tkperf.phases import Outcome
+from tkperf.phases import SectionOutcome
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import measurable
 from tkperf.pipeline.request import RunRequest
@@ -37,6 +37,7 @@ from tkperf.record import (
 from tkperf.replay import NOTHING, Replay, replay
 from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile
+from tkperf.runner import at_found_demand
 
 # Options that change numbers of the profile.
 _ALTERING = ("jobs", "io_depth", "auto_demand", "step_s", "active_range", "write_cache")
@@ -68,7 +69,7 @@ class ResumePlan:
     Attributes:
         plan: of the whole run.
         info: what the run's results say of it, from now on.
-        done: how each test ended that is not run any more.
+        done: how the sections ended of each test that is not run any more.
         replayed: of the test under way.
         under_way: that test; None: none was.
         file_state: of the run file when it was read.
@@ -79,7 +80,7 @@ class ResumePlan:
     record: RunRecord
     log: tuple[LogEntry, ...]
     info: RunInfo
-    done: Mapping[str, Outcome]
+    done: Mapping[str, tuple[SectionOutcome, ...]]
     replayed: Replay
     under_way: TestRecord | None
     repeated: tuple[TestRecord, ...]
@@ -127,10 +128,10 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     """
     path = request.path
     with RunFile(path) as run_file:
+        file_state = _file_state(path)  # whatever is written from here on shows
         record, log = run_file.record(), run_file.log()
     _require_possible(path, record)
     require_resumable(path)
-    file_state = _file_state(path)
     names = _names(request, record)
     run_request = _request_of(record.info, request.device, names)
     _require_device(record.info, run_request)
@@ -138,9 +139,9 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     _require_same_plan(path, record.info, plan)
     repeated = _find_repeated(request, record)
     done = {
-        test.name: test.outcome
+        test.name: test.outcomes
         for test in record.tests
-        if test.status is RunStatus.COMPLETE and test.outcome is not None and test not in repeated
+        if test.status is RunStatus.COMPLETE and test not in repeated
     }
     under_way = next(
         (test for test in record.tests if test.name not in done and test not in repeated), None
@@ -295,7 +296,7 @@ def _replay(
     plan: RunPlan,
     record: RunRecord,
     log: Sequence[LogEntry],
-    done: Mapping[str, Outcome],
+    done: Mapping[str, tuple[SectionOutcome, ...]],
     under_way: TestRecord,
 ) -> Replay:
     """Of the test that was cut off, at the demand that a search before it found."""
@@ -303,8 +304,7 @@ def _replay(
     assert test is not None, "the plan has it"
     profile = plan.profile
     for name in record.planned:
-        if name in done and (demand := done[name].demand) is not None:
-            profile = profile.at_demand(demand.jobs, demand.io_depth)
+        profile = at_found_demand(profile, done.get(name, ()))
     earlier = [
         resumption for resumption in record.resumptions if resumption.test_id == under_way.id
     ]

@@ -9,7 +9,6 @@ from tkperf.measurement import Measurement
 from tkperf.phases import (
     Answer,
     Continuous,
-    Course,
     Fill,
     Interruption,
     Phase,
@@ -17,6 +16,7 @@ from tkperf.phases import (
     Round,
     RoundResult,
     SectionOutcome,
+    Yielded,
 )
 from tkperf.profiles import Profile
 from tkperf.profiles.tables import SteadyStateTable
@@ -25,8 +25,6 @@ from tkperf.units import KIB, format_capacity, format_count, format_window
 from tkperf.workload import Access, Step, Workload
 
 HISTOGRAM_SECTION = "Response time histogram"
-
-Yielded = Phase | Course | SteadyStateVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

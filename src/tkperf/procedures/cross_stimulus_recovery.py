@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.figures import Figure, FigureKind, SectionPlan, drawn
-from tkperf.phases import Course, Outcome, Phase, Procedure, Purge, SectionOutcome
+from tkperf.phases import Course, Procedure, Purge, SectionOutcome
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import slices_of
 from tkperf.procedures.descriptor import Circumstances, Test
@@ -70,21 +70,14 @@ def cross_stimulus_recovery(profile: Profile, _active_range_bytes: int) -> Proce
         for number, workload in enumerate(workloads, start=1)
     ]
     yield Purge(section=names[0])
-    phases: list[Phase] = []
     for name, workload, group in zip(names, workloads, table.groups, strict=True):
-        phases += slices_of(name, workload, table.slice_s, group.slices)
-    yield Course(phases=tuple(phases))
-    return Outcome(
-        sections=tuple(
-            SectionOutcome(
-                section=name,
-                window=(),
-                verdict=None,
-                ended_because=f"ran its full time of {_length(table, group)}",
-            )
-            for name, group in zip(names, table.groups, strict=True)
+        yield Course(phases=tuple(slices_of(name, workload, table.slice_s, group.slices)))
+        yield SectionOutcome(
+            section=name,
+            window=(),
+            verdict=None,
+            ended_because=f"ran its full time of {_length(table, group)}",
         )
-    )
 
 
 def _workload(profile: Profile, table: CrossStimulusRecoveryTable, group: AccessGroup) -> Workload:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated
 
@@ -17,17 +17,14 @@ from tkperf.figures import (
     over_rounds,
 )
 from tkperf.phases import (
-    Outcome,
     Procedure,
     Purge,
-    Reply,
     Round,
     RoundResult,
     SectionOutcome,
 )
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    Yielded,
     at_each_demand,
     response_time_histogram,
     rounds_until_all_steady,
@@ -173,6 +170,7 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
         slice_s=table.slice_s,
         every=table.round_every_slices,
     )
+    yield preconditioned
 
     rounds: list[RoundResult] = []
     grid = yield from rounds_until_all_steady(
@@ -183,7 +181,7 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
         before_each=_writes_before(table, writes_of(tracked)),
         results=rounds,
     )
-    between = SectionOutcome(
+    yield SectionOutcome(
         section=WRITES_BETWEEN,
         window=grid.window,
         verdict=None,
@@ -191,12 +189,10 @@ def demand_grid(profile: Profile, table: DemandGridTable, workload: Workload) ->
     )
     in_window = [rounds[number - 1] for number in grid.window]
     points = choose_points(window_means(in_window), table.latency_ceiling_ms * 1000)
+    yield replace(grid, ended_because=f"{grid.ended_because}; {points}")
     reached = grid.verdict is not None and grid.verdict.reached
-    at_points = []
     for point, cell in points.at.items():
-        at_points += yield from _histogram_at(table, point, cell, steady=reached)
-    grid = replace(grid, ended_because=f"{grid.ended_because}; {points}")
-    return Outcome(sections=(preconditioned, between, grid, *at_points))
+        yield from _histogram_at(table, point, cell, steady=reached)
 
 
 def writes_of(workload: Workload) -> Workload:
@@ -217,11 +213,11 @@ def _writes_before(table: DemandGridTable, writes: Workload) -> Callable[[int], 
 
 def _histogram_at(
     table: DemandGridTable, point: Point, cell: CellMeans, *, steady: bool
-) -> Generator[Yielded, Reply, list[SectionOutcome]]:
+) -> Procedure:
     """Writes at the point's demand, then its workload with every response time counted."""
     section, count = writes_section(point), table.writes_before_histogram_slices
     yield from slices_of(section, writes_of(cell.workload), table.slice_s, count)
-    writes = SectionOutcome(
+    yield SectionOutcome(
         section=section,
         window=(),
         verdict=None,
@@ -234,7 +230,7 @@ def _histogram_at(
         section=histogram_section(point),
         ran=f"ran its full time at the grid's {point.lower()}, {cell}",
     )
-    return [writes, histogram]
+    yield histogram
 
 
 def describe(

@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
-from tkperf.phases import Demand, Outcome, Procedure, Purge, RoundResult
+from tkperf.phases import Demand, Procedure, Purge, RoundResult
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     at_each_demand,
@@ -94,7 +94,7 @@ def demand_search(profile: Profile, _active_range_bytes: int) -> Procedure:
         f"{table.within_percent:g} % of the best, {best}"
     )
     demand = Demand(jobs=enough.workload.jobs, io_depth=enough.workload.io_depth)
-    return Outcome(sections=(replace(outcome, ended_because=because),), demand=demand)
+    yield replace(outcome, ended_because=because, demand=demand)
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

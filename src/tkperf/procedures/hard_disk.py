@@ -13,8 +13,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices
-from tkperf.phases import Interruption, Reply, Round, SectionOutcome
-from tkperf.procedures.building_blocks import Yielded
+from tkperf.phases import Interruption, Reply, Round, SectionOutcome, Yielded
 from tkperf.profiles.tables import (
     MOST_AREAS,
     BlockSizeKib,

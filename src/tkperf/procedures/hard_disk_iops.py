@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tkperf.figures import SectionPlan
-from tkperf.phases import Outcome, Procedure
+from tkperf.phases import Procedure
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.hard_disk import HardDiskTable, area_plan, each_area
@@ -36,8 +36,7 @@ def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
             for block_size_kib in table.iops_block_sizes_kib
         )
 
-    outcome = yield from each_area(SECTION, table, active_range_bytes, steps)
-    return Outcome(sections=(outcome,))
+    yield (yield from each_area(SECTION, table, active_range_bytes, steps))
 
 
 def describe(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:

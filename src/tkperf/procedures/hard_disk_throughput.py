@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tkperf.figures import SectionPlan
-from tkperf.phases import Outcome, Procedure
+from tkperf.phases import Procedure
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.hard_disk import HardDiskTable, area_plan, each_area
@@ -22,7 +22,6 @@ def section_plan(name: str) -> SectionPlan:
 def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure:
     """For each block size, sequential read and then write in each area."""
     table = profile.table(HardDiskTable)
-    outcomes = []
     for block_size_kib in table.throughput_block_sizes_kib:
 
         def steps(area: ActiveRange, block_size_kib: float = block_size_kib) -> tuple[Step, ...]:
@@ -38,8 +37,7 @@ def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure
             )
 
         section = f"Throughput by area {format_block_size(round(block_size_kib * KIB))}"
-        outcomes.append((yield from each_area(section, table, active_range_bytes, steps)))
-    return Outcome(sections=tuple(outcomes))
+        yield (yield from each_area(section, table, active_range_bytes, steps))
 
 
 def describe(profile: Profile, _circumstances: Circumstances) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.figures import Figure, FigureKind, SectionPlan, drawn
-from tkperf.phases import Continuous, Course, Idle, Outcome, Phase, Procedure, Purge, SectionOutcome
+from tkperf.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     slices_of,
@@ -94,28 +94,23 @@ def host_idle_recovery(profile: Profile, _active_range_bytes: int) -> Procedure:
         slice_s=table.slice_s,
         every=table.round_every_slices,
     )
-    yield Course(
-        phases=tuple(phase for idle_s in table.idle_s for phase in _state(table, workload, idle_s))
-    )
+    yield steady
     bursts = f"{format_count(table.bursts, 'burst')} of {table.burst_s:g} s"
     writes = f"{table.baseline_slices * table.burst_s:g} s without pauses"
-    return Outcome(
-        sections=(
-            steady,
-            *(
-                SectionOutcome(section=section, window=(), verdict=None, ended_because=because)
-                for idle_s in table.idle_s
-                for section, because in (
-                    (wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each"),
-                    (baseline(idle_s), writes),
-                )
-            ),
-        )
-    )
+    # {write, idle} so many times, then writes without a pause (PTS-E 1.1, HIR, wait states)
+    for idle_s in table.idle_s:
+        yield Course(phases=tuple(_bursts(table, workload, idle_s)))
+        yield _ran_its_time(wait_state(idle_s), f"{bursts}, {idle_s:g} s idle after each")
+        without = slices_of(baseline(idle_s), workload, table.burst_s, table.baseline_slices)
+        yield Course(phases=tuple(without))
+        yield _ran_its_time(baseline(idle_s), writes)
 
 
-def _state(table: HostIdleRecoveryTable, workload: Workload, idle_s: float) -> Iterator[Phase]:
-    """{write, idle} so many times, then writes without a pause (PTS-E 1.1, HIR, wait states)."""
+def _ran_its_time(section: str, because: str) -> SectionOutcome:
+    return SectionOutcome(section=section, window=(), verdict=None, ended_because=because)
+
+
+def _bursts(table: HostIdleRecoveryTable, workload: Workload, idle_s: float) -> Iterator[Phase]:
     for number in range(1, table.bursts + 1):
         yield Continuous(
             section=wait_state(idle_s),
@@ -125,7 +120,6 @@ def _state(table: HostIdleRecoveryTable, workload: Workload, idle_s: float) -> I
             longest_s=table.burst_s,
         )
         yield Idle(section=wait_state(idle_s), duration_s=idle_s)
-    yield from slices_of(baseline(idle_s), workload, table.burst_s, table.baseline_slices)
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
-from tkperf.phases import Outcome, Procedure, Purge
+from tkperf.phases import Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     find_tracked,
@@ -86,8 +86,7 @@ def iops(profile: Profile, _active_range_bytes: int) -> Procedure:
     )
     loads = [find_tracked(steps, *cell) for cell in cells]
     tracked = [track_iops(load, f"RND {load.mix_and_size}") for load in loads]
-    outcome = yield from rounds_until_all_steady(SECTION, steps, profile.steady_state, tracked)
-    return Outcome(sections=(outcome,))
+    yield (yield from rounds_until_all_steady(SECTION, steps, profile.steady_state, tracked))
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.phases import Outcome, Procedure, Purge
+from tkperf.phases import Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     HISTOGRAM_SECTION,
@@ -106,13 +106,13 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
         unit="us",
         tracked_value=lambda round_result: mean_latency_us(round_result[tracked]),
     )
+    yield outcome
     if not table.histogram_s:
-        return Outcome(sections=(outcome,))
+        return
 
     # After steady state the tracked workload again (docs/method.md has its source).
     reached = outcome.verdict is not None and outcome.verdict.reached
-    histogram = yield from response_time_histogram(tracked, table.histogram_s, steady=reached)
-    return Outcome(sections=(outcome, histogram))
+    yield (yield from response_time_histogram(tracked, table.histogram_s, steady=reached))
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:

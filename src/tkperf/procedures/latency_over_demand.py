@@ -11,9 +11,9 @@ import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn
 from tkperf.measurement import Measurement
-from tkperf.phases import Knee, Outcome, Procedure, Reply, Round, SectionOutcome
+from tkperf.phases import Knee, Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.procedures import random_write_state, wording
-from tkperf.procedures.building_blocks import Yielded, expect_round
+from tkperf.procedures.building_blocks import expect_round
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.offered_rate import describe_missed, keeps_up
 from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
@@ -136,15 +136,14 @@ def section_plan(name: str) -> SectionPlan:
 def latency_over_demand(profile: Profile, _active_range_bytes: int) -> Procedure:
     """Purge, precondition with random writes, then for each mix raise the offered rate level by level."""
     table = profile.table(LatencyOverDemandTable)
-    outcomes = [(yield from write_randomly(STATE_SECTION, profile, table))]
+    yield (yield from write_randomly(STATE_SECTION, profile, table))
     for read_percent in table.read_percents:
         unbounded = replace(
             profile.workload(Access.RANDOM, read_percent, table.block_size_kib),
             jobs=table.jobs,
             io_depth=table.io_depth,
         )
-        outcomes.append((yield from raise_demand(section_name(read_percent), unbounded, table)))
-    return Outcome(sections=tuple(outcomes))
+        yield (yield from raise_demand(section_name(read_percent), unbounded, table))
 
 
 def raise_demand(

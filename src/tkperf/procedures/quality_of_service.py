@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
-from tkperf.phases import Continuous, Course, Outcome, Procedure, Purge, Reply, SectionOutcome
+from tkperf.phases import Continuous, Course, Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.procedures import random_write_state, wording
-from tkperf.procedures.building_blocks import Yielded, workload_independent_preconditioning
+from tkperf.procedures.building_blocks import workload_independent_preconditioning
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.random_write_state import RandomWriteStateTable, write_randomly
 from tkperf.profiles import Profile
@@ -104,12 +104,11 @@ def quality_of_service(profile: Profile, _active_range_bytes: int) -> Procedure:
     table = profile.table(QualityOfServiceTable)
     yield Purge(section=_SEQUENTIAL.section)
     yield workload_independent_preconditioning(profile, _SEQUENTIAL.section)
-    outcomes = [(yield from rounds_in_one_stream(_SEQUENTIAL, profile, table))]
+    yield (yield from rounds_in_one_stream(_SEQUENTIAL, profile, table))
     for stream in _STREAMS:
         if stream.written_first:
-            outcomes.append((yield from write_randomly(stream.state_section, profile, table)))
-        outcomes.append((yield from rounds_in_one_stream(stream, profile, table)))
-    return Outcome(sections=tuple(outcomes))
+            yield (yield from write_randomly(stream.state_section, profile, table))
+        yield (yield from rounds_in_one_stream(stream, profile, table))
 
 
 def rounds_in_one_stream(

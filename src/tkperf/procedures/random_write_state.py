@@ -7,10 +7,9 @@ from math import ceil
 from typing import Annotated
 
 from tkperf.figures import FigureKind, SectionPlan, drawn
-from tkperf.phases import Course, Purge, Reply, SectionOutcome
+from tkperf.phases import Course, Purge, Reply, SectionOutcome, Yielded
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    Yielded,
     slices_of,
     workload_independent_preconditioning,
 )

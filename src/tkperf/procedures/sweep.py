@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
-from tkperf.phases import Outcome, Procedure, Purge
+from tkperf.phases import Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     rounds_until_all_steady,
@@ -114,7 +114,7 @@ def sweep(profile: Profile, _active_range_bytes: int) -> Procedure:
     outcome = yield from rounds_until_all_steady(
         SECTION, steps, profile.steady_state, (track_iops(tracked, str(tracked)),)
     )
-    return Outcome(sections=(outcome,))
+    yield outcome
 
 
 def steps_of(table: SweepTable) -> tuple[Step, ...]:

@@ -9,10 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self
 import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
-from tkperf.phases import Outcome, Procedure, Purge, Reply, SectionOutcome
+from tkperf.phases import Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
-    Yielded,
     as_many_rounds_as,
     rounds_until_steady,
     workload_independent_preconditioning,
@@ -68,11 +67,12 @@ def section_plan(name: str) -> SectionPlan:
 def throughput(profile: Profile, _active_range_bytes: int) -> Procedure:
     """For each block size: purge, precondition, read and write in turn until writes are steady."""
     table = profile.table(ThroughputTable)
-    outcomes: list[SectionOutcome] = []
+    first: SectionOutcome | None = None
     for block_size_kib in table.block_sizes_kib:
-        first = outcomes[0] if table.steady_state == "first" and outcomes else None
-        outcomes.append((yield from _one_block_size(profile, block_size_kib, first)))
-    return Outcome(sections=tuple(outcomes))
+        judged_by = first if table.steady_state == "first" else None
+        outcome = yield from _one_block_size(profile, block_size_kib, judged_by)
+        yield outcome
+        first = first or outcome
 
 
 def _one_block_size(

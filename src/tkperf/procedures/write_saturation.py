@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Self
 import msgspec
 
 from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
-from tkperf.phases import Outcome, Procedure, Purge
+from tkperf.phases import Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
     HISTOGRAM_SECTION,
@@ -150,13 +150,12 @@ def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
         judge_every=table.round_every_slices or None,
         enough_bytes=table.capacity_multiple * active_range_bytes,
     )
-    outcome = stream_outcome(SECTION, stream, _why_not_steady(stream, table, active_range_bytes))
-    if not table.histogram_s:
-        return Outcome(sections=(outcome,))
-    histogram = yield from response_time_histogram(
-        _of_histogram(table, workload), table.histogram_s, steady=stream.is_steady
-    )
-    return Outcome(sections=(outcome, histogram))
+    yield stream_outcome(SECTION, stream, _why_not_steady(stream, table, active_range_bytes))
+    if table.histogram_s:
+        histogram = yield from response_time_histogram(
+            _of_histogram(table, workload), table.histogram_s, steady=stream.is_steady
+        )
+        yield histogram
 
 
 def _of_histogram(table: WriteSaturationTable, workload: Workload) -> Workload:

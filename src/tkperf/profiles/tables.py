@@ -36,8 +36,8 @@ Passes = Annotated[int, msgspec.Meta(ge=1, le=MOST_PASSES)]
 LONGEST_S = 30 * 86400
 # fio reports once a second; shorter steps hold nothing that could be told.
 Seconds = Annotated[float, msgspec.Meta(ge=0.1, le=LONGEST_S)]
-# Infinity switches a rule off.
-Excursion = Annotated[float, msgspec.Meta(gt=0)]
+# 10,000 times the average: a rule that nothing breaks. Infinity has no place in the JSON that keeps it.
+Excursion = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 LARGEST_BLOCK_KIB = 16 * 1024
 BlockSizeKib = Annotated[float, msgspec.Meta(gt=0, le=LARGEST_BLOCK_KIB)]
 Percents = Annotated[tuple[Percent, ...], msgspec.Meta(min_length=1, max_length=101)]

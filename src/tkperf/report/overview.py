@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.characteristics import KNEE, SOUGHT_ALWAYS, find_characteristic
 from tkperf.analysis.layout import find_axes
-from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.quantity import IOPS, LATENCY_MAX, Quantity
 from tkperf.report.naming import capitalise, describe_load
 from tkperf.report.page import CardView, Facts
@@ -21,12 +22,21 @@ _MIXES = (100, 65, 0)
 _MOST_CELLS = 3
 
 
-def build_card(subject: Subject) -> CardView:
-    """A section's card."""
+def build_cards(of_tests: Iterable[tuple[TestResult, Sequence[Subject]]]) -> tuple[CardView, ...]:
+    """A card for each section; those of a name that several tests have say of which test they are."""
+    places = [(test, subject) for test, subjects in of_tests for subject in subjects]
+    times = Counter(subject.section.name for _, subject in places)
+    return tuple(
+        _card(subject, f"{test.title}: " if times[subject.section.name] > 1 else "")
+        for test, subject in places
+    )
+
+
+def _card(subject: Subject, of_test: str) -> CardView:
     section = subject.section
     return CardView(
         key=subject.key,
-        title=section.name,
+        title=of_test + section.name,
         state=describe_state(section.steady),
         summary=describe_end(section),
         figures=(

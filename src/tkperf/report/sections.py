@@ -43,7 +43,8 @@ def build_section(subject: Subject) -> SectionView:
 
 def build_test_charts(test: TestResult) -> tuple[ChartView, ...]:
     """Charts of one quantity over all sections of a test, such as throughput by block size."""
-    measured = [section for section in test.sections if section.cells]
+    # Means of rounds so far do not belong beside those of a window.
+    measured = [section for section in test.sections if section.cells and section.complete]
     if len(measured) < 2 or any(section.areas for section in measured):
         return ()
     cells = [cell for section in measured for cell in section.cells]

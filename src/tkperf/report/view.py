@@ -17,7 +17,7 @@ from tkperf.report.chosen import build_chosen
 from tkperf.report.disclosure import build_disclosure, build_test_header
 from tkperf.report.explanation import explain
 from tkperf.report.marking import mark_charts
-from tkperf.report.overview import build_card
+from tkperf.report.overview import build_cards
 from tkperf.report.page import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
 from tkperf.report.sections import build_section, build_test_charts
@@ -59,7 +59,7 @@ def build_view(
         banners=tuple(banners),
         warnings=tuple(warning.text for warning in result.warnings),
         disclosure=build_disclosure(result),
-        cards=tuple(build_card(subject) for of_test in subjects.values() for subject in of_test),
+        cards=build_cards((test, subjects[test.name]) for test in result.tests),
         tests=tuple(
             _test(result, test, subjects[test.name], loads_of_tests.get(test.name), chosen)
             for test in result.tests
@@ -133,7 +133,7 @@ def _test(
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
-        ("Status", test.status.value),
+        ("Status", test.progress or test.status.value),
         ("Duration", duration),
         ("Written", _written(test)),
         *(("Interrupted or repeated", text) for text in test.resumptions),

@@ -19,7 +19,7 @@ from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,
     LogEntry,
-    PurgeRecord,
+    Logged,
     Resumption,
     RunNote,
     RunRecord,
@@ -28,7 +28,6 @@ from tkperf.record import (
     StepRecord,
     TestRecord,
     UnfinishedStep,
-    VerdictRecord,
 )
 from tkperf.runfile.encoding import decode_samples
 from tkperf.runfile.limits import MOST_RESUMPTIONS, MOST_SECTIONS, MOST_TESTS, require_few
@@ -54,7 +53,7 @@ NOT_BEGUN = "tkperf was stopped before it began; nothing was measured"
 END_UNREAD = "how the run ended cannot be read"
 
 T = TypeVar("T")
-Logged = TypeVar("Logged", bound=PurgeRecord | StepRecord | VerdictRecord)
+Entry = TypeVar("Entry", bound=Logged)
 _LONGEST_REASON = 300
 
 
@@ -201,20 +200,18 @@ class Rows:
             self.leave_out(f"{key} of test {row.name}", reason, test=row.name)
         killed = row.status is RunStatus.RUNNING and not written
         counted, set_aside = self._steps(row.name, columns["id"])
-        outcomes = [{"outcome": row.outcome}] if row.outcome is not None else []
         return TestRecord(
             name=row.name,
             status=RunStatus.INTERRUPTED if killed else row.status,
             started_s=row.started_s,
             ended_s=row.ended_s,
-            outcome=next(
+            outcomes=tuple(
                 self._parse_rows(
-                    outcomes,
-                    lambda outcome_row: parse_outcome(outcome_row["outcome"]),
-                    lambda _: f"the outcome of test {row.name}",
+                    self._counted(of_test("SELECT * FROM outcome")),
+                    lambda outcome_row: self._logged(outcome_row, parse_outcome(outcome_row)),
+                    lambda outcome_row: f"how {outcome_row['section']} of test {row.name} ended",
                     test=row.name,
-                ),
-                None,
+                )
             ),
             purges=tuple(
                 self._parse_rows(
@@ -264,13 +261,15 @@ class Rows:
         return counted
 
     def _log_set_aside(self, row: dict[str, Any]) -> None:
-        def parse(columns: dict[str, Any]) -> PurgeRecord | VerdictRecord:
+        def parse(columns: dict[str, Any]) -> Logged:
+            if "outcome" in columns:
+                return parse_outcome(columns)
             return parse_purge(columns) if "method" in columns else parse_verdict(columns)
 
         for record in self._parse_rows([row], parse, lambda _: f"row {row['sequence']} of the log"):
             self._logged(row, record, set_aside=True)
 
-    def _logged(self, row: dict[str, Any], record: Logged, *, set_aside: bool = False) -> Logged:
+    def _logged(self, row: dict[str, Any], record: Entry, *, set_aside: bool = False) -> Entry:
         self.log.append(
             LogEntry(
                 sequence=row["sequence"], test_id=row["test_id"], record=record, set_aside=set_aside

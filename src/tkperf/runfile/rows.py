@@ -22,7 +22,7 @@ from tkperf.disturbance import Disturbance, DisturbanceCode
 from tkperf.figures import TestPlan
 from tkperf.histogram import EMPTY
 from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
-from tkperf.phases import Outcome
+from tkperf.phases import SectionOutcome
 from tkperf.record import (
     PurgeRecord,
     Resumption,
@@ -123,7 +123,7 @@ _NOT_KNOWN: dict[str, Any] = {
 
 
 class TestRow(msgspec.Struct, frozen=True):
-    """A row of table test; its outcome is JSON."""
+    """A row of table test; its plan is JSON."""
 
     __test__ = False
 
@@ -131,7 +131,6 @@ class TestRow(msgspec.Struct, frozen=True):
     status: RunStatus
     started_s: Moment
     ended_s: Moment | None
-    outcome: str | None
     plan: str | None
 
 
@@ -147,6 +146,11 @@ class _VerdictRow(msgspec.Struct):
     section: str
     number: Number
     verdict: str
+
+
+class _OutcomeRow(msgspec.Struct):
+    section: str
+    outcome: str
 
 
 class _StepRow(msgspec.Struct):
@@ -285,7 +289,6 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
         "status": RunStatus.INTERRUPTED,
         "started_s": 0.0,
         "ended_s": None,
-        "outcome": None,
         "plan": None,
     }
     for key, stand_in in stand_ins.items():
@@ -305,12 +308,16 @@ def parse_purge(columns: Columns) -> PurgeRecord:
     return PurgeRecord(**msgspec.structs.asdict(convert("purge", columns, _PurgeRow)))
 
 
-def parse_outcome(text: str) -> Outcome:
-    data = json.loads(text)
-    for section in data["sections"]:
-        if section["verdict"] is not None:
-            section["verdict"] = _with_nan(section["verdict"])
-    return convert("test", data, Outcome)
+def parse_outcome(columns: Columns) -> SectionOutcome:
+    row = convert("outcome", columns, _OutcomeRow)
+    data = json.loads(row.outcome)
+    for verdict in (data["verdict"], *data.get("verdicts", ())):
+        if verdict is not None:
+            _with_nan(verdict)
+    outcome = convert("outcome", data, SectionOutcome)
+    if outcome.section != row.section:
+        raise ValueError(f"table outcome: it is of {outcome.section}")
+    return outcome
 
 
 def parse_plan(text: str) -> TestPlan:
@@ -442,6 +449,7 @@ CHECKS: dict[str, Callable[[Columns], dict[str, str]]] = {
     "step": lambda row: parse_step(row)[1],
     "purge": lambda row: _no_more(parse_purge(row)),
     "verdict": lambda row: _no_more(parse_verdict(row)),
+    "outcome": lambda row: _no_more(parse_outcome(row)),
     "warning": lambda row: _no_more(convert("warning", row, RunWarning)),
     "resumption": lambda row: _no_more(parse_resumption(row)),
     "note": lambda row: _no_more(convert("note", row, RunNote)),

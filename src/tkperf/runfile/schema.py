@@ -6,11 +6,13 @@ explains the tables to readers.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 from tkperf.errors import RunFileError
+from tkperf.runfile.limits import MOST_TESTS
 
 # "TKPF": lets file(1) and us tell a run file from any other database.
 APPLICATION_ID = 0x544B5046
@@ -150,6 +152,35 @@ def m007_resumptions(connection: sqlite3.Connection) -> None:
     )
 
 
+def m008_outcomes(connection: sqlite3.Connection) -> None:
+    """How each section ended, kept as soon as it did; before, all of a test's once that had ended."""
+    connection.execute(
+        # sequence as in purge, step and verdict; what came from an older file has none of them.
+        "CREATE TABLE outcome (sequence INTEGER PRIMARY KEY, test_id INTEGER NOT NULL "
+        "REFERENCES test, section TEXT NOT NULL, outcome TEXT NOT NULL)"
+    )
+    tests = connection.execute(
+        f"SELECT id, outcome FROM test WHERE outcome IS NOT NULL LIMIT {MOST_TESTS + 1}"  # noqa: S608 - a number
+    ).fetchall()
+    rows = [(test_id, *row) for test_id, text in tests for row in _sections_of(text)]
+    connection.executemany(
+        "INSERT INTO outcome VALUES (?, ?, ?, ?)",
+        ((number, *row) for number, row in enumerate(rows, start=-len(rows))),
+    )
+    connection.execute("ALTER TABLE test DROP COLUMN outcome")
+
+
+def _sections_of(outcome: object) -> list[tuple[str, str]]:
+    """The sections of a test's outcome; what cannot be read as it is, for readers to name it."""
+    try:
+        whole = json.loads(str(outcome))
+        sections = whole.pop("sections")
+        # What was found for later tests stood beside the one section of its test.
+        return [(str(each["section"]), json.dumps(each | whole)) for each in sections]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return [("", str(outcome))]
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
@@ -158,6 +189,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m005_under_way,
     m006_workloads,
     m007_resumptions,
+    m008_outcomes,
 )
 VERSION = len(MIGRATIONS)
 

@@ -21,6 +21,7 @@ from tkperf.events import (
     RunEnded,
     RunResumed,
     RunStarted,
+    SectionEnded,
     StepEnded,
     StepStarted,
     TestEnded,
@@ -34,15 +35,15 @@ from tkperf.runfile.backlog import Backlog, Entry, Statement
 from tkperf.runfile.encoding import compress, encode_histogram, encode_sample_details, sample_rows
 from tkperf.runfile.opening import create_run_file, reopen_run_file
 from tkperf.runfile.possible import possible_samples
-from tkperf.runfile.rows import BAD_ROW, CHECKS, mend_fact, parse_outcome
+from tkperf.runfile.rows import BAD_ROW, CHECKS, mend_fact
 from tkperf.runfile.under_way import StepUnderWay
 from tkperf.runfile.workload_columns import workload_columns
 
 # Texts of jobs are kept once.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
 _KEPT = (
-    RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, Warned, Noted, TestEnded,
-    RunEnded,
+    RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,
+    Noted, TestEnded, RunEnded,
 )  # fmt: skip
 
 
@@ -87,7 +88,8 @@ class RunFileWriter:
         self._sequence = _newest(
             self._db,
             "SELECT max(sequence) FROM (SELECT sequence FROM purge UNION ALL "
-            "SELECT sequence FROM step UNION ALL SELECT sequence FROM verdict)",
+            "SELECT sequence FROM step UNION ALL SELECT sequence FROM verdict UNION ALL "
+            "SELECT sequence FROM outcome)",
         )
         self._backlog.frame(_frame_of(self._db))
         self._mended: set[tuple[str, ...]] = set()
@@ -166,6 +168,8 @@ class RunFileWriter:
                 self._step_ended(event)
             case Judged():
                 self._judged(event)
+            case SectionEnded():
+                self._section_ended(event)
             case Warned():
                 self._insert("warning", **msgspec.to_builtins(event.warning))
             case Noted():
@@ -265,7 +269,7 @@ class RunFileWriter:
         self._test_name = event.test
         if event.goes_on:
             self._test_id = self._tests
-            again = "UPDATE test SET status = ?, ended_s = NULL, outcome = NULL WHERE id = ?"
+            again = "UPDATE test SET status = ?, ended_s = NULL WHERE id = ?"
             self._do(again, (RunStatus.RUNNING, self._test_id))
             return
         self._tests += 1
@@ -276,16 +280,9 @@ class RunFileWriter:
         )  # fmt: skip
 
     def _test_ended(self, event: TestEnded) -> None:
-        outcome = None if event.outcome is None else _json(event.outcome)
-        try:
-            if outcome is not None:
-                parse_outcome(outcome)
-        except BAD_ROW as error:
-            outcome = None
-            self._warn("not-kept", f"the outcome of {event.test} is not kept: {error}")
         self._do(
-            "UPDATE test SET status = ?, ended_s = ?, outcome = ? WHERE id = ?",
-            (event.status, event.at_s, outcome, self._test_id),
+            "UPDATE test SET status = ?, ended_s = ? WHERE id = ?",
+            (event.status, event.at_s, self._test_id),
         )
 
     def _purge_ended(self, event: PurgeEnded) -> None:
@@ -305,6 +302,15 @@ class RunFileWriter:
             number=event.number,
             reached=event.verdict.reached,
             verdict=_json(event.verdict),
+        )
+
+    def _section_ended(self, event: SectionEnded) -> None:
+        self._insert(
+            "outcome",
+            sequence=self._next(),
+            test_id=self._test_id,
+            section=event.outcome.section,
+            outcome=_json(event.outcome),
         )
 
     def _step_ended(self, event: StepEnded) -> None:
@@ -428,6 +434,8 @@ def _describe(event: Event) -> str:
             f"step {step.position + 1} of {step.kind.value} {step.number} of {event.test} "
             f"({step.section}, {step.workload.mix_and_size})"
         )
+    if isinstance(event, SectionEnded):
+        return f"how {event.outcome.section} of {event.test} ended"
     return f"a {type(event).__name__}"
 
 

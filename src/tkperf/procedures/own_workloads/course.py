@@ -12,18 +12,17 @@ from tkperf.phases import (
     Course,
     Fill,
     Idle,
-    Outcome,
     Procedure,
     Purge,
     Reply,
     Round,
     RoundResult,
     SectionOutcome,
+    Yielded,
 )
 from tkperf.procedures.building_blocks import (
     Stream,
     Tracked,
-    Yielded,
     describe_enough,
     expect_answers,
     expect_measurement,
@@ -78,7 +77,6 @@ def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: 
         profile=profile,
         active_range_bytes=active_range_bytes,
     )
-    outcomes = []
     for phase, section in table.in_sections:
         match phase:
             case PurgePhase():
@@ -88,10 +86,9 @@ def course(type_: type[OwnWorkloadTable], profile: Profile, active_range_bytes: 
             case IdlePhase():
                 yield Idle(section=section, duration_s=phase.idle_s)
             case RoundsPhase():
-                outcomes.append((yield from _rounds(phase, setting)))
+                yield (yield from _rounds(phase, setting))
             case StreamPhase():
-                outcomes.append((yield from _stream(phase, setting)))
-    return Outcome(sections=tuple(outcomes))
+                yield (yield from _stream(phase, setting))
 
 
 def _fill(section: str, phase: FillPhase, setting: _Setting) -> Fill:

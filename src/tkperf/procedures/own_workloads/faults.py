@@ -108,15 +108,7 @@ def _names(phase: OwnPhase) -> tuple[str, tuple[str, ...]]:
 
 
 def _in_fill(load: Load) -> str | None:
-    is_plain = load == Load(
-        access=Access.SEQUENTIAL,
-        read_percent=0,
-        block_size_kib=load.block_size_kib,
-        jobs=load.jobs,
-        io_depth=load.io_depth,
-        compressible_percent=load.compressible_percent,
-    )
-    if is_plain and load.block_size_kib is not None:
+    if load.can_fill:
         return None
     return (
         "load: a fill writes all of the range in order: it needs a load of sequential writes of one "

@@ -94,6 +94,18 @@ class Load(_Part, frozen=True, kw_only=True, omit_defaults=True):
         means("where in the active range it ends, in %, rounded down to 1 MiB unless 100"),
     ] = 100
 
+    @property
+    def can_fill(self) -> bool:
+        """Whether it writes all of the range in order, in blocks of one size, as fast as the device answers."""
+        return self.block_size_kib is not None and self == Load(
+            access=Access.SEQUENTIAL,
+            read_percent=0,
+            block_size_kib=self.block_size_kib,
+            jobs=self.jobs,
+            io_depth=self.io_depth,
+            compressible_percent=self.compressible_percent,
+        )
+
 
 class Loop(_Part, frozen=True, kw_only=True):
     """A key of the loads of a phase that takes one value after the other."""
