@@ -100,7 +100,8 @@ def main() -> None:
     prepare_streams()
     exit_code = 0
     try:
-        cli.main(standalone_mode=False)
+        # A command returns nothing; click.exceptions.Exit, of --help too, becomes what is returned.
+        exit_code = cli.main(standalone_mode=False) or 0
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code)
     except click.exceptions.Abort:

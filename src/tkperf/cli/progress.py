@@ -95,7 +95,7 @@ def _choose_view(options: RunOptions) -> OpenView | None:
         progress = "live" if sys.stderr.isatty() else "plain"
     if progress == "json":
         return _always(JsonLines(direct(sys.stdout)))
-    if options.quiet:
+    if options.quiet or options.detach:
         return None
     if progress == "live":
         return partial(LiveView, OutputConsole(file=direct(sys.stderr)))

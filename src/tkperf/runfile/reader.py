@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -26,6 +25,7 @@ from tkperf.runfile.rows import (
     BAD_ROW,
 )
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
+from tkperf.runfile.writers import is_being_written
 from tkperf.seconds import Seconds
 
 _EMPTY = "A tkperf that was killed before its run began leaves such a file: it may be removed"
@@ -81,7 +81,7 @@ class RunFile:
         with self._guard():
             # Asked for first: a writer that ends after it leaves a status that says so. And
             # before SQLite locks the file: closing any descriptor of it drops such locks.
-            written = self._is_being_written()
+            written = is_being_written(self._path)
         with self._guard(), self._snapshot():
             self._rows = Rows(self._db)
             return self._rows.record(name=self._path.stem, written=written)
@@ -157,17 +157,6 @@ class RunFile:
         if row is None:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
         return row
-
-    def _is_being_written(self) -> bool:
-        """Whether a writer holds the file's lock."""
-        descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
