@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from tkperf.errors import RunFileError
+from tkperf.growth import Growth
 from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,
@@ -85,6 +86,43 @@ class RunFile:
         with self._guard(), self._snapshot():
             self._rows = Rows(self._db)
             return self._rows.record(name=self._path.stem, written=written)
+
+    def growth(self, since: Growth | None = None) -> Growth:
+        """What the file has gained since an earlier look at it, by this reader or another."""
+        after, after_part = (0, 0) if since is None else (since.sequence, since.part)
+        with self._guard():
+            written = is_being_written(self._path)
+        with self._guard(), self._snapshot():
+            rows = Rows(self._db, after=after)
+            record = rows.record(name=self._path.stem, written=written)
+            # Parts are numbered anew with each step.
+            begun = _under_way_since(record)
+            if since is not None and begun != since.begun_s:
+                after_part = 0
+            part, under_way = rows.samples_under_way(after_part)
+            seconds = {
+                entry.sequence: self._seconds_kept(entry.sequence)
+                for entry in (rows.log if since is not None else rows.log[-1:])
+                if isinstance(entry.record, StepRecord)
+            }
+        return Growth(
+            record=record,
+            log=tuple(rows.log),
+            sequence=max((entry.sequence for entry in rows.log), default=after),
+            part=part,
+            begun_s=begun,
+            seconds=seconds,
+            seconds_under_way=tuple(under_way),
+        )
+
+    def _seconds_kept(self, sequence: int) -> tuple[Sample, ...]:
+        """Those of a step that can be read."""
+        query = "SELECT sample_details FROM step WHERE sequence = ?"
+        (details,) = self._db.execute(query, (sequence,)).fetchone()
+        try:
+            return decode_samples(self._sample_rows(sequence), details)
+        except BAD_ROW:
+            return ()
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -194,6 +232,10 @@ class RunFile:
 
 # Damaged bytes lead to this before anything notices.
 _DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
+
+
+def _under_way_since(record: RunRecord) -> float | None:
+    return next((test.under_way.started_s for test in record.tests if test.under_way), None)
 
 
 def _migrated_copy(old: sqlite3.Connection) -> sqlite3.Connection:

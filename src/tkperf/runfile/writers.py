@@ -138,7 +138,7 @@ def _open_files(process: Path) -> list[_Open] | None:
     try:
         for link in (process / "fd").iterdir():
             with suppress(OSError):
-                target = os.readlink(link).removesuffix(_DELETED)
+                target = str(link.readlink()).removesuffix(_DELETED)
                 if target.startswith("/"):
                     status = link.stat()
                     info = (process / "fdinfo" / link.name).read_text()
