@@ -100,7 +100,7 @@ def _wait(options: RunOptions, child: int, reader: int) -> int:
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
-        complain(f"tkperf: the run was killed by signal {-code} before it began")
+        complain(f"\ntkperf: the run was killed by signal {-code} before it began")
         return 128 - code
     return code
 

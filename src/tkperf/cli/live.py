@@ -90,7 +90,9 @@ class LiveView:
 
     def draw(self) -> None:
         """Show what is known."""
-        self._live.update(render(self._state, self.footer), refresh=True)
+        # A terminal shows ^C where the view ends: in a line that was full it would begin another one.
+        width = max(1, self._live.console.width - len("^C") - 1)
+        self._live.update(render(self._state, self.footer, width=width), refresh=True)
 
     def pass_time(self, at_s: float) -> None:
         """It is so late in the run, though nothing was told."""
@@ -155,7 +157,7 @@ class _State:
         return self.kept_bytes + self.step_bytes
 
 
-def render(state: _State, footer: str = "") -> RenderableType:
+def render(state: _State, footer: str = "", *, width: int | None = None) -> RenderableType:
     """The whole view as one panel."""
     lines: list[RenderableType] = [_where(state), _now(state)]
     if state.verdict is not None:
@@ -166,7 +168,7 @@ def render(state: _State, footer: str = "") -> RenderableType:
     if footer:
         lines.append(Text(footer, style="dim"))
     return Panel(
-        Group(*lines), title=f"tkperf: {plain(state.name)}", title_align="left", expand=True
+        Group(*lines), title=f"tkperf: {plain(state.name)}", title_align="left", width=width
     )
 
 

@@ -138,7 +138,8 @@ def _find_all() -> tuple[list[Path], list[Writer]]:
     paths, unseen = [], []
     for writer in find_running():
         if writer.path is not None and writer.path.is_file():
-            paths.append(writer.path)
+            in_here = writer.path.parent == Path.cwd()
+            paths.append(Path(writer.path.name) if in_here else writer.path)
         else:
             unseen.append(writer)
     here = sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_file())
