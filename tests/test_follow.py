@@ -101,9 +101,9 @@ def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watchin
     told = [event for event in watching.happened if isinstance(event, PhaseStarted)]
     found = [event for event in watching.followed if isinstance(event, PhaseStarted)]
     assert [(each.test, each.phase) for each in found] == [(each.test, each.phase) for each in told]
-    assert [(each.shortest_s, each.longest_s) for each in found] == [
-        (pytest.approx(each.shortest_s), pytest.approx(each.longest_s)) for each in told
-    ]
+    for one, other in zip(found, told, strict=True):
+        assert one.shortest_s == pytest.approx(other.shortest_s)
+        assert one.longest_s == pytest.approx(other.longest_s)
     steps = [event for event in watching.happened if isinstance(event, StepStarted)]
     followed = [event for event in watching.followed if isinstance(event, StepStarted)]
     assert [replace(each, at_s=0.0) for each in followed] == [

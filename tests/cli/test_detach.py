@@ -217,7 +217,17 @@ def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: 
 
 def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
     """Quietly, if asked: then nothing is said but errors."""
-    argv = ["ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", tmp_path]
+    argv: list[str | Path] = [
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+    ]
     done = tkperf(*argv, "--detach", "-q")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     wait_for(lambda: not is_being_written(tmp_path / "n.tkperf"))
@@ -341,7 +351,17 @@ def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
     from contextlib import closing
 
     path = tmp_path / "n.tkperf"
-    argv = ["ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", tmp_path]
+    argv: list[str | Path] = [
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+    ]
     assert tkperf(*argv, "-q").returncode == 0
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
@@ -352,7 +372,17 @@ def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
 def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
     """The lock alone does not make a tkperf: flock(1) would be signalled, and worse."""
     path = tmp_path / "n.tkperf"
-    argv = ["ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", tmp_path]
+    argv: list[str | Path] = [
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+    ]
     assert tkperf(*argv, "-q").returncode == 0
     with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
         try:
@@ -367,7 +397,17 @@ def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
 def test_a_run_of_somebody_else_is_named_and_left_alone(tmp_path: Path) -> None:
     """Who may not look at a process may not stop it either; that it runs everybody sees."""
     path = tmp_path / "n.tkperf"
-    argv = ["ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", tmp_path]
+    argv: list[str | Path] = [
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+    ]
     assert tkperf(*argv, "-q").returncode == 0
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
