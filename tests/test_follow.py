@@ -33,6 +33,7 @@ from tkperf.phases import Idle
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.record import RunStatus
+from tkperf.runfile.reader import RunFile
 from tkperf.standing import describe_place
 
 SHORT = Path(__file__).parent / "short.toml"
@@ -155,6 +156,22 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     )
     phases = [event.phase for event in watching.followed if isinstance(event, PhaseStarted)]
     assert phases == [event.phase for event in watching.happened if isinstance(event, PhaseStarted)]
+
+
+def test_a_copy_of_a_file_that_is_written_is_as_old_as_what_it_says(tmp_path: Path) -> None:
+    """A run that ends between copy and question is not shown as killed."""
+    plan = make_plan("ssd", "sim:sata-ssd", profile=SHORT, tests=("iops",))
+    opened: list[RunFile] = []
+
+    def open_once(event: Event) -> None:
+        if isinstance(event, StepEnded) and not opened:
+            opened.append(RunFile(tmp_path / "run.tkperf", briefly=True))
+
+    run(plan, "run", folder=tmp_path, observers=(open_once,))
+    with opened[0] as run_file:
+        growth = run_file.growth()
+    assert (growth.record.status, len(growth.log)) == (RunStatus.RUNNING, 2)
+    assert look(tmp_path / "run.tkperf").record.status is RunStatus.COMPLETE
 
 
 def test_a_file_of_a_course_nobody_knows_leaves_the_place_open(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""--detach: a run that leaves its terminal between the question and the first I/O (docs/adr/NNNN).
+"""--detach: a run that leaves its terminal between the question and the first I/O (docs/adr/0029).
 
 There are two processes from the very beginning. The one that was started waits; the other does
 everything, so that whatever it holds (device, locks, leases, databases, threads) is never taken

@@ -23,7 +23,7 @@ def look(path: Path, since: Growth | None = None) -> Growth:
     Raises:
         RunFileError: see RunFile.
     """
-    with RunFile(path) as run_file:
+    with RunFile(path, briefly=since is None) as run_file:
         return run_file.growth(since)
 
 

@@ -35,13 +35,17 @@ _EMPTY = "A tkperf that was killed before its run began leaves such a file: it m
 class RunFile:
     """A run file opened for reading; also while it is written, and after a kill.
 
+    ``briefly``: while it is written it is copied to memory, so that its writer waits for that alone,
+    and not while all of a long run is read.
+
     Raises:
         RunFileError: missing, unreadable, damaged, not a run file, or made by a newer tkperf.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, briefly: bool = False) -> None:
         self._path = path
         self._meter = Meter(0)
+        self._written_when_copied: bool | None = None
         with self._guard():
             if path.is_dir() or not path.exists():
                 raise RunFileError(
@@ -62,7 +66,9 @@ class RunFile:
                     f"{path} was written by a newer tkperf (format {version}, this one reads up "
                     f"to {VERSION}): update tkperf"
                 )
-            if version < VERSION:
+            if briefly and is_being_written(path):
+                self._written_when_copied = True
+            if version < VERSION or self._written_when_copied:
                 self._db = _migrated_copy(self._db)
                 self._meter.watch(self._db)
         self._db.execute("PRAGMA query_only = ON")
@@ -82,7 +88,7 @@ class RunFile:
         with self._guard():
             # Asked for first: a writer that ends after it leaves a status that says so. And
             # before SQLite locks the file: closing any descriptor of it drops such locks.
-            written = is_being_written(self._path)
+            written = self._is_being_written()
         with self._guard(), self._snapshot():
             self._rows = Rows(self._db)
             return self._rows.record(name=self._path.stem, written=written)
@@ -91,7 +97,7 @@ class RunFile:
         """What the file has gained since an earlier look at it, by this reader or another."""
         after, after_part = (0, 0) if since is None else (since.sequence, since.part)
         with self._guard():
-            written = is_being_written(self._path)
+            written = self._is_being_written()
         with self._guard(), self._snapshot():
             rows = Rows(self._db, after=after)
             record = rows.record(name=self._path.stem, written=written)
@@ -114,6 +120,12 @@ class RunFile:
             seconds=seconds,
             seconds_under_way=tuple(under_way),
         )
+
+    def _is_being_written(self) -> bool:
+        """Of a copy whether it was: what it says of the run's end is as old."""
+        if self._written_when_copied is not None:
+            return self._written_when_copied
+        return is_being_written(self._path)
 
     def _seconds_kept(self, sequence: int) -> tuple[Sample, ...]:
         """Those of a step that can be read."""
@@ -239,7 +251,7 @@ def _under_way_since(record: RunRecord) -> float | None:
 
 
 def _migrated_copy(old: sqlite3.Connection) -> sqlite3.Connection:
-    """An older run file brought up to date in memory: the file of an old run never changes."""
+    """A run file in memory, an older one brought up to date: the file of an old run never changes."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     copy.row_factory = sqlite3.Row
     (page_bytes,) = old.execute("PRAGMA page_size").fetchone()
