@@ -202,7 +202,7 @@ def test_a_real_run_and_its_watching_write_what_the_page_says(tmp_path: Path) ->
         "ssd", "n", tmp_path / "scratch.img", "--size", "64MiB", "-ft", "--profile", SHORT,
         "-ssdt", "lat", "--output", tmp_path,
     ]  # fmt: skip
-    done = tkperf(*argv, "--detach")
+    done = tkperf(*argv, "--detach", "-rt", "5")
     assert done.returncode == 0, done.stderr
     watched = tkperf("attach", tmp_path / "n.tkperf", "--progress", "json")
     assert watched.returncode == 0
