@@ -34,8 +34,8 @@ from tkperf.record import (
     RunInfo,
     RunNote,
     RunWarning,
-    StepKind,
     StepRecord,
+    kind_of,
 )
 from tkperf.replay import Resumed
 from tkperf.run_watch import RunWatch, Watched
@@ -266,7 +266,7 @@ class Performer:
         device = self.run.info.device.get("path") or "the device"
         require_plausible(execution.measurement, plan, execution.witness, device=device)
         return self.watch.step_ended(
-            _kind(phase),
+            kind_of(phase),
             plan.workload,
             execution.measurement,
             started_s=execution.started_s,
@@ -315,7 +315,7 @@ class Performer:
             StepStarted(
                 test=self.test.name,
                 section=phase.section,
-                kind=_kind(phase),
+                kind=kind_of(phase),
                 number=getattr(phase, "number", 1),
                 position=position,
                 steps=len(phase.steps) if isinstance(phase, Round) else 1,
@@ -325,7 +325,7 @@ class Performer:
                 at_s=self.now_s(),
             )
         )
-        self.watch.step_begins(_kind(phase), self.run.clock(), planned_s)
+        self.watch.step_begins(kind_of(phase), self.run.clock(), planned_s)
 
         def on_sample(sample: Sample) -> None:
             self.watch.sample(sample, self.run.clock())
@@ -345,7 +345,7 @@ class Performer:
         """Hand the finished step to the observers."""
         record = StepRecord(
             section=phase.section,
-            kind=_kind(phase),
+            kind=kind_of(phase),
             number=getattr(phase, "number", 1),
             position=position,
             workload=workload,
@@ -367,18 +367,6 @@ class Performer:
     def _warn(self, code: str, text: str) -> None:
         warning = RunWarning(code=code, text=text, test=self.test.name, at_s=self.now_s())
         self.run.emit(Warned(warning=warning))
-
-
-def _kind(phase: Measured) -> StepKind:
-    match phase:
-        case Fill():
-            return StepKind.FILL
-        case Round(warm_up=True) | Continuous(warm_up=True):
-            return StepKind.WARM_UP
-        case Continuous():
-            return StepKind.CONTINUOUS
-        case Round():
-            return StepKind.ROUND if phase.areas is None else StepKind.AREA
 
 
 def _without_samples(execution: Execution) -> Measurement:

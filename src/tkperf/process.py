@@ -232,6 +232,15 @@ def start_process(
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def fork_early() -> int:
+    """Two of this process: 0 in the new one, its pid in the old one.
+
+    Only before anything is held or begun: threads, leases and databases do not survive it.
+    """
+    assert threading.active_count() == 1, "threads do not survive a fork"
+    return os.fork()
+
+
 def start_module(name: str) -> subprocess.Popen[bytes]:
     """Run a module of ours in a Python of its own, which reads stdin and writes stdout.
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from tkperf.disturbance import Disturbance
 from tkperf.figures import TestPlan
 from tkperf.measurement import Measurement
-from tkperf.phases import SectionOutcome
+from tkperf.phases import Continuous, Fill, Round, SectionOutcome
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_capacity, format_count, parse_size_bytes
 from tkperf.workload import Workload
@@ -30,6 +30,19 @@ class StepKind(StrEnum):
     CONTINUOUS = "continuous"
     # Measured and kept, and part of no result.
     WARM_UP = "warm-up"
+
+
+def kind_of(phase: Fill | Round | Continuous) -> StepKind:
+    """Of a phase's steps."""
+    match phase:
+        case Fill():
+            return StepKind.FILL
+        case Round(warm_up=True) | Continuous(warm_up=True):
+            return StepKind.WARM_UP
+        case Continuous():
+            return StepKind.CONTINUOUS
+        case Round():
+            return StepKind.ROUND if phase.areas is None else StepKind.AREA
 
 
 class RunStatus(StrEnum):

@@ -108,6 +108,30 @@ def replay(
     return _go_on(reader, missing, accept=accept)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """How far a test's log has come.
+
+    Attributes:
+        phase: the first that the log has not all of; None: the procedure has ended.
+        answers: to the phases before it.
+        steps_done: rows that there are of it.
+    """
+
+    phase: Phase | None
+    answers: tuple[Answer, ...]
+    steps_done: int
+
+
+def find_place(
+    procedure: Procedure, log: Sequence[LogEntry], earlier: Sequence[Resumption] = ()
+) -> Place:
+    """Where a test stands that is under way; arguments and errors as of ``replay``."""
+    reader = _Reader(deque(log), deque(_taken(earlier)))
+    phase = reader.read(procedure)
+    return Place(phase=phase, answers=_answers(reader.asked), steps_done=len(reader.log))
+
+
 def _taken(earlier: Sequence[Resumption]) -> list[Resumption]:
     """The interruptions that the procedure was told of, unless all of that was set aside later."""
     return [

@@ -52,7 +52,9 @@ HISTORY = 60
 class LiveView:
     """Draws on stderr, so that results on stdout stay clean."""
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Console | None = None, *, footer: str = "") -> None:
+        """``footer``: the last line, as it stands when something is drawn."""
+        self.footer = footer
         # Not redirected: whoever prints to stderr would wait for the terminal in rich's lock.
         self._live = Live(
             console=console or OutputConsole(stderr=True),
@@ -79,8 +81,22 @@ class LiveView:
             self._live.__exit__(None, None, None)
 
     def __call__(self, event: Event, at: datetime) -> None:
+        self.take(event)
+        self.draw()
+
+    def take(self, event: Event) -> None:
+        """Know of an event without showing it yet."""
         self._state.take(event)
-        self._live.update(render(self._state), refresh=True)
+
+    def draw(self) -> None:
+        """Show what is known."""
+        # A terminal shows ^C where the view ends: in a line that was full it would begin another one.
+        width = max(1, self._live.console.width - len("^C") - 1)
+        self._live.update(render(self._state, self.footer, width=width), refresh=True)
+
+    def pass_time(self, at_s: float) -> None:
+        """It is so late in the run, though nothing was told."""
+        self._state.at_s = max(self._state.at_s, at_s)
 
 
 class _State:
@@ -141,7 +157,7 @@ class _State:
         return self.kept_bytes + self.step_bytes
 
 
-def render(state: _State) -> RenderableType:
+def render(state: _State, footer: str = "", *, width: int | None = None) -> RenderableType:
     """The whole view as one panel."""
     lines: list[RenderableType] = [_where(state), _now(state)]
     if state.verdict is not None:
@@ -149,8 +165,10 @@ def render(state: _State) -> RenderableType:
     lines.append(_totals(state))
     lines += [Text(warning, style="yellow") for warning in state.warnings[-2:]]
     lines += [Text(notice, style="yellow") for notice in state.notices]
+    if footer:
+        lines.append(Text(footer, style="dim"))
     return Panel(
-        Group(*lines), title=f"tkperf: {plain(state.name)}", title_align="left", expand=True
+        Group(*lines), title=f"tkperf: {plain(state.name)}", title_align="left", width=width
     )
 
 

@@ -23,6 +23,9 @@ COMMANDS = {
     "plan": ("tkperf.cli.plan", "plan"),
     "sweep": ("tkperf.cli.sweep", "sweep"),
     "resume": ("tkperf.cli.resume", "resume"),
+    "attach": ("tkperf.cli.attach", "attach"),
+    "status": ("tkperf.cli.status", "status"),
+    "stop": ("tkperf.cli.stop", "stop"),
     "show": ("tkperf.cli.show", "show"),
     "report": ("tkperf.cli.report", "report"),
     "compare": ("tkperf.cli.compare", "compare_runs"),
@@ -84,6 +87,7 @@ def cli() -> None:
       tkperf profiles show pts-2.0                                what it would do, and why
       tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             how long, how much is written
       tkperf resume D3-S4510.tkperf                               go on after a kill or a power cut
+      tkperf status                                               what runs, how far, how long yet
       tkperf doctor /dev/sdb                                      could it be tested, and how
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file
@@ -100,7 +104,8 @@ def main() -> None:
     prepare_streams()
     exit_code = 0
     try:
-        cli.main(standalone_mode=False)
+        # A command returns nothing; click.exceptions.Exit, of --help too, becomes what is returned.
+        exit_code = cli.main(standalone_mode=False) or 0
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code)
     except click.exceptions.Abort:

@@ -59,6 +59,7 @@ class RunOptions:
     progress: str
     quiet: bool
     debug: bool
+    detach: bool = False
     mail: str | None = None
     mail_from: str | None = None
     smtp: str | None = None
@@ -73,11 +74,19 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         require_name(self.name)
+        self._check_views()
         self._check_notification()
         if self.rate is not None and self.like is not None:
             raise UsageError("--rate and --like exclude each other: give one of them")
         if self.warranty_years is not None and "DWPD" not in (self.rated or "").upper():
             raise UsageError("--warranty-years says how long --rated in DWPD holds: give both")
+
+    def _check_views(self) -> None:
+        if self.detach and self.progress != "auto":
+            raise UsageError(
+                f"--detach leaves the terminal, so --progress {self.progress} has nowhere to go: "
+                f"follow the run with tkperf attach {self.run_path} --progress {self.progress}"
+            )
 
     def _check_notification(self) -> None:
         """A mistake here must not show only after 30 hours."""
@@ -447,6 +456,12 @@ def view_options(function: Function) -> Function:
             "--notify-command",
             metavar="COMMAND",
             help="Run this when the run has ended; {name}, {status}, {run_file} are filled in.",
+        ),
+        click.option(
+            "--detach",
+            is_flag=True,
+            help="Leave the terminal once everything is confirmed and the run has begun; it then goes "
+            "on without it. 'tkperf attach', 'status' and 'stop' reach it.",
         ),
         click.option("-q", "--quiet", is_flag=True, help="No progress, only results."),
         click.option("-d", "--debug", is_flag=True, help="Every fio job in the log file."),

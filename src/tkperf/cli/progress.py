@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -20,7 +19,15 @@ from tkperf.cli.options import RunOptions
 from tkperf.cli.output import open_log
 from tkperf.cli.plain import PlainLines
 from tkperf.errors import RunFileError
-from tkperf.events import Event, Noted, Observer, SampleSeen, StepEnded
+from tkperf.events import (
+    Event,
+    Noted,
+    Observer,
+    PhaseStarted,
+    SampleSeen,
+    StepEnded,
+    TestStarted,
+)
 from tkperf.measurement import IoStats, Sample
 from tkperf.record import RunNote
 
@@ -95,7 +102,7 @@ def _choose_view(options: RunOptions) -> OpenView | None:
         progress = "live" if sys.stderr.isatty() else "plain"
     if progress == "json":
         return _always(JsonLines(direct(sys.stdout)))
-    if options.quiet:
+    if options.quiet or options.detach:
         return None
     if progress == "live":
         return partial(LiveView, OutputConsole(file=direct(sys.stderr)))
@@ -181,8 +188,16 @@ class JsonLines:
             }
         else:
             fields = msgspec.to_builtins(event)
+        if isinstance(event, PhaseStarted):
+            fields["phase"] = {
+                "kind": type(event.phase).__name__,
+                **msgspec.to_builtins(event.phase),
+            }
+        if isinstance(event, TestStarted):
+            del fields["plan"]  # how reports show the test, which is in the run file
         line = {"event": type(event).__name__, **fields}
-        self._stream.write(json.dumps(line) + "\n")
+        # What is not a number becomes null, as JSON knows no other.
+        self._stream.write(msgspec.json.encode(line).decode() + "\n")
         self._stream.flush()
 
 

@@ -12,6 +12,7 @@ from tkperf import load
 from tkperf.cli.awake import kept_awake
 from tkperf.cli.consent import consent_of, show_plan, show_resumption
 from tkperf.cli.console import open_console, tell
+from tkperf.cli.detach import Departure, depart
 from tkperf.cli.notify import notify
 from tkperf.cli.options import RunOptions
 from tkperf.cli.outlook import outlook_of
@@ -32,6 +33,15 @@ from tkperf.pipeline.run_plan import RunPlan, make_plan
 
 def run_session(options: RunOptions) -> None:
     """The whole of ``tkperf ssd``, ``tkperf hdd`` and ``tkperf raid``."""
+    departure = depart(options)
+    with _stop_signals():
+        _begin(options, departure)
+    if not options.detach:
+        show_results(options)
+
+
+def _begin(options: RunOptions, departure: Departure) -> None:
+    """From the request to the end of the run."""
     request = request_of(options)
     # Before any folder is made: a mistake in a file of the user's leaves nothing behind.
     profile = choose_profile(request)
@@ -48,20 +58,35 @@ def run_session(options: RunOptions) -> None:
         feature_matrix=options.feature_matrix,
     )
     # From here on a device is changed, and has to be put back whatever ends the run.
-    with _stop_signals(), plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+    with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+        departure.leave_terminal()
         keep_run(
             plan,
             equipment,
             destination,
             title,
             watch=partial(_watch, options, plan),
+            began=departure.tell_begun,
             ended=partial(notify, options),
         )
-    show_results(options)
 
 
 def resume_session(request: ResumeRequest, options_of: Callable[[str, str], RunOptions]) -> None:
     """The whole of ``tkperf resume``; ``options_of`` a suite and a device are those of views and consent."""
+    # Of what is known so far: where the run is kept, and how it is watched.
+    departure = depart(options_of("", request.device or ""))
+    with _stop_signals():
+        options = _go_on(request, options_of, departure)
+    if not options.detach:
+        show_results(options)
+
+
+def _go_on(
+    request: ResumeRequest,
+    options_of: Callable[[str, str], RunOptions],
+    departure: Departure,
+) -> RunOptions:
+    """From the request to the end of the run; with which options that was."""
     resumed = make_resume_plan(request)
     plan = resumed.plan
     options = options_of(plan.request.suite, plan.request.device)
@@ -69,16 +94,18 @@ def resume_session(request: ResumeRequest, options_of: Callable[[str, str], RunO
     _require_log(options)
     destination.require_space(plan.fitted)
     show_resumption(options, resumed)
-    with _stop_signals(), plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+    with plan.subject.open(plan.fitted, consent_of(options)) as equipment:
+        departure.leave_terminal()
         keep_resumed(
             resumed,
             equipment,
             destination,
             options.command_line,
             watch=partial(_watch, options, plan),
+            began=departure.tell_begun,
             ended=partial(notify, options),
         )
-    show_results(options)
+    return options
 
 
 def request_of(options: RunOptions) -> RunRequest:

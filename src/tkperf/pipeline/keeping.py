@@ -122,11 +122,14 @@ def keep_run(
     title: Title,
     *,
     watch: Watch,
+    began: Callable[[], None] = lambda: None,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
     """Execute a run with equipment that is open, everything that happens going to the run file.
 
     Args:
+        began: called once, before the first I/O, when the run file holds the run's beginning; later
+            where it could not be written at first.
         ended: called when the run file is closed, however the run ended.
 
     Raises:
@@ -141,7 +144,7 @@ def keep_run(
             warnings=(*plan.warnings, *equipment.warnings),
         )
 
-    _keep(run, equipment, destination, watch=watch, ended=ended)
+    _keep(run, equipment, destination, watch=watch, began=began, ended=ended)
 
 
 def keep_resumed(
@@ -151,6 +154,7 @@ def keep_resumed(
     command_line: tuple[str, ...] = (),
     *,
     watch: Watch,
+    began: Callable[[], None] = lambda: None,
     ended: Callable[[], None] = lambda: None,
 ) -> None:
     """Let a run go on with equipment that is open, everything going to its own run file.
@@ -171,7 +175,7 @@ def keep_resumed(
             resumed=build_resumed(plan, equipment, command_line),
         )
 
-    _keep(run, equipment, destination, watch=watch, ended=ended, goes_on=True)
+    _keep(run, equipment, destination, watch=watch, began=began, ended=ended, goes_on=True)
 
 
 def _run(
@@ -202,6 +206,7 @@ def _keep(
     destination: Destination,
     *,
     watch: Watch,
+    began: Callable[[], None],
     ended: Callable[[], None],
     goes_on: bool = False,
 ) -> None:
@@ -213,13 +218,19 @@ def _keep(
             view(event)
 
     writer = RunFileWriter(destination.run_path, tell=show, goes_on=goes_on)
+    waiting = [began]
+
+    def tell_beginning(_: Event) -> None:
+        if waiting and writer.keeps_up:
+            waiting.pop()()
+
     equipment.began = True
     try:
         with _say_what_is_kept(destination, writer):
             run = make_run()
             with watch(writer) as opened:
                 views += opened
-                execute(replace(run, observers=(writer, *views)))
+                execute(replace(run, observers=(writer, tell_beginning, *views)))
     finally:
         writer.close()
         ended()

@@ -100,6 +100,10 @@ class Backlog:
         self._frame: dict[int, Entry] = {}
         self.lost: str | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._waiting and self.lost is None
+
     def put(self, entry: Entry) -> None:
         """Add an entry at the end."""
         self._waiting.append(entry)

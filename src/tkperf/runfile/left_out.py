@@ -64,8 +64,10 @@ class Rows:
     them. ``log`` has everything that was done and judged, in its order.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, *, after: int = 0) -> None:
+        """``after``: only rows of the log that come after this one, for who has the others."""
         self._db = db
+        self._after = after
         self.left_out: list[LeftOut] = []
         self.sequences: dict[str, list[int]] = {}
         self.log: list[LogEntry] = []
@@ -193,7 +195,8 @@ class Rows:
 
     def _test(self, written: bool, columns: dict[str, Any]) -> TestRecord:
         def of_test(select: str) -> list[dict[str, Any]]:
-            return self._all(f"{select} WHERE test_id = ? ORDER BY sequence", columns["id"])
+            where = "WHERE test_id = ? AND sequence > ? ORDER BY sequence"
+            return self._all(f"{select} {where}", columns["id"], self._after)
 
         row, unread = parse_test(columns)
         for key, reason in unread.items():
@@ -289,8 +292,9 @@ class Rows:
             # In the order of the table: sorted by SQLite, all rows would be kept at once.
             "SELECT step.*, job.text AS job_file FROM step NOT INDEXED "
             "LEFT JOIN job ON job.id = job_id "
-            "WHERE test_id = ? ORDER BY sequence",
+            "WHERE test_id = ? AND sequence > ? ORDER BY sequence",
             test_id,
+            self._after,
         ):
             try:
                 step, unread = parse_step(columns)
@@ -332,21 +336,29 @@ class Rows:
             return None
 
         def parse(columns: dict[str, Any]) -> UnfinishedStep:
-            samples: list[Sample] = []
-            for part_row in self._all("SELECT * FROM under_way_part ORDER BY number"):
-                seconds = self._db.execute(
-                    "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
-                    "write_ios, write_bytes, write_latency_sum_ns FROM under_way_sample "
-                    "WHERE part = ? ORDER BY number",
-                    (part_row["number"],),
-                ).fetchall()
-                samples += decode_samples(
-                    [tuple(second) for second in seconds], part_row["sample_details"]
-                )
-            return parse_under_way(columns, samples)
+            return parse_under_way(columns, self.samples_under_way()[1])
 
         name = f"what was measured of the step of {test} that did not end"
         return next(self._parse_rows(rows, parse, lambda _: name, test=test), None)
+
+    def samples_under_way(self, after_part: int = 0) -> tuple[int, list[Sample]]:
+        """The number of the newest part of the step under way, and the seconds of those after one."""
+        samples: list[Sample] = []
+        newest = 0
+        for part_row in self._all(
+            "SELECT * FROM under_way_part WHERE number > ? ORDER BY number", after_part
+        ):
+            newest = part_row["number"]
+            seconds = self._db.execute(
+                "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
+                "write_ios, write_bytes, write_latency_sum_ns FROM under_way_sample "
+                "WHERE part = ? ORDER BY number",
+                (newest,),
+            ).fetchall()
+            samples += decode_samples(
+                [tuple(second) for second in seconds], part_row["sample_details"]
+            )
+        return max(newest, after_part), samples
 
 
 def _names(value: object) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from tkperf.errors import RunFileError
+from tkperf.growth import Growth
 from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,
@@ -26,6 +26,7 @@ from tkperf.runfile.rows import (
     BAD_ROW,
 )
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
+from tkperf.runfile.writers import is_being_written
 from tkperf.seconds import Seconds
 
 _EMPTY = "A tkperf that was killed before its run began leaves such a file: it may be removed"
@@ -34,13 +35,17 @@ _EMPTY = "A tkperf that was killed before its run began leaves such a file: it m
 class RunFile:
     """A run file opened for reading; also while it is written, and after a kill.
 
+    ``briefly``: while it is written it is copied to memory, so that its writer waits for that alone,
+    and not while all of a long run is read.
+
     Raises:
         RunFileError: missing, unreadable, damaged, not a run file, or made by a newer tkperf.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, briefly: bool = False) -> None:
         self._path = path
         self._meter = Meter(0)
+        self._written_when_copied: bool | None = None
         with self._guard():
             if path.is_dir() or not path.exists():
                 raise RunFileError(
@@ -61,7 +66,9 @@ class RunFile:
                     f"{path} was written by a newer tkperf (format {version}, this one reads up "
                     f"to {VERSION}): update tkperf"
                 )
-            if version < VERSION:
+            if briefly and is_being_written(path):
+                self._written_when_copied = True
+            if version < VERSION or self._written_when_copied:
                 self._db = _migrated_copy(self._db)
                 self._meter.watch(self._db)
         self._db.execute("PRAGMA query_only = ON")
@@ -85,6 +92,49 @@ class RunFile:
         with self._guard(), self._snapshot():
             self._rows = Rows(self._db)
             return self._rows.record(name=self._path.stem, written=written)
+
+    def growth(self, since: Growth | None = None) -> Growth:
+        """What the file has gained since an earlier look at it, by this reader or another."""
+        after, after_part = (0, 0) if since is None else (since.sequence, since.part)
+        with self._guard():
+            written = self._is_being_written()
+        with self._guard(), self._snapshot():
+            rows = Rows(self._db, after=after)
+            record = rows.record(name=self._path.stem, written=written)
+            # Parts are numbered anew with each step.
+            begun = _under_way_since(record)
+            if since is not None and begun != since.begun_s:
+                after_part = 0
+            part, under_way = rows.samples_under_way(after_part)
+            seconds = {
+                entry.sequence: self._seconds_kept(entry.sequence)
+                for entry in (rows.log if since is not None else rows.log[-1:])
+                if isinstance(entry.record, StepRecord)
+            }
+        return Growth(
+            record=record,
+            log=tuple(rows.log),
+            sequence=max((entry.sequence for entry in rows.log), default=after),
+            part=part,
+            begun_s=begun,
+            seconds=seconds,
+            seconds_under_way=tuple(under_way),
+        )
+
+    def _is_being_written(self) -> bool:
+        """Of a copy whether it was: what it says of the run's end is as old."""
+        if self._written_when_copied is not None:
+            return self._written_when_copied
+        return is_being_written(self._path)
+
+    def _seconds_kept(self, sequence: int) -> tuple[Sample, ...]:
+        """Those of a step that can be read."""
+        query = "SELECT sample_details FROM step WHERE sequence = ?"
+        (details,) = self._db.execute(query, (sequence,)).fetchone()
+        try:
+            return decode_samples(self._sample_rows(sequence), details)
+        except BAD_ROW:
+            return ()
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -158,17 +208,6 @@ class RunFile:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
         return row
 
-    def _is_being_written(self) -> bool:
-        """Whether a writer holds the file's lock."""
-        descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(descriptor)
-        return False
-
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
         """All of it as at one moment, whatever is written meanwhile."""
@@ -207,8 +246,12 @@ class RunFile:
 _DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
 
 
+def _under_way_since(record: RunRecord) -> float | None:
+    return next((test.under_way.started_s for test in record.tests if test.under_way), None)
+
+
 def _migrated_copy(old: sqlite3.Connection) -> sqlite3.Connection:
-    """An older run file brought up to date in memory: the file of an old run never changes."""
+    """A run file in memory, an older one brought up to date: the file of an old run never changes."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     copy.row_factory = sqlite3.Row
     (page_bytes,) = old.execute("PRAGMA page_size").fetchone()

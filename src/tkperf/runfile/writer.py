@@ -100,6 +100,11 @@ class RunFileWriter:
         os.close(self._lock)
 
     @property
+    def keeps_up(self) -> bool:
+        """Whether all that was to be kept is in the file, for good."""
+        return self._backlog.is_empty
+
+    @property
     def lost(self) -> str | None:
         """What could not be written in the end, and where it is instead; None if nothing."""
         return self._backlog.lost

@@ -1,0 +1,206 @@
+"""tkperf attach: a run watched from another terminal, by its run file alone."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from tkperf.cli.background import View
+from tkperf.cli.console import tell
+from tkperf.cli.following import describe_end, find_clock_s, look, look_first
+from tkperf.cli.live import LiveView
+from tkperf.cli.output import plain
+from tkperf.cli.plain import PlainLines
+from tkperf.cli.progress import JsonLines
+from tkperf.errors import RunFileError
+from tkperf.events import (
+    Event,
+    PhaseStarted,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SampleSeen,
+    StepEnded,
+    StepStarted,
+    TestStarted,
+)
+from tkperf.follow import Follower
+from tkperf.growth import Growth
+from tkperf.record import RunRecord, RunStatus
+from tkperf.runfile.writers import is_being_written
+from tkperf.units import format_duration
+
+LOOK_EVERY_S = 0.5
+
+
+@click.command(short_help="Watch the run in RUN_FILE, which goes on by itself.")
+@click.argument("run_file", type=click.Path(path_type=Path))
+@click.option(
+    "--progress",
+    type=click.Choice(["auto", "live", "plain", "json"]),
+    default="auto",
+    show_default=True,
+    help="Live view, plain lines, or one JSON event a line on stdout.",
+)
+def attach(run_file: Path, progress: str) -> None:
+    """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends the watching alone.
+
+    Figures come as the run file gets them: with each step, of a long one once a minute.
+
+    \b
+    Examples:
+      tkperf attach D3-S4510.tkperf
+      ssh testhost tkperf attach D3-S4510.tkperf --progress plain
+    """
+    growth = look_first(run_file)
+    if growth.record.status is not RunStatus.RUNNING:
+        tell(*describe_end(run_file, growth.record))
+        return
+    name = run_file.stem
+    try:
+        with _ended_by_signals():
+            record = _watch(run_file, growth, progress)
+    except KeyboardInterrupt:
+        tell(f"no longer watched: {plain(name)} goes on; 'tkperf stop {plain(run_file)}' ends it")
+        return
+    tell(*describe_end(run_file, record))
+
+
+def _watch(run_file: Path, growth: Growth, progress: str) -> RunRecord:
+    """Show a run until it ends; its record by then, without its steps."""
+    follower = Follower()
+    with ExitStack() as stack:
+        view = _open_view(progress, stack)
+        view.catch_up(list(follower.take(growth)))
+        seen = _state(run_file)
+        while growth.record.status is RunStatus.RUNNING:
+            time.sleep(LOOK_EVERY_S)
+            now = _state(run_file)
+            if now == seen:
+                view.wait(growth.record)
+                continue
+            seen = now
+            growth = look(run_file, growth)
+            for event in follower.take(growth):
+                view.show(event)
+            view.wait(growth.record)
+    return growth.record
+
+
+def _state(run_file: Path) -> tuple[int, int, int, bool]:
+    """What changes when something is written, or when the writer ends: found without reading."""
+    try:
+        status = run_file.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns, is_being_written(run_file)
+    except OSError as error:
+        raise RunFileError(
+            f"{run_file} cannot be read any more: {error.strerror}; the run may go on without it"
+        ) from error
+
+
+class _Attached(Protocol):
+    def catch_up(self, events: list[Event]) -> None:
+        """What happened before somebody watched."""
+        ...
+
+    def show(self, event: Event) -> None: ...
+
+    def wait(self, record: RunRecord) -> None:
+        """Time passes."""
+        ...
+
+
+def _open_view(progress: str, stack: ExitStack) -> _Attached:
+    if progress == "auto":
+        progress = "live" if sys.stderr.isatty() else "plain"
+    if progress == "live":
+        return _Drawn(stack.enter_context(LiveView()))
+    if progress == "json":
+        return _Written(JsonLines(sys.stdout))
+    return _Written(PlainLines(sys.stderr, every_s=10.0))
+
+
+class _Written:
+    """Lines: of what was before only where the run stands."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._record: RunRecord | None = None
+
+    def catch_up(self, events: list[Event]) -> None:
+        for kind in (RunStarted, RunResumed, TestStarted, PhaseStarted, StepStarted):
+            latest = [event for event in events if isinstance(event, kind)]
+            if latest:
+                self._view(latest[-1], datetime.now(UTC))
+
+    def show(self, event: Event) -> None:
+        self._view(event, self._time_of(event))
+
+    def wait(self, record: RunRecord) -> None:
+        self._record = record
+
+    def _time_of(self, event: Event) -> datetime:
+        """When it happened, as far as the file tells: some minutes of seconds come at once."""
+        now = datetime.now(UTC)
+        clock_s = None if self._record is None else find_clock_s(self._record, now)
+        at_s = event.at_s if isinstance(event, SampleSeen) else None
+        if isinstance(event, StepEnded):
+            at_s = event.record.started_s + event.record.measurement.duration_s
+        if clock_s is None or at_s is None:
+            return now
+        return now - timedelta(seconds=max(0.0, clock_s - at_s))
+
+
+class _Drawn:
+    """The live view, and how old its figures are."""
+
+    def __init__(self, view: LiveView) -> None:
+        self._view = view
+        self._last_s: float | None = None
+
+    def catch_up(self, events: list[Event]) -> None:
+        for event in events:
+            self._take(event)
+        self._view.draw()
+
+    def show(self, event: Event) -> None:
+        self._take(event)
+        if isinstance(event, RunEnded):
+            self._view.draw()
+
+    def _take(self, event: Event) -> None:
+        self._view.take(event)
+        if isinstance(event, SampleSeen):
+            self._last_s = event.at_s
+
+    def wait(self, record: RunRecord) -> None:
+        now_s = find_clock_s(record)
+        age = ""
+        if now_s is not None:
+            self._view.pass_time(now_s)
+            if self._last_s is not None:
+                age = f"; figures of {format_duration(max(0.0, now_s - self._last_s))} ago"
+        self._view.footer = f"attached, read-only: Ctrl-C ends this view, the run goes on{age}"
+        self._view.draw()
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM as Ctrl-C, so that the terminal is left as it was."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

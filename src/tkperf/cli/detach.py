@@ -1,0 +1,124 @@
+"""--detach: a run that leaves its terminal between the question and the first I/O (docs/adr/0029).
+
+There are two processes from the very beginning. The one that was started waits; the other does
+everything, so that whatever it holds (device, locks, leases, databases, threads) is never taken
+over by another process. Until the run has begun both belong to the terminal alike.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+
+import click
+
+from tkperf.cli.console import complain, tell
+from tkperf.cli.options import RunOptions
+from tkperf.cli.output import open_log, plain
+from tkperf.process import fork_early
+
+# What ends the process that waits also ends the run that has not begun.
+_PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_BEGUN = b"begun"
+
+
+class Departure:
+    """A run's way from its terminal. Without ``--detach`` it stays there."""
+
+    def leave_terminal(self) -> None:
+        """After the question: no signal of the terminal reaches the run any more."""
+
+    def tell_begun(self) -> None:
+        """The run is in its run file: from now on nobody waits for it."""
+
+
+class _Leaving(Departure):
+    def __init__(self, options: RunOptions, begun: int) -> None:
+        self._options = options
+        self._begun = begun
+
+    def leave_terminal(self) -> None:
+        # A session of its own, without a terminal; never its own group's leader before, as a child.
+        os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _redirect(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), 0)
+
+    def tell_begun(self) -> None:
+        # Errors up to here were for the terminal.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        try:
+            log = open_log(self._options.log_path)
+        except Exception:  # whatever it is: the run has begun
+            log = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+        os.dup2(log, 1)
+        _redirect(log, 2)
+        with suppress(OSError):  # nobody waits any more
+            os.write(self._begun, _BEGUN)
+        os.close(self._begun)
+
+
+def depart(options: RunOptions) -> Departure:
+    """With ``--detach``: a second process, in which alone this returns.
+
+    Raises:
+        click.exceptions.Exit: in the process that was started, when the run has begun, or with the
+            exit code that it ended with before.
+    """
+    if not options.detach:
+        return Departure()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    reader, begun = os.pipe()
+    child = fork_early()
+    if child == 0:
+        os.close(reader)
+        return _Leaving(options, begun)
+    os.close(begun)
+    raise click.exceptions.Exit(_wait(options, child, reader))
+
+
+def _wait(options: RunOptions, child: int, reader: int) -> int:
+    """The exit code, once the run has begun or ended."""
+    stopped = False
+
+    def pass_on(number: int, _: object) -> None:
+        nonlocal stopped
+        # Not one that a lost terminal sends: a run that has been confirmed does without it.
+        stopped = stopped or number != signal.SIGHUP
+        with suppress(ProcessLookupError):
+            os.kill(child, number)
+
+    for number in _PASSED_ON:
+        signal.signal(number, pass_on)
+    if os.read(reader, len(_BEGUN)) == _BEGUN and not stopped:
+        _tell_where(options, child)
+        return 0
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        complain(f"\ntkperf: the run was killed by signal {-code} before it began")
+        return 128 - code
+    return code
+
+
+def _tell_where(options: RunOptions, child: int) -> None:
+    if options.quiet:
+        return
+    run_path = plain(options.run_path)
+    tell(
+        f"\n{plain(options.name)} runs without this terminal now, as process {child}",
+        f"run file: {run_path}",
+        f"log:      {plain(options.log_path)}",
+        f"watch:    tkperf attach {run_path}",
+        f"stop:     tkperf stop {run_path}",
+    )
+
+
+def _redirect(descriptor: int, number: int) -> None:
+    os.dup2(descriptor, number)
+    if descriptor != number:
+        os.close(descriptor)

@@ -1,0 +1,431 @@
+"""Runs without their terminal: begun, left, watched, asked about, stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import ENV, assert_clear, tkperf
+from tkperf.cli.following import look
+from tkperf.record import RunStatus
+from tkperf.runfile.reader import read_run
+from tkperf.runfile.writers import find_writer, is_being_written
+
+SHORT = Path(__file__).parents[1] / "short.toml"
+TKPERF = [sys.executable, "-m", "tkperf"]
+MIB = 1 << 20
+
+fio = pytest.mark.fio
+
+
+def wait_for(true: Callable[[], object], *, limit_s: float = 60.0) -> None:
+    until_s = time.monotonic() + limit_s
+    while not true():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
+
+
+class Terminal:
+    """A terminal with tkperf as the leader of its session, as a shell would be."""
+
+    def __init__(self, *argv: str | Path) -> None:
+        self.pid, self._master = pty.fork()
+        if self.pid == 0:
+            os.execvpe(sys.executable, [*TKPERF, *map(str, argv)], {**ENV, "TERM": "xterm"})
+        self.text = ""
+
+    def read_until(self, words: str, limit_s: float = 60.0) -> None:
+        until_s = time.monotonic() + limit_s
+        while words not in self.text:
+            assert time.monotonic() < until_s, self.text
+            self._read()
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def close(self) -> None:
+        os.close(self._master)
+
+    def wait(self) -> int:
+        """Its exit code, with all that it printed read."""
+        with suppress(OSError):  # nobody has the other end open any more
+            while True:
+                self._read()
+        _, status = os.waitpid(self.pid, 0)
+        return os.waitstatus_to_exitcode(status)
+
+    def _read(self) -> None:
+        piece = os.read(self._master, 4096)
+        if not piece:
+            raise OSError("closed")
+        self.text += piece.decode(errors="replace").replace("\r\n", "\n")
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """Something to lose, so that it is asked about."""
+    path = tmp_path / "scratch.img"
+    path.write_bytes(b"\xa5" * (64 * MIB))
+    return path
+
+
+@pytest.fixture
+def run_path(tmp_path: Path) -> Iterator[Path]:
+    """Where the run of a test is kept; nobody writes to it afterwards."""
+    path = tmp_path / "n.tkperf"
+    yield path
+    if path.exists() and is_being_written(path):
+        writer = find_writer(path)
+        assert writer is not None
+        assert writer.pid is not None
+        os.kill(writer.pid, signal.SIGINT)
+        wait_for(lambda: not is_being_written(path))
+
+
+def options(image: Path, *others: str | Path) -> list[str | Path]:
+    return [
+        "ssd", "n", image, "--profile", SHORT, "-ssdt", "lat", "--output", image.parent,
+        "--detach", *others,
+    ]  # fmt: skip
+
+
+def descendants_of(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
+@fio
+def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_path: Path) -> None:
+    """Plan, question and answer are there; then the run has a session, a log and no terminal."""
+    terminal = Terminal(*options(image, "-rt", "3"))
+    terminal.read_until("Type its")
+    (pid,) = descendants_of(terminal.pid)
+    terminal.type(f"{image}\n")
+    assert terminal.wait() == 0
+    assert "hole punched in the scratch file" in terminal.text
+    assert f"n runs without this terminal now, as process {pid}\n" in terminal.text
+    assert f"watch:    tkperf attach {run_path}\n" in terminal.text
+    # Before that was said the run was in its file.
+    assert look(run_path).record.planned == ("lat",)
+    assert os.getsid(pid) == pid
+    assert Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4] == "0"  # tty
+    assert [os.readlink(f"/proc/{pid}/fd/{each}") for each in range(3)] == [
+        "/dev/null", str(run_path.with_suffix(".log")), str(run_path.with_suffix(".log")),
+    ]  # fmt: skip
+    terminal.close()
+    os.kill(pid, signal.SIGHUP)
+    wait_for(lambda: not is_being_written(run_path))
+    record = read_run(run_path)
+    assert record.status is RunStatus.COMPLETE
+    assert [warning.code for warning in record.warnings if "lost" in warning.code] == []
+    log = run_path.with_suffix(".log").read_text()
+    assert log.splitlines()[-1].endswith("run complete")
+    assert "IOPS" in log
+
+
+@fio
+def test_ctrl_c_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
+    """Nothing goes on behind a terminal on which somebody said no."""
+    terminal = Terminal(*options(image))
+    terminal.read_until("Type its")
+    (pid,) = descendants_of(terminal.pid)
+    terminal.type("\x03")
+    assert terminal.wait() == 130
+    assert terminal.text.count("nothing was touched") == 1
+    assert "Traceback" not in terminal.text
+    assert not run_path.exists()
+    assert not Path(f"/proc/{pid}").exists()
+    assert image.read_bytes() == b"\xa5" * (64 * MIB)
+
+
+@fio
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_to_the_command_alone_ends_both(
+    image: Path, run_path: Path, number: signal.Signals
+) -> None:
+    """As ``kill PID`` sends it before anything was confirmed."""
+    terminal = Terminal(*options(image))
+    terminal.read_until("Type its")
+    (pid,) = descendants_of(terminal.pid)
+    os.kill(terminal.pid, number)
+    assert terminal.wait() == 130
+    assert not Path(f"/proc/{pid}").exists()
+    assert not run_path.exists()
+
+
+@fio
+def test_a_terminal_closed_at_the_question_ends_all_of_it(image: Path, run_path: Path) -> None:
+    """Nobody has confirmed anything."""
+    terminal = Terminal(*options(image))
+    terminal.read_until("Type its")
+    (pid,) = descendants_of(terminal.pid)
+    terminal.close()
+    os.waitpid(terminal.pid, 0)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    assert not run_path.exists()
+
+
+@fio
+def test_what_waits_killed_leaves_nothing_behind(image: Path, run_path: Path) -> None:
+    """The kernel takes the terminal from a process whose command is gone."""
+    terminal = Terminal(*options(image))
+    terminal.read_until("Type its")
+    (pid,) = descendants_of(terminal.pid)
+    os.kill(terminal.pid, signal.SIGKILL)
+    os.waitpid(terminal.pid, 0)
+    wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    assert not run_path.exists()
+
+
+@fio
+def test_a_run_killed_before_it_began_is_an_error(image: Path, run_path: Path) -> None:
+    """Named as what it is, with the shell's exit code for it."""
+    terminal = Terminal(*options(image))
+    terminal.read_until("Type its")
+    (pid,) = descendants_of(terminal.pid)
+    os.kill(pid, signal.SIGKILL)
+    assert terminal.wait() == 128 + 9
+    assert terminal.text.endswith("\ntkperf: the run was killed by signal 9 before it began\n")
+
+
+def test_errors_before_the_beginning_are_on_the_terminal(image: Path, run_path: Path) -> None:
+    """With their exit codes, as without --detach."""
+    assert_clear(tkperf(*options(image)), 3, "nobody is there to ask")
+    assert_clear(tkperf(*options(image, "-ft")), 3, "nobody is there to ask")
+    assert_clear(tkperf(*options(image, "--yes-destroy", "x")), 3, "'x' does not confirm")
+    assert_clear(tkperf(*options(image), "--active-range", "0%"), 2, "not a share")
+    assert_clear(tkperf("ssd", "n", "/dev/nowhere", "--detach"), 4, "there is no device")
+    for progress in ("plain", "live", "json"):
+        done = tkperf(*options(image, "--progress", progress))
+        assert_clear(done, 2, f"tkperf attach {run_path} --progress {progress}")
+    assert not run_path.exists()
+    run_path.write_text("mine")
+    assert_clear(tkperf(*options(image, "--yes-destroy", image)), 6, "exists already")
+    assert run_path.read_text() == "mine"
+    run_path.unlink()
+
+
+def test_a_simulated_run_leaves_its_terminal(tmp_path: Path) -> None:
+    """Quietly, if asked: then nothing is said but errors."""
+    argv: list[str | Path] = [
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+    ]
+    done = tkperf(*argv, "--detach", "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    wait_for(lambda: not is_being_written(tmp_path / "n.tkperf"))
+    assert read_run(tmp_path / "n.tkperf").status is RunStatus.COMPLETE
+
+
+@fio
+def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_path: Path) -> None:
+    """From other terminals, by its file: nothing that is done there harms it but what is to."""
+    image = tmp_path / "scratch.img"
+    # No terminal and nothing to lose: not asked.
+    done = tkperf(*options(image, "--size", "64MiB", "-ft", "-ssdt", "iops", "-rt", "6"))
+    assert done.returncode == 0, done.stderr
+    writer = find_writer(run_path)
+    assert writer is not None
+    assert (writer.is_tkperf, writer.path) == (True, run_path)
+
+    # Watched twice; one is killed, the other ends with the run.
+    attached = [
+        subprocess.Popen(
+            [*TKPERF, "attach", run_path, "--progress", progress],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV,
+        )
+        for progress in ("plain", "json")
+    ]  # fmt: skip
+    wait_for(lambda: look(run_path).sequence > 4)
+    attached[0].kill()
+    assert "IOPS, round 1" in attached[0].communicate()[1]
+    assert find_writer(run_path) == writer
+
+    third = Terminal("attach", run_path)
+    third.read_until("attached, read-only")
+    third.type("\x03")
+    assert third.wait() == 0
+    assert f"no longer watched: n goes on; 'tkperf stop {run_path}' ends it" in third.text.replace(
+        "\n", " "
+    )
+    assert find_writer(run_path) == writer
+
+    (state,) = json.loads(tkperf("status", run_path, "--json").stdout)["runs"]
+    assert (state["state"], state["pid"], state["test"]) == ("running", writer.pid, "iops")
+    assert state["place"].startswith("IOPS, round ")
+    assert 0 < state["remaining_shortest_s"] <= state["remaining_longest_s"] < 400
+    found = json.loads(tkperf("status", "--json").stdout)["runs"]
+    assert [each["pid"] for each in found if each["run_file"] == str(run_path)] == [writer.pid]
+
+    done = tkperf("stop", run_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == [
+        "n has ended: interrupted: stopped by the user",
+        f"results: tkperf show {run_path}; as a page: tkperf report {run_path}",
+        f"go on:   tkperf resume {run_path}",
+    ]
+    assert not is_being_written(run_path)
+    out, words = attached[1].communicate(timeout=30)
+    assert attached[1].returncode == 0
+    assert "n has ended: interrupted: stopped by the user" in words
+    events = [json.loads(line) for line in out.splitlines()]
+    assert events[0]["event"] == "RunStarted"
+    assert events[-1] == {
+        "event": "RunEnded",
+        "status": "interrupted",
+        "because": "stopped by the user",
+        "ended_utc": read_run(run_path).ended_utc,
+    }
+    assert_clear(tkperf("stop", run_path), 2, "nothing runs there to be stopped: interrupted")
+    done = tkperf("attach", run_path)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        0,
+        "n has ended: interrupted: stopped by the user",
+    )
+
+    done = tkperf("resume", run_path, "--detach", "--yes-destroy", image)
+    assert done.returncode == 0, done.stderr
+    assert "n runs without this terminal now" in done.stderr
+    assert look(run_path).record.status is RunStatus.RUNNING
+    assert len(look(run_path).record.resumptions) == 1
+    assert_clear(tkperf("resume", run_path, "--detach"), 6, "its run still goes on")
+
+    # kill -9: what the file says is not what is so.
+    running = find_writer(run_path)
+    assert running is not None
+    os.kill(running.pid or 0, signal.SIGKILL)
+    wait_for(lambda: not is_being_written(run_path))
+    (state,) = json.loads(tkperf("status", run_path, "--json").stdout)["runs"]
+    assert (state["state"], state["pid"]) == ("killed", None)
+    assert " killed: running in " in tkperf("status", run_path).stdout
+    assert_clear(tkperf("stop", run_path), 2, "nothing runs there to be stopped")
+
+
+@pytest.mark.parametrize("command", ["attach", "status", "stop"])
+def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> None:
+    """And stays as it was."""
+    missing, text, empty = (tmp_path / f"{name}.tkperf" for name in ("missing", "text", "empty"))
+    text.write_text("notes")
+    empty.touch()
+    assert_clear(tkperf(command, missing), 6, "there is no run file")
+    assert_clear(tkperf(command, tmp_path), 6, "is a folder")
+    assert_clear(tkperf(command, text), 6, "is not a run file of tkperf")
+    assert_clear(tkperf(command, empty), 6, "is not a run file of tkperf: it is empty")
+    assert_clear(tkperf(command, "/dev/null"), 6, "no regular file")
+    assert text.read_text() == "notes"
+
+
+def test_an_import_runs_nowhere(tmp_path: Path) -> None:
+    """It is told apart from a run that has ended."""
+    golden = Path(__file__).parents[1] / "golden/tkperf-2.2-tp.xml"
+    assert tkperf("import", golden, "--output", tmp_path, "--name", "old").returncode == 0
+    path = tmp_path / "old.tkperf"
+    done = tkperf("attach", path)
+    assert done.returncode == 0
+    assert done.stderr.startswith("old is an imported result: another tool measured it\n")
+    assert_clear(tkperf("stop", path), 2, "it is an imported result")
+    (state,) = json.loads(tkperf("status", path, "--json").stdout)["runs"]
+    assert state["state"] == "imported"
+
+
+def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
+    """By name and version."""
+    import sqlite3
+    from contextlib import closing
+
+    path = tmp_path / "n.tkperf"
+    argv: list[str | Path] = [
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+    ]
+    assert tkperf(*argv, "-q").returncode == 0
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 99")
+    for command in ("attach", "status", "stop"):
+        assert_clear(tkperf(command, path), 6, "was written by a newer tkperf (format 99")
+
+
+def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
+    """The lock alone does not make a tkperf: flock(1) would be signalled, and worse."""
+    path = tmp_path / "n.tkperf"
+    argv: list[str | Path] = [
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+    ]
+    assert tkperf(*argv, "-q").returncode == 0
+    with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
+        try:
+            wait_for(lambda: is_being_written(path))
+            assert_clear(tkperf("stop", path), 2, f"process {other.pid}", "it is flock, no tkperf")
+            assert other.poll() is None
+        finally:
+            other.terminate()
+
+
+@pytest.mark.root
+def test_a_run_of_somebody_else_is_named_and_left_alone(tmp_path: Path) -> None:
+    """Who may not look at a process may not stop it either; that it runs everybody sees."""
+    path = tmp_path / "n.tkperf"
+    argv: list[str | Path] = [
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        tmp_path,
+    ]
+    assert tkperf(*argv, "-q").returncode == 0
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
+        try:
+            wait_for(lambda: is_being_written(path))
+            done = subprocess.run(
+                ["setpriv", "--reuid", "65534", "--clear-groups", *TKPERF, "stop", str(path)],
+                env=ENV, capture_output=True, text=True, check=False, cwd="/",
+            )  # fmt: skip
+            assert_clear(done, 2, f"process {other.pid} of user root", "only that user and root")
+            assert other.poll() is None
+        finally:
+            other.terminate()
+
+
+def test_status_of_an_empty_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever runs elsewhere on this machine."""
+    monkeypatch.chdir(tmp_path)
+    document = json.loads(tkperf("status", "--json").stdout)
+    assert [each for each in document["runs"] if "/" not in each["run_file"]] == []
