@@ -101,6 +101,8 @@ def request_of(options: RunOptions) -> RunRequest:
         size=options.size,
         ioengine=options.ioengine,
         write_cache=options.write_cache,
+        strict=options.strict,
+        accept_disturbed=options.accept_disturbed,
         purge_method=options.purge_method,
         purge_command=options.purge_command,
         no_purge=options.no_purge,

@@ -67,6 +67,8 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment) -> RunInfo
             "step_s": request.step_s,
             "active_range": request.active_range,
             "write_cache": request.write_cache,
+            "strict": request.strict,
+            "accept_disturbed": request.accept_disturbed,
             "purge": request.purge_method,
             "purge_command": request.purge_command,
             "no_purge": request.no_purge,
