@@ -31,6 +31,7 @@ COMMANDS = {
     "workload": ("tkperf.cli.workload", "workload"),
     "profiles": ("tkperf.cli.profiles", "profiles"),
     "doctor": ("tkperf.cli.doctor", "doctor"),
+    "tune": ("tkperf.cli.tune", "tune"),
     "completion": ("tkperf.cli.completion", "completion"),
 }
 
@@ -85,6 +86,7 @@ def cli() -> None:
       tkperf plan ssd D3-S4510 /dev/sdb --rated 1DWPD             how long, how much is written
       tkperf resume D3-S4510.tkperf                               go on after a kill or a power cut
       tkperf doctor /dev/sdb                                      could it be tested, and how
+      tkperf tune /dev/sdb                                        settings of the host, for measuring
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file
       tkperf compare D3-S4510.tkperf D7-P5520.tkperf              two drives beside each other

@@ -56,6 +56,7 @@ class RunOptions:
     write_cache: str | None
     strict: bool = False
     accept_disturbed: bool = False
+    tune: bool = False
     raid_config: Path | None = None
     remove_set: bool = False
     progress: str
@@ -319,6 +320,12 @@ def trust_options(function: Function) -> Function:
             is_flag=True,
             help="Let a window be steady although a tracked value in it was disturbed or limited by the "
             "host; every result will say so.",
+        ),
+        click.option(
+            "--tune",
+            is_flag=True,
+            help="Set CPU governor and DEVICE's queue for the run and put them back in the end; 'tkperf "
+            "tune DEVICE' shows what.",
         ),
     )
 

@@ -103,6 +103,7 @@ def request_of(options: RunOptions) -> RunRequest:
         write_cache=options.write_cache,
         strict=options.strict,
         accept_disturbed=options.accept_disturbed,
+        tune=options.tune,
         purge_method=options.purge_method,
         purge_command=options.purge_command,
         no_purge=options.no_purge,

@@ -37,6 +37,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "write_cache": _TEXT,
     "strict": (bool,),
     "accept_disturbed": (bool,),
+    "tune": (bool,),
     "purge_method": _TEXT,
     "purge_command": _TEXT,
     "no_purge": (bool,),
@@ -61,6 +62,7 @@ class Wishes(TypedDict, total=False):
     write_cache: str | None
     strict: bool
     accept_disturbed: bool
+    tune: bool
     purge_method: str | None
     purge_command: str | None
     no_purge: bool
@@ -87,6 +89,7 @@ class RunRequest:
         write_cache: ``on``, ``off`` or ``keep``.
         strict: refuse a host that is not fit; measure disturbed steps again, and end if that does not help.
         accept_disturbed: a window may be steady although a tracked value in it was disturbed.
+        tune: set governor, scheduler and the like for the run, and put them back.
         purge_method, purge_command, no_purge: one of them at most.
         raid: what the set is made of; for the suite ``raid`` only, and needed there.
         remove_set: take the set down again after the run.
@@ -109,6 +112,7 @@ class RunRequest:
     write_cache: str | None = None
     strict: bool = False
     accept_disturbed: bool = False
+    tune: bool = False
     purge_method: str | None = None
     purge_command: str | None = None
     no_purge: bool = False

@@ -254,6 +254,7 @@ def _request_of(
         no_purge=bool(options.get("no_purge")),
         strict=strict or bool(options.get("strict")),
         accept_disturbed=bool(options.get("accept_disturbed")),
+        tune=bool(options.get("tune")),
     )
 
 

@@ -41,6 +41,10 @@ class SimulatedSubject:
     filled_bytes: int | None = None
     warnings: tuple[RunWarning, ...] = ()
 
+    @property
+    def drives(self) -> tuple[DeviceIdentity, ...]:
+        return (self.identity,)
+
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
         """``in_segments``: the profile, if its tests touch segments only.
 
