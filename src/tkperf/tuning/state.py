@@ -154,7 +154,7 @@ def is_alive(owner: str, root: Path = Path("/")) -> bool:
     if owner == BY_COMMAND:
         return True
     number, _, started = owner.partition(" ")
-    return number.isdecimal() and _started(root, int(number)) == started
+    return bool(started) and number.isdecimal() and _started(root, int(number)) == started
 
 
 def _started(root: Path, number: int) -> str:
