@@ -112,8 +112,9 @@ def _idle_states(site: Site) -> Finding:
     driver = text(site.cpu_folder / "cpuidle/current_driver")
     states: dict[str, int] = {}
     for cpu in sorted(site.cpus) or [0]:
-        for state in (site.cpu_folder / f"cpu{cpu}/cpuidle").glob("state*"):
-            latency_us, name = number(state / "latency"), text(state / "name")
+        for file in (site.cpu_folder / f"cpu{cpu}/cpuidle").glob("state*/latency"):
+            latency_us, state = number(file), file.parent
+            name = text(state / "name")
             if latency_us is not None and name and number(state / "disable") == 0:
                 states[name] = max(latency_us, states.get(name, 0))
     if driver is None:
