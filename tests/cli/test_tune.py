@@ -18,7 +18,7 @@ from tkperf.pipeline.host_check import audit_for, describe_host, prepared_host
 from tkperf.tuning.applying import release_settings
 
 BUSY = Finding(
-    subject="cpu pressure", level=Level.DISTURBS, found="50 %", why="it waits", otherwise="end it"
+    subject="CPU pressure", level=Level.DISTURBS, found="50 %", why="it waits", otherwise="end it"
 )
 SLOW = Finding(
     subject="CPU governor", level=Level.DISTURBS, found="powersave", why="slow",
@@ -39,7 +39,7 @@ def test_strict_refuses_and_names_each_command(
     with pytest.raises(RefusedError) as caught:
         tkperf.make_plan("ssd", str(scratch), profile="quick", strict=True)
     assert str(caught.value) == (
-        "this host is not fit to measure on (--strict): cpu pressure: 50 % (end it); CPU governor: "
+        "this host is not fit to measure on (--strict): CPU pressure: 50 % (end it); CPU governor: "
         "powersave (echo performance)"
     )
     assert caught.value.exit_code == 3
@@ -59,13 +59,13 @@ def test_without_strict_it_is_a_warning(scratch: Path, monkeypatch: pytest.Monke
     finding_of(monkeypatch, BUSY, SWAP)
     (warning,) = tkperf.make_plan("ssd", str(scratch), profile="quick").warnings
     assert (warning.code, warning.text) == (
-        "host-disturbs", "cpu pressure: 50 % (end it): it waits"
+        "host-disturbs", "CPU pressure: 50 % (end it): it waits"
     )  # fmt: skip
 
 
 def test_one_line_before_the_question() -> None:
     assert describe_host(Audit((BUSY, SLOW, SWAP)), "/dev/sdb") == (
-        "2 things would disturb this run (cpu pressure, CPU governor), 1 thing may disturb this run "
+        "2 things would disturb this run (CPU pressure, CPU governor), 1 thing may disturb this run "
         "(swap); 'tkperf tune /dev/sdb' shows more"
     )
     assert describe_host(Audit(), "/dev/sdb") is None
@@ -82,7 +82,7 @@ def test_this_machine_can_be_audited(scratch: Path) -> None:
     """Whatever it is: findings of each kind, none without a reason, as JSON too."""
     audited = tkperf.make_plan("ssd", str(scratch), profile="quick").audit
     subjects = {finding.subject for finding in audited.findings}
-    assert subjects >= {"CPU governor", "cpu pressure", "swap", "virtual machine", "io_uring",
+    assert subjects >= {"CPU governor", "CPU pressure", "swap", "virtual machine", "io_uring",
                         "limits of the process", "timers due within the run"}  # fmt: skip
     json.dumps(audited.plain())
     done = CliRunner().invoke(cli, ["tune", str(scratch), "--json"])

@@ -13,6 +13,7 @@ from tkperf.units import format_capacity
 # Share of the last ten seconds in which something had to wait, in percent: from where it is advice,
 # and from where it would disturb. A desktop at rest stays below 1 %.
 PRESSURE_PCT = {"cpu": (2.0, 10.0), "memory": (0.1, 1.0), "io": (5.0, 20.0)}
+_SUBJECTS = {"cpu": "CPU pressure", "memory": "memory pressure", "io": "I/O pressure"}
 _WAITS = {
     "cpu": "who waits for a CPU issues no I/O meanwhile",
     "memory": "who waits for memory stands still, in the midst of a step, too",
@@ -30,7 +31,7 @@ def audit_load(site: Site) -> Iterator[Finding]:
 
 
 def _pressure(site: Site, resource: str) -> Finding:
-    subject, why = f"{resource} pressure", _WAITS[resource]
+    subject, why = _SUBJECTS[resource], _WAITS[resource]
     words = (text(site.proc / "pressure" / resource) or "").split()
     shares = [word.partition("=")[2] for word in words if word.startswith("avg10=")]
     try:
@@ -61,10 +62,10 @@ def _load(site: Site, why: str) -> Finding:
     try:
         load = float(words[0])
     except (IndexError, ValueError):
-        return not_known("cpu pressure", "the kernel tells of no load", why)
+        return not_known(_SUBJECTS["cpu"], "the kernel tells of no load", why)
     busy = load / max(len(site.cpus), 1)
     return Finding(
-        subject="cpu pressure",
+        subject=_SUBJECTS["cpu"],
         level=Level.ADVICE if busy >= 0.5 else Level.NOTE,
         found=f"load average {load:g} on {len(site.cpus)} CPUs (the kernel measures no pressure)",
         why=why,

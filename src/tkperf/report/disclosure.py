@@ -201,9 +201,15 @@ def _cpu(host: dict[str, object]) -> str:
 
 def _host_audit(host: dict[str, object]) -> tuple[tuple[str, Facts], ...]:
     """Everything that the audit before the run found; left out where there was none."""
-    findings = tuple((finding.title, finding.text) for finding in host_findings(host))
+    findings = tuple((_capital(finding.title), finding.text) for finding in host_findings(host))
     changes = tuple(("Set for the run", change) for change in tuned_settings(host))
     return (("Host before the run", (*changes, *findings)),) if findings or changes else ()
+
+
+def _capital(title: str) -> str:
+    """As the other facts are written; a name of a program or interface keeps its form."""
+    is_name = title.partition(" ")[0] in ("io_uring", "irqbalance", "smartd", "udisksd")
+    return title if is_name else title[:1].upper() + title[1:]
 
 
 def _sector(device: dict[str, object]) -> str:
