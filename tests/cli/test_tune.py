@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import tkperf
 from tests.conftest import why_no_loop_devices
 from tkperf.cli.main import cli
-from tkperf.errors import RefusedError, UsageError
+from tkperf.errors import DeviceError, RefusedError, UsageError
 from tkperf.host_audit import Audit, Finding, Level
 from tkperf.pipeline.host_check import audit_for, describe_host, prepared_host
 from tkperf.tuning.applying import release_settings
@@ -69,6 +69,17 @@ def test_one_line_before_the_question() -> None:
         "(swap); 'tkperf tune /dev/sdb' shows more"
     )
     assert describe_host(Audit(), "/dev/sdb") is None
+
+
+def test_tuning_needs_root_and_a_device(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said before anything is asked."""
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(
+        DeviceError, match="--tune sets CPUs and the device's queue: run tkperf as root"
+    ):
+        tkperf.make_plan("ssd", str(scratch), profile="quick", tune=True)
+    with pytest.raises(UsageError, match="sim:sata-ssd is a simulated drive: leave --tune out"):
+        tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tune=True)
 
 
 @pytest.mark.audited
@@ -144,5 +155,6 @@ def test_a_run_has_its_settings_and_puts_them_back(loop_device: Callable[..., Pa
         kept = [one for one in state.audit.findings if one.subject == "I/O scheduler"]
         assert [one.found for one in kept] == ["none"]
         assert list(state.changes) == state.facts()["tuned"]
+        assert state.device_facts() == {"scheduler": "none"}
     assert "[kyber]" in scheduler.read_text()
     assert release_settings().put_back == ()

@@ -120,7 +120,7 @@ def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterat
     for title, found in found_settings(state.facts()).items():
         if title in before and before[title] != found:
             yield f"{title} {before[title]} -> {found}"
-    facts = equipment.facts.values
+    facts = {**equipment.facts.values, **state.device_facts()}
     for key in ("path", "link", "scheduler"):
         if info.device.get(key) != facts.get(key):
             yield f"{key} of the device {info.device.get(key)} -> {facts.get(key)}"

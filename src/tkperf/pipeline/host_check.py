@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tkperf.device.identity import DeviceIdentity, TargetKind
-from tkperf.errors import RefusedError
+from tkperf.errors import DeviceError, RefusedError
 from tkperf.host_audit import Audit, Drive, Finding, Level, Site, audit_host
 from tkperf.host_audit.site import DAY_S, find_drive
 from tkperf.record import RunWarning
@@ -31,6 +31,14 @@ class HostState:
         """For the run file, beside other facts of the host."""
         facts: dict[str, object] = {"audit": self.audit.plain()} if self.audit.findings else {}
         return facts | ({"tuned": list(self.changes)} if self.changes else {})
+
+    def device_facts(self) -> dict[str, object]:
+        """What is different of the device than when it was looked at: the scheduler that was set."""
+        if not any("/queue/scheduler: " in change for change in self.changes):
+            return {}
+        subject = "I/O scheduler"
+        found = {one.found for one in self.audit.findings if one.subject == subject}
+        return {"scheduler": ", ".join(sorted(found))}
 
 
 def make_site(*, lasts_s: float = DAY_S, outstanding: int | None = None) -> Site:
@@ -88,6 +96,12 @@ def refuse_unfit(audit: Audit, *, tune: bool) -> None:
         raise RefusedError(
             f"this host is not fit to measure on (--strict): {'; '.join(map(str, disturbing))}"
         )
+
+
+def refuse_untunable() -> None:
+    """Raises DeviceError if nothing could be set: before anything is asked."""
+    if os.geteuid() != 0:
+        raise DeviceError("--tune sets CPUs and the device's queue: run tkperf as root")
 
 
 def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunWarning]:

@@ -77,6 +77,7 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment, host: Host
         },
         device={
             **equipment.facts.plain(),
+            **host.device_facts(),
             "write_cache_in_run": equipment.write_cache,
             "other_io": OTHER_IO[kind],
         },

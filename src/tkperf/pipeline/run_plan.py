@@ -11,7 +11,7 @@ from tkperf.host_audit import Audit
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject
 from tkperf.pipeline.fitting import Fitted, TestPhases, choose_profile, fit
-from tkperf.pipeline.host_check import audit_for, refuse_unfit, warn_of_host
+from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable, warn_of_host
 from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.segments import SegmentsSubject
@@ -129,7 +129,14 @@ def _outstanding(fitted: Fitted) -> int:
 
 
 def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[RunWarning]:
-    """What speaks against the host; raises RefusedError if the run is to be strict about it."""
+    """What speaks against the host.
+
+    Raises:
+        RefusedError: the run is to be strict about it.
+        DeviceError: it is to be tuned, and cannot be.
+    """
+    if request.tune and not look_only:
+        refuse_untunable()
     if request.strict:
         try:
             refuse_unfit(audit, tune=request.tune)

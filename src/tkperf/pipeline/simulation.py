@@ -147,6 +147,7 @@ def _refuse_what_is_for_devices(request: RunRequest) -> None:
         ("--engine", request.ioengine),
         ("--purge", request.purge_method),
         ("--purge-command", request.purge_command),
+        ("--tune", request.tune or None),
     ):
         if value is not None:
             raise UsageError(f"{request.device} is a simulated drive: leave {option} out")
