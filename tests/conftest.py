@@ -12,11 +12,23 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tkperf.host_audit import Audit
+
 # Machines are noisy: how long an example takes says nothing.
 settings.register_profile("tkperf", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tkperf")
 
 MIB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def _quiet_host(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Runs of tests find nothing to say of the host: how busy it is must not decide a test.
+
+    What the audit says is tested in tests/host_audit/, and where a test is marked ``audited``.
+    """
+    if request.node.get_closest_marker("audited") is None:
+        monkeypatch.setattr("tkperf.pipeline.run_plan.audit_for", lambda *_, **__: Audit())
 
 
 @pytest.fixture

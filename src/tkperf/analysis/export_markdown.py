@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
 from tkperf.analysis.flags import describe_counts, describe_window
+from tkperf.analysis.host import host_findings, tuned_settings
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import (
@@ -55,8 +56,12 @@ def render_markdown(result: RunResult) -> str:
             if info.host.get(name)
         )
         or None,
+        "Host audit": "; ".join(f"{one.title}: {one.text}" for one in host_findings(info.host))
+        or None,
         "Started": info.started_utc,
     }
+    if changes := tuned_settings(info.host):
+        facts["Set for the run"] = "; ".join(changes)
     lines += ["| | |", "|---|---|"]
     lines += [f"| {name} | {_text(value)} |" for name, value in facts.items()]
     lines += ["", *(f"- warning: {_text(warning.text)}" for warning in result.warnings)]

@@ -14,6 +14,7 @@ from tkperf.cli.output import plain
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import TargetKind
 from tkperf.pipeline.consent import Consent, Question, nobody_to_ask
+from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import Outlook
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_plan import RunPlan
@@ -54,6 +55,9 @@ def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
     cache = plan.profile.write_cache.setting
     if cache != "keep" and plan.subject.identity.kind is not TargetKind.FILE and not raid:
         lines.append(("cache", f"volatile write cache {cache} during the run"))
+    host = describe_host(plan.audit, options.device)
+    if host is not None:
+        lines.append(("host", host))
     tell(*(f"[bold]{label:<8}[/bold] {plain(text)}" for label, text in lines))
     tell_warnings(plan.warnings)
     tell_cost(outlook)

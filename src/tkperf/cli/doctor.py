@@ -21,6 +21,9 @@ from tkperf.device.safety import Objection, find_data, find_objections
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import DeviceError, EngineError, RefusedError, UsageError
 from tkperf.host import read_host
+from tkperf.host_audit import Audit, Level
+from tkperf.host_audit.site import DAY_S
+from tkperf.pipeline.host_check import audit_for
 from tkperf.process import PACKAGES, find_program
 from tkperf.units import format_capacity
 
@@ -50,6 +53,13 @@ LABELS = {
     "major_minor": "major:minor",
     "wwn": "WWN",
 }
+LEVEL_STYLES = {
+    Level.OK: "",
+    Level.NOTE: "",
+    Level.ADVICE: "yellow",
+    Level.DISTURBS: "bold red",
+    Level.NOT_KNOWN: "dim",
+}
 HIDDEN = ("inode", "disk_sequence", "partition", "backing")
 
 
@@ -60,6 +70,7 @@ class _Diagnosis:
     objections: tuple[Objection, ...]
     data: tuple[str, ...]
     purge: PurgePlan
+    audit: Audit
 
 
 @click.command(short_help="Whether DEVICE could be tested and how; what this machine lacks.")
@@ -105,6 +116,7 @@ def _diagnose(device: str) -> _Diagnosis:
         objections=find_objections(identity),
         data=data,
         purge=plan_purge(identity),
+        audit=audit_for([identity], lasts_s=DAY_S),
     )
 
 
@@ -128,6 +140,7 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
     if facts.values.get("link_downgraded"):
         console.print("the link runs below what the drive could do", style="bold yellow")
     _show_purge(diagnosis.purge, console, head="method" if is_file else "--purge")
+    show_audit(diagnosis.audit, console)
     if diagnosis.data:
         console.print(
             f"it holds: {plain(', '.join(diagnosis.data))}", style="bold yellow", highlight=False
@@ -144,6 +157,27 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
             highlight=False,
             soft_wrap=True,
         )
+
+
+def show_audit(audit: Audit, console: Console) -> None:
+    """Every finding in its order, with what changes it."""
+    table = Table(title="the host, were a run of a day to begin now", title_justify="left")
+    for column in ("subject", "level", "found", "what to do"):
+        table.add_column(column, overflow="fold")
+    for finding in audit.findings:
+        table.add_row(
+            plain(finding.title),
+            finding.level.value,
+            plain(finding.found),
+            plain(finding.remedy),
+            style=LEVEL_STYLES[finding.level],
+        )
+    console.print(table)
+    reasons = dict.fromkeys(
+        f"{finding.subject}: {finding.why}" for finding in audit.of(Level.DISTURBS, Level.ADVICE)
+    )
+    for reason in reasons:
+        console.print(f"why {plain(reason)}", highlight=False)
 
 
 def _show_purge(plan: PurgePlan, console: Console, *, head: str) -> None:
@@ -183,6 +217,7 @@ def _plain(diagnosis: _Diagnosis) -> dict[str, object]:
         ],
         "purge_refusals": [asdict(refusal) for refusal in diagnosis.purge.refusals],
         "confirm_id": diagnosis.identity.confirm_id,
+        "host": diagnosis.audit.plain(),
     }
 
 
@@ -193,10 +228,17 @@ def _show_host(console: Console, *, as_json: bool) -> None:
     except EngineError as error:
         fio = str(error)
     host = read_host()
-    remarks = list(_remarks(host))
+    audit = audit_for([], lasts_s=DAY_S)
+    remarks = list(_remarks())
     packages = sorted({PACKAGES[name] for name in missing})
     if as_json:
-        document = {"host": host, "fio": fio, "missing": missing, "remarks": remarks}
+        document = {
+            "host": host,
+            "fio": fio,
+            "missing": missing,
+            "remarks": remarks,
+            "audit": audit.plain(),
+        }
         click.echo(json.dumps(document, indent=2))
         return
     table = Table(title="what tkperf uses", title_justify="left")
@@ -206,6 +248,7 @@ def _show_host(console: Console, *, as_json: bool) -> None:
         state = "MISSING" if name in missing else (plain(fio) if name == "fio" else "there")
         table.add_row(name, purpose, state, style="red" if name in missing else "")
     console.print(table)
+    show_audit(audit, console)
     for remark in remarks:
         console.print(remark, style="yellow", highlight=False, soft_wrap=True)
     if packages:
@@ -214,19 +257,11 @@ def _show_host(console: Console, *, as_json: bool) -> None:
         console.print("nothing is missing", style="green")
 
 
-def _remarks(host: dict[str, object]) -> list[str]:
-    """Circumstances of this machine that cost precision or reach."""
+def _remarks() -> list[str]:
+    """Circumstances that cost reach."""
     remarks = []
     if os.geteuid() != 0:
         remarks.append("not root: block devices cannot be tested, files and sim: can")
-    governor = host.get("cpu_governor")
-    if governor not in (None, "performance"):
-        remarks.append(
-            f"CPU governor '{governor}': latencies may swing; better 'performance' "
-            "(sudo cpupower frequency-set --governor performance)"
-        )
-    if host.get("virtual_machine"):
-        remarks.append("this is a virtual machine: what is measured is its disk, not the drive")
     return remarks
 
 

@@ -16,6 +16,7 @@ from tkperf.cli.options import (
     result_options,
     suite_command,
     tests_option,
+    trust_options,
 )
 from tkperf.cli.session import run_session
 
@@ -33,6 +34,7 @@ FLAGS = ("-hddt", "--hdd-type", "--test")
 @demand_options
 @load_options
 @click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
+@trust_options
 @consent_options
 @outlook_options
 @result_options

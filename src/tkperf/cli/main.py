@@ -34,6 +34,7 @@ COMMANDS = {
     "workload": ("tkperf.cli.workload", "workload"),
     "profiles": ("tkperf.cli.profiles", "profiles"),
     "doctor": ("tkperf.cli.doctor", "doctor"),
+    "tune": ("tkperf.cli.tune", "tune"),
     "completion": ("tkperf.cli.completion", "completion"),
 }
 
@@ -89,6 +90,7 @@ def cli() -> None:
       tkperf resume D3-S4510.tkperf                               go on after a kill or a power cut
       tkperf status                                               what runs, how far, how long yet
       tkperf doctor /dev/sdb                                      could it be tested, and how
+      tkperf tune /dev/sdb                                        settings of the host, for measuring
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file
       tkperf compare D3-S4510.tkperf D7-P5520.tkperf              two drives beside each other

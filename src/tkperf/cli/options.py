@@ -54,6 +54,9 @@ class RunOptions:
     purge_command: str | None = None
     no_purge: bool = False
     write_cache: str | None
+    strict: bool = False
+    accept_disturbed: bool = False
+    tune: bool = False
     raid_config: Path | None = None
     remove_set: bool = False
     progress: str
@@ -304,6 +307,34 @@ def load_options(function: Function) -> Function:
             "--write-cache",
             type=click.Choice(["on", "off", "keep"]),
             help="The drive's volatile write cache during the run; default: the profile's.",
+        ),
+    )
+
+
+strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse a host that is not fit to measure on; measure a step that was disturbed again at once, "
+    "and end the run, which can be resumed, if it is disturbed each time.",
+)
+
+
+def trust_options(function: Function) -> Function:
+    """What becomes of results that something else than the device had a part in."""
+    return _apply(
+        function,
+        strict_option,
+        click.option(
+            "--accept-disturbed",
+            is_flag=True,
+            help="Let a window be steady although a tracked value in it was disturbed or limited by the "
+            "host; every result will say so.",
+        ),
+        click.option(
+            "--tune",
+            is_flag=True,
+            help="Set CPU governor and DEVICE's queue for the run and put them back in the end; 'tkperf "
+            "tune DEVICE' shows what.",
         ),
     )
 

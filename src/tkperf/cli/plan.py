@@ -21,6 +21,7 @@ from tkperf.cli.raid import raid
 from tkperf.cli.session import request_of
 from tkperf.cli.ssd import ssd
 from tkperf.cli.tables import describe_device
+from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import PURGE, Outlook, Stage, look_out
 from tkperf.pipeline.rates import ASSUMED, probe_rates
 from tkperf.pipeline.run_plan import RunPlan, make_plan
@@ -110,6 +111,7 @@ def render_json(made: RunPlan, outlook: Outlook) -> str:
         "least_share_of_rating": shares and shares[0],
         "most_share_of_rating": shares and shares[1],
         "stages": outlook.stages,
+        "host": made.audit.plain(),
         "warnings": made.warnings,
     }
     return json.dumps(msgspec.to_builtins(document), indent=2)
@@ -134,6 +136,9 @@ def _print(made: RunPlan, outlook: Outlook) -> None:
         *made.subject.lines,
         *(("altered", alteration) for alteration in made.alterations),
     ]
+    host = describe_host(made.audit, made.request.device)
+    if host is not None:
+        lines.append(("host", host))
     for label, text in lines:
         console.print(f"[bold]{label:<8}[/bold]{plain(text)}", highlight=False)
     tell_warnings(made.warnings)

@@ -19,6 +19,7 @@ from tkperf.cli.options import (
     result_options,
     suite_command,
     tests_option,
+    trust_options,
 )
 from tkperf.cli.session import run_session
 
@@ -46,6 +47,7 @@ FLAGS = ("-ssdt", "--ssd-type", "--test")
 @auto_demand_option
 @load_options
 @purge_options
+@trust_options
 @consent_options
 @outlook_options
 @result_options

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tkperf.cli.options import RunOptions, consent_options, view_options
+from tkperf.cli.options import RunOptions, consent_options, strict_option, view_options
 from tkperf.cli.session import resume_session
 from tkperf.errors import UsageError
 from tkperf.pipeline.resume import ResumeRequest
@@ -44,6 +44,7 @@ def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, .
     callback=_split,
     help="Measure another test, too, by the run's own profile and options.",
 )
+@strict_option
 @consent_options
 @view_options
 def resume(
@@ -52,6 +53,7 @@ def resume(
     accept: bool,
     repeat: tuple[str, ...],
     add: tuple[str, ...],
+    strict: bool,
     **options: Any,
 ) -> None:
     """Go on with the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
@@ -70,14 +72,16 @@ def resume(
     """
     if run_file.suffix != ".tkperf":
         raise UsageError(f"RUN_FILE {run_file}: a run goes on in its run file, NAME.tkperf")
-    request = ResumeRequest(path=run_file, device=device, accept=accept, repeat=repeat, add=add)
+    request = ResumeRequest(
+        path=run_file, device=device, accept=accept, repeat=repeat, add=add, strict=strict
+    )
 
     def options_of(suite: str, device: str) -> RunOptions:
         return RunOptions(
             suite=suite, name=run_file.stem, device=device, folder=run_file.parent,
             command_line=tuple(sys.argv), jobs=None, io_depth=None, step_s=None, tests=(),
             profile="", active_range=None, ioengine=None, description=None, feature_matrix=None,
-            write_cache=None, **options,
+            write_cache=None, strict=strict, **options,
         )  # fmt: skip
 
     resume_session(request, options_of)

@@ -18,6 +18,7 @@ from tkperf.cli.options import (
     result_options,
     suite_command,
     tests_option,
+    trust_options,
 )
 from tkperf.cli.session import run_session
 
@@ -36,6 +37,7 @@ FLAGS = ("-ssdt", "--ssd-type", "--test")
 @load_options
 @click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
 @purge_options
+@trust_options
 @consent_options
 @outlook_options
 @result_options

@@ -15,6 +15,7 @@ from tkperf.cli.options import (
     profile_option,
     purge_options,
     result_options,
+    trust_options,
 )
 from tkperf.cli.session import run_session
 from tkperf.errors import UsageError
@@ -108,6 +109,7 @@ _WHOLE_NUMBERS = _Values(_whole, "1,2,4")
 @load_options
 @click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
 @purge_options
+@trust_options
 @consent_options
 @result_options
 def sweep(

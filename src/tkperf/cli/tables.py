@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.rule import Rule
 
 from tkperf.analysis.flags import describe_counts, describe_gaps, describe_window
+from tkperf.analysis.host import ADVICE, DISTURBS, UNKNOWN, host_findings, tuned_settings
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import (
@@ -56,8 +57,26 @@ def print_results(result: RunResult, console: Console) -> None:
         )
     for warning in result.warnings:
         console.print(f"warning: {plain(warning.text)}", style="yellow", highlight=False)
+    _print_host(info.host, console)
     for test in result.tests:
         _print_test(test, console)
+
+
+def _print_host(host: dict[str, object], console: Console) -> None:
+    """The audit of the host, in its order: what mattered a line each, the rest together."""
+    findings = host_findings(host)
+    for change in tuned_settings(host):
+        console.print(f"set for the run: {plain(change)}", highlight=False)
+    for finding in findings:
+        if finding.level == ADVICE:
+            console.print(f"host: {plain(finding.title)}: {plain(finding.text)}", highlight=False)
+    rest = [one for one in findings if one.level not in (ADVICE, DISTURBS, UNKNOWN)]
+    unknown = [one.title for one in findings if one.level == UNKNOWN]
+    if rest:
+        words = "; ".join(f"{one.title}: {one.found}" for one in rest)
+        console.print(f"host: {plain(words)}", style="dim", highlight=False)
+    if unknown:
+        console.print(f"host, not known: {plain(', '.join(unknown))}", style="dim", highlight=False)
 
 
 def _load_generator(ioengine: str) -> str:

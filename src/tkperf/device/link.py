@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.device.sysfs import (
@@ -46,6 +46,33 @@ def read_link(disk: Path) -> Link | None:
         if (folder / "bDeviceClass").exists():
             return _usb(folder)
     return None
+
+
+def find_narrower_bridge(disk: Path) -> Link | None:
+    """The narrowest PCIe link upstream that carries less than that of the drive or its adapter.
+
+    ``source`` names its bridge. None: there is none, or the kernel does not tell.
+    """
+    function = find_pci_function(find_nvme_controller(disk) or disk)
+    if function is None:
+        return None
+    least = _carried(function)
+    narrowest: Link | None = None
+    for bridge in function.parents:
+        carried = _carried(bridge)
+        if least and carried and carried < least:
+            least, narrowest = carried, _pcie(bridge)
+    return narrowest and replace(narrowest, source=f"bridge {_bridge_of(narrowest)}")
+
+
+def _bridge_of(link: Link) -> str:
+    return link.source.removeprefix("sysfs ").partition("/")[0]
+
+
+def _carried(function: Path) -> float:
+    """Transfer rate of all lanes together, in GT/s; 0 is not known."""
+    width = text(function / "current_link_width") or ""
+    return _gts(text(function / "current_link_speed")) * (int(width) if width.isdigit() else 0)
 
 
 def _pcie(function: Path) -> Link | None:

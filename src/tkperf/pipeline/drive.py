@@ -71,6 +71,10 @@ class DriveSubject:
         return self.identity.confirm_id
 
     @property
+    def drives(self) -> tuple[DeviceIdentity, ...]:
+        return (self.identity,)
+
+    @property
     def overwritten_by(self) -> str | None:
         method = self._method
         return method.title if method is not None and method.overwrites else None

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from tkperf.analysis.host import found_settings
 from tkperf.analysis.incomplete import describe_under_way
 from tkperf.host import read_host
 from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.record import GoesOn, PurgeRecord, Resumption, StepRecord
 from tkperf.replay import Resumed
@@ -18,12 +20,15 @@ _HOST = ("hostname", "kernel", "kernel_command_line", "cpu_model", "cpu_governor
 
 
 def build_resumed(
-    plan: ResumePlan, equipment: Equipment, command_line: tuple[str, ...] = ()
+    plan: ResumePlan,
+    equipment: Equipment,
+    host: HostState,
+    command_line: tuple[str, ...] = (),
 ) -> Resumed:
     """What goes on, at the moment at which it does."""
     stopped_s, resumed_s = _times(plan, equipment)
     return Resumed(
-        resumption=_resumption(plan, equipment, stopped_s, resumed_s, command_line),
+        resumption=_resumption(plan, equipment, host, stopped_s, resumed_s, command_line),
         done=plan.done,
         replayed=plan.replayed,
     )
@@ -32,6 +37,7 @@ def build_resumed(
 def _resumption(
     plan: ResumePlan,
     equipment: Equipment,
+    host: HostState,
     stopped_s: float,
     resumed_s: float,
     command_line: tuple[str, ...],
@@ -58,7 +64,7 @@ def _resumption(
         repeated=tuple(test.name for test in plan.repeated),
         repeated_ids=tuple(test.id for test in plan.repeated),
         added=plan.request.add,
-        changes=() if plan.is_simulated else tuple(_changes(plan, equipment)),
+        changes=() if plan.is_simulated else tuple(_changes(plan, equipment, host)),
         command_line=command_line,
     )
 
@@ -104,13 +110,17 @@ def _known_moments(plan: ResumePlan) -> Iterator[float]:
     yield from (note.at_s for note in plan.record.notes if note.at_s is not None)
 
 
-def _changes(plan: ResumePlan, equipment: Equipment) -> Iterator[str]:
+def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterator[str]:
     """What is different now from when the run began."""
     info, host = plan.info, read_host()
     for key in _HOST:
         if info.host.get(key) != host.get(key):
             yield f"{key.replace('_', ' ')} {info.host.get(key)} -> {host.get(key)}"
-    facts = equipment.facts.values
+    before = found_settings(info.host)
+    for title, found in found_settings(state.facts()).items():
+        if title in before and before[title] != found:
+            yield f"{title} {before[title]} -> {found}"
+    facts = {**equipment.facts.values, **state.device_facts()}
     for key in ("path", "link", "scheduler"):
         if info.device.get(key) != facts.get(key):
             yield f"{key} of the device {info.device.get(key)} -> {facts.get(key)}"

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tkperf.errors import RunFileError, TkperfError
@@ -15,6 +16,7 @@ from tkperf.events import Event, Observer
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.going_on import build_resumed
+from tkperf.pipeline.host_check import HostState, prepared_host
 from tkperf.pipeline.names import require_name
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_info import Title, build_run_info
@@ -137,14 +139,15 @@ def keep_run(
     """
     destination.require_space(equipment.fitted)
 
-    def run() -> Run:
+    def run(host: HostState) -> Run:
         return _run(
             equipment,
-            info=build_run_info(plan, title, equipment),
+            info=build_run_info(plan, title, equipment, host),
             warnings=(*plan.warnings, *equipment.warnings),
         )
 
-    _keep(run, equipment, destination, watch=watch, began=began, ended=ended)
+    with _prepared(plan) as host:
+        _keep(partial(run, host), equipment, destination, watch=watch, began=began, ended=ended)
 
 
 def keep_resumed(
@@ -165,17 +168,26 @@ def keep_resumed(
     """
     destination.require_space(equipment.fitted)
 
-    def run() -> Run:
+    def run(host: HostState) -> Run:
         plan.require_unchanged()
         relive(equipment.engine, plan.log, equipment.fitted)
         return _run(
             equipment,
             info=plan.info,
             warnings=plan.warnings,
-            resumed=build_resumed(plan, equipment, command_line),
+            resumed=build_resumed(plan, equipment, host, command_line),
         )
 
-    _keep(run, equipment, destination, watch=watch, began=began, ended=ended, goes_on=True)
+    with _prepared(plan.plan) as host:
+        goes_on = partial(run, host)
+        _keep(goes_on, equipment, destination, watch=watch, began=began, ended=ended, goes_on=True)
+
+
+def _prepared(plan: RunPlan) -> AbstractContextManager[HostState]:
+    """The host as the run asks for it."""
+    return prepared_host(
+        plan.audit, plan.subject.drives, tune=plan.request.tune, lasts_s=plan.longest_s
+    )
 
 
 def _run(

@@ -85,6 +85,10 @@ class SoftwareRaidSubject:
         return ",".join(drive.identity.confirm_id for drive in self._drives)
 
     @property
+    def drives(self) -> tuple[DeviceIdentity, ...]:
+        return tuple(drive.identity for drive in self._drives)
+
+    @property
     def overwritten_by(self) -> str | None:
         titles = {
             drive.method.title for drive in self._drives if drive.method and drive.method.overwrites
@@ -195,6 +199,11 @@ class MegaRaidSubject:
     @property
     def confirm_id(self) -> str | None:
         return ",".join(serial or "" for serial in self._serials.values())
+
+    @property
+    def drives(self) -> tuple[DeviceIdentity, ...]:
+        """The kernel sees none of them."""
+        return ()
 
     @property
     def overwritten_by(self) -> str | None:

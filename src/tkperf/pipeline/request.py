@@ -35,6 +35,9 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "size": _TEXT,
     "ioengine": _TEXT,
     "write_cache": _TEXT,
+    "strict": (bool,),
+    "accept_disturbed": (bool,),
+    "tune": (bool,),
     "purge_method": _TEXT,
     "purge_command": _TEXT,
     "no_purge": (bool,),
@@ -57,6 +60,9 @@ class Wishes(TypedDict, total=False):
     size: str | None
     ioengine: str | None
     write_cache: str | None
+    strict: bool
+    accept_disturbed: bool
+    tune: bool
     purge_method: str | None
     purge_command: str | None
     no_purge: bool
@@ -81,6 +87,9 @@ class RunRequest:
         size: a scratch file of this size is created as the device, e.g. ``1GiB``.
         ioengine: ``io_uring`` or ``libaio``.
         write_cache: ``on``, ``off`` or ``keep``.
+        strict: refuse a host that is not fit; measure disturbed steps again, and end if that does not help.
+        accept_disturbed: a window may be steady although a tracked value in it was disturbed.
+        tune: set governor, scheduler and the like for the run, and put them back.
         purge_method, purge_command, no_purge: one of them at most.
         raid: what the set is made of; for the suite ``raid`` only, and needed there.
         remove_set: take the set down again after the run.
@@ -101,6 +110,9 @@ class RunRequest:
     size: str | None = None
     ioengine: str | None = None
     write_cache: str | None = None
+    strict: bool = False
+    accept_disturbed: bool = False
+    tune: bool = False
     purge_method: str | None = None
     purge_command: str | None = None
     no_purge: bool = False

@@ -53,6 +53,7 @@ class ResumeRequest:
         accept: go on where the run stopped, and mark all results that span it.
         repeat: tests to be measured again.
         add: tests to be measured, too.
+        strict: from here on, also if the run was not begun so.
     """
 
     path: Path
@@ -60,6 +61,7 @@ class ResumeRequest:
     accept: bool = False
     repeat: tuple[str, ...] = ()
     add: tuple[str, ...] = ()
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
     _require_possible(path, record)
     require_resumable(path)
     names = _names(request, record)
-    run_request = _request_of(record.info, request.device, names)
+    run_request = _request_of(record.info, request.device, names, strict=request.strict)
     _require_device(record.info, run_request)
     plan = make_plan(run_request)
     _require_same_plan(path, record.info, plan)
@@ -224,7 +226,9 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
     return (*planned, *request.add)
 
 
-def _request_of(info: RunInfo, device: str | None, names: Sequence[str]) -> RunRequest:
+def _request_of(
+    info: RunInfo, device: str | None, names: Sequence[str], *, strict: bool
+) -> RunRequest:
     """The request that the run was made of; options that changed its profile are in that.
 
     Raises:
@@ -248,6 +252,9 @@ def _request_of(info: RunInfo, device: str | None, names: Sequence[str]) -> RunR
         purge_method=text("purge"),
         purge_command=text("purge_command"),
         no_purge=bool(options.get("no_purge")),
+        strict=strict or bool(options.get("strict")),
+        accept_disturbed=bool(options.get("accept_disturbed")),
+        tune=bool(options.get("tune")),
     )
 
 

@@ -10,6 +10,7 @@ from tkperf.device.identity import TargetKind
 from tkperf.host import read_host
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.procedures import Test
 from tkperf.record import RunInfo
@@ -37,7 +38,7 @@ class Title:
     feature_matrix: str | None = None
 
 
-def build_run_info(plan: RunPlan, title: Title, equipment: Equipment) -> RunInfo:
+def build_run_info(plan: RunPlan, title: Title, equipment: Equipment, host: HostState) -> RunInfo:
     """Disclosure of a run about to begin."""
     request, fitted = plan.request, equipment.fitted
     kind = fitted.identity.kind
@@ -67,16 +68,20 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment) -> RunInfo
             "step_s": request.step_s,
             "active_range": request.active_range,
             "write_cache": request.write_cache,
+            "strict": request.strict,
+            "accept_disturbed": request.accept_disturbed,
+            "tune": request.tune,
             "purge": request.purge_method,
             "purge_command": request.purge_command,
             "no_purge": request.no_purge,
         },
         device={
             **equipment.facts.plain(),
+            **host.device_facts(),
             "write_cache_in_run": equipment.write_cache,
             "other_io": OTHER_IO[kind],
         },
-        hosts=(read_host(),),
+        hosts=({**read_host(), **host.facts()},),
         active_range_offset_bytes=fitted.active_range.offset_bytes,
         active_range_length_bytes=fitted.active_range.length_bytes,
         device_description=title.description,

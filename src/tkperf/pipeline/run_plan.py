@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tkperf.device.raid.config import RaidConfig
+from tkperf.errors import RefusedError
+from tkperf.host_audit import Audit
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import DriveSubject, ScratchFileSubject
 from tkperf.pipeline.fitting import Fitted, TestPhases, choose_profile, fit
+from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable, warn_of_host
 from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.segments import SegmentsSubject
@@ -28,12 +31,14 @@ class RunPlan:
         subject: the device, file or set.
         fitted: profile, active range and tests as they suit it.
         warnings: what a reader of the result must know, as far as it shows beforehand.
+        audit: what of the host would disturb it; empty for a simulated drive.
     """
 
     request: RunRequest
     subject: Subject
     fitted: Fitted
     warnings: tuple[RunWarning, ...]
+    audit: Audit
 
     @property
     def profile(self) -> Profile:
@@ -94,7 +99,7 @@ def make_plan(
     Raises:
         UsageError: the request, the profile or a test does not suit the device.
         DeviceError: the device is missing or cannot be measured or purged.
-        RefusedError: it is in use.
+        RefusedError: it is in use; or the run is to be strict, and the host is not fit for it.
     """
     plain = profile or choose_profile(request)
     subject = _look_at(request, plain, look_only)
@@ -105,7 +110,42 @@ def make_plan(
         *_not_as_new(subject, fitted),
         *_never_written(request, fitted),
     )
-    return RunPlan(request=request, subject=subject, fitted=fitted, warnings=warnings)
+    audit = audit_for(
+        subject.drives,
+        lasts_s=sum(test.longest_s for test in fitted.tests),
+        outstanding=_outstanding(fitted),
+    )
+    return RunPlan(
+        request=request,
+        subject=subject,
+        fitted=fitted,
+        warnings=(*warnings, *_of_host(request, audit, look_only=look_only)),
+        audit=audit,
+    )
+
+
+def _outstanding(fitted: Fitted) -> int:
+    return fitted.heaviest.jobs * fitted.heaviest.io_depth
+
+
+def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[RunWarning]:
+    """What speaks against the host.
+
+    Raises:
+        RefusedError: the run is to be strict about it.
+        DeviceError: it is to be tuned, and cannot be.
+    """
+    if request.tune and not look_only:
+        refuse_untunable()
+    if request.strict:
+        try:
+            refuse_unfit(audit, tune=request.tune)
+        except RefusedError as error:
+            if not look_only:
+                raise
+            yield RunWarning(code="would-be-refused", text=f"a run would be refused now: {error}")
+            return
+    yield from warn_of_host(audit, tune=request.tune)
 
 
 def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> Subject:

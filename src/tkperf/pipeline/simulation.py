@@ -41,6 +41,10 @@ class SimulatedSubject:
     filled_bytes: int | None = None
     warnings: tuple[RunWarning, ...] = ()
 
+    @property
+    def drives(self) -> tuple[DeviceIdentity, ...]:
+        return (self.identity,)
+
     def __init__(self, request: RunRequest, in_segments: Profile | None = None) -> None:
         """``in_segments``: the profile, if its tests touch segments only.
 
@@ -143,6 +147,7 @@ def _refuse_what_is_for_devices(request: RunRequest) -> None:
         ("--engine", request.ioengine),
         ("--purge", request.purge_method),
         ("--purge-command", request.purge_command),
+        ("--tune", request.tune or None),
     ):
         if value is not None:
             raise UsageError(f"{request.device} is a simulated drive: leave {option} out")

@@ -32,6 +32,11 @@ class Subject(Protocol):
         ...
 
     @property
+    def drives(self) -> tuple[DeviceIdentity, ...]:
+        """What will be loaded, as far as the kernel shows it: the device, or the members of a set."""
+        ...
+
+    @property
     def lines(self) -> tuple[tuple[str, str], ...]:
         """What it is and how it is purged, as a label and a text each, for people."""
         ...

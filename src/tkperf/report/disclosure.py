@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tkperf.analysis.host import host_findings, tuned_settings
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.record import RunInfo
 from tkperf.report.page import Facts
@@ -97,6 +98,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Virtual machine", "yes" if host.get("virtual_machine") else NOT_KNOWN),
             ),
         ),
+        *_host_audit(host),
         *_members(device),
         *_long_texts(result),
     )
@@ -195,6 +197,19 @@ def _in_header(result: RunResult, describe: Describe) -> str:
 def _cpu(host: dict[str, object]) -> str:
     model, threads = host.get("cpu_model"), host.get("cpu_threads")
     return f"{format_fact(model)}, {threads} threads" if threads else format_fact(model)
+
+
+def _host_audit(host: dict[str, object]) -> tuple[tuple[str, Facts], ...]:
+    """Everything that the audit before the run found; left out where there was none."""
+    findings = tuple((_capital(finding.title), finding.text) for finding in host_findings(host))
+    changes = tuple(("Set for the run", change) for change in tuned_settings(host))
+    return (("Host before the run", (*changes, *findings)),) if findings or changes else ()
+
+
+def _capital(title: str) -> str:
+    """As the other facts are written; a name of a program or interface keeps its form."""
+    is_name = title.partition(" ")[0] in ("io_uring", "irqbalance", "smartd", "udisksd")
+    return title if is_name else title[:1].upper() + title[1:]
 
 
 def _sector(device: dict[str, object]) -> str:

@@ -1,0 +1,147 @@
+"""The host before a run: audited, refused where asked for, and tuned for as long as the run goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tkperf.device.identity import DeviceIdentity, TargetKind
+from tkperf.errors import DeviceError, RefusedError
+from tkperf.host_audit import Audit, Drive, Finding, Level, Site, audit_host
+from tkperf.host_audit.site import DAY_S, find_drive
+from tkperf.record import RunWarning
+from tkperf.tuning.applying import find_left_behind, tuned
+from tkperf.tuning.settings import find_settings
+
+# Codes of the warnings in a run.
+HOST_DISTURBS, TUNING_LEFT_BEHIND = "host-disturbs", "tuning-left-behind"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostState:
+    """The host as a run finds it: ``changes`` are settings made for the run, before -> after."""
+
+    audit: Audit
+    changes: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, object]:
+        """For the run file, beside other facts of the host."""
+        facts: dict[str, object] = {"audit": self.audit.plain()} if self.audit.findings else {}
+        return facts | ({"tuned": list(self.changes)} if self.changes else {})
+
+    def device_facts(self) -> dict[str, object]:
+        """What is different of the device than when it was looked at: the scheduler that was set."""
+        if not any("/queue/scheduler: " in change for change in self.changes):
+            return {}
+        subject = "I/O scheduler"
+        found = {one.found for one in self.audit.findings if one.subject == subject}
+        return {"scheduler": ", ".join(sorted(found))}
+
+
+def make_site(*, lasts_s: float = DAY_S, outstanding: int | None = None) -> Site:
+    """This host."""
+    return Site(
+        cpus=frozenset(os.sched_getaffinity(0)),
+        lasts_s=lasts_s,
+        outstanding=outstanding,
+        is_root=os.geteuid() == 0,
+    )
+
+
+def find_drives(identities: Sequence[DeviceIdentity]) -> tuple[Drive, ...]:
+    """The drives that devices are, or that files lie on, as far as the kernel describes them."""
+    drives = {}
+    for identity in identities:
+        is_file = identity.kind is TargetKind.FILE
+        number = _number_below(identity) if is_file else identity.major_minor
+        drive = find_drive(identity.path, number, Path("/sys"), is_file=is_file)
+        if drive is not None:
+            drives[drive.disk] = drive
+    return tuple(drives.values())
+
+
+def _number_below(identity: DeviceIdentity) -> str | None:
+    """The number of the file system's drive that a file lies on, or will be made on."""
+    path = Path(identity.path)
+    try:
+        device = path.stat().st_dev if path.exists() else path.parent.stat().st_dev
+    except OSError:
+        return None
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def audit_for(
+    identities: Sequence[DeviceIdentity], *, lasts_s: float, outstanding: int | None = None
+) -> Audit:
+    """What of this host would disturb a run on these devices; nothing of simulated ones."""
+    if identities and all(one.kind is TargetKind.SIMULATED for one in identities):
+        return Audit()
+    site = make_site(lasts_s=lasts_s, outstanding=outstanding)
+    return audit_host(site, find_drives(identities))
+
+
+def find_disturbing(audit: Audit, *, tune: bool) -> tuple[Finding, ...]:
+    """What speaks against a run; what it would set itself does not."""
+    own = {"CPU governor", "energy preference", "I/O scheduler"} if tune else set()
+    return tuple(one for one in audit.of(Level.DISTURBS) if one.subject not in own)
+
+
+def refuse_unfit(audit: Audit, *, tune: bool) -> None:
+    """Raises RefusedError if anything would disturb a run, naming what changes it."""
+    disturbing = find_disturbing(audit, tune=tune)
+    if disturbing:
+        raise RefusedError(
+            f"this host is not fit to measure on (--strict): {'; '.join(map(str, disturbing))}"
+        )
+
+
+def refuse_untunable() -> None:
+    """Raises DeviceError if nothing could be set: before anything is asked."""
+    if os.geteuid() != 0:
+        raise DeviceError("--tune sets CPUs and the device's queue: run tkperf as root")
+
+
+def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunWarning]:
+    """What a reader of the result must know of the host."""
+    for finding in find_disturbing(audit, tune=tune):
+        yield RunWarning(code=HOST_DISTURBS, text=f"{finding}: {finding.why}")
+    left = find_left_behind() if audit.findings else 0
+    if left:
+        text = (
+            f"a run that was killed left {left} settings of this host changed: tkperf tune --restore "
+            "puts them back"
+        )
+        yield RunWarning(code=TUNING_LEFT_BEHIND, text=text)
+
+
+@contextmanager
+def prepared_host(
+    audit: Audit, identities: Sequence[DeviceIdentity], *, tune: bool, lasts_s: float
+) -> Iterator[HostState]:
+    """The host as the run asks for it; settings are put back whatever ends the run.
+
+    Raises:
+        DeviceError: a setting is not taken, or cannot be put back.
+    """
+    if not tune or not audit.findings:
+        yield HostState(audit=audit)
+        return
+    site = make_site(lasts_s=lasts_s)
+    with tuned(find_settings(site, find_drives(identities))) as changes:
+        yield HostState(audit=audit_for(identities, lasts_s=lasts_s), changes=changes)
+
+
+def describe_host(audit: Audit, device: str) -> str | None:
+    """One line before the question; None where nothing is known to matter."""
+    counts = [
+        f"{len(findings)} thing{'s' * (len(findings) > 1)} {verb} disturb this run "
+        f"({', '.join(dict.fromkeys(one.subject for one in findings))})"
+        for level, verb in ((Level.DISTURBS, "would"), (Level.ADVICE, "may"))
+        if (findings := audit.of(level))
+    ]
+    if not counts:
+        return None
+    return f"{', '.join(counts)}; 'tkperf tune {device}' shows more"
