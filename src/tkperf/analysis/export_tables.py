@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.disturbance import DisturbanceCode
 from tkperf.measurement import Sample
-from tkperf.quantity import QUANTITIES, Direction
+from tkperf.quantity import IOS, QUANTITIES, Direction, Measure, Quantity
 from tkperf.record import StepRecord
 from tkperf.workload import Workload
 
@@ -69,21 +70,29 @@ _COMPARISON = (
     "not_found",
 )
 _CHARACTERISTIC = (*_WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
+# Half the width of the interval of 95 %, in the unit that the name ends with.
+_U95 = tuple(f"u95_{key}" for key in QUANTITIES if key != IOS.key)
+_UNCERTAINTY = (
+    *_WORKLOAD, "direction", "measure", "key", "unit", "value", "standard_uncertainty", "low_95", "high_95",
+    "degrees_of_freedom", "basis", "lower_limit", "reason",
+)  # fmt: skip
 
 # Every column that is not a real number, whichever table it is in.
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
-    "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key",
+    "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key", "basis",
     "resumed_utc", "because", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
 ))  # fmt: skip
 FLAGS = frozenset((
     "host_limited", "complete", "section_complete", "steady", "reached", "within_noise", "found", "interrupted", "accepted",
+    "lower_limit",
 ))  # fmt: skip
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
     "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
     "position", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
     "region_offset_bytes", "region_length_bytes", "set_aside_steps", "set_aside_written_bytes",
+    "degrees_of_freedom",
 ))  # fmt: skip
 
 
@@ -107,13 +116,14 @@ def build_tables(
         samples: the seconds of such a step.
     """
     for name, columns, rows in (
-        ("cells", (*_CELL, "rounds", "section_complete"), _cells(result)),
+        ("cells", (*_CELL, "rounds", "section_complete", *_U95), _cells(result)),
         ("sections", _SECTION, _ends(result)),
         ("rounds", ("round_or_area", "complete", *_CELL), _rounds(result)),
         ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
         ("verdicts", _VERDICT, _verdicts(result)),
         ("verdict_values", ("last_round", "tracking", "unit", "round", "value", "fitted"), _verdict_values(result)),
         ("characteristics", _CHARACTERISTIC, _characteristics(result)),
+        ("uncertainties", _UNCERTAINTY, _uncertainties(result)),
         ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
         ("resumptions", _RESUMPTION, _resumptions(result)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
@@ -201,8 +211,7 @@ def _workload(work: Workload) -> Row:
 
 def _cell(cell: CellResult) -> Iterator[Row]:
     """All I/Os of a cell, and of a mix its reads and its writes."""
-    mixed = cell.workload.read_percent not in (0, 100)
-    for direction in Direction if mixed else (Direction.ALL,):
+    for direction in _directions(cell.workload):
         yield (
             *_workload(cell.workload),
             direction.value,
@@ -213,16 +222,23 @@ def _cell(cell: CellResult) -> Iterator[Row]:
         )
 
 
+def _directions(workload: Workload) -> tuple[Direction, ...]:
+    return tuple(Direction) if 0 < workload.read_percent < 100 else (Direction.ALL,)
+
+
 def _cells(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for cell in section.cells:
             for row in _cell(cell):
+                direction = Direction(str(row[len(_WORKLOAD)]))
+                u95 = (_u95(cell, quantity, direction) for quantity in _with_uncertainty())
                 yield (
                     *_place(result, test),
                     section.name,
                     *row,
                     cell.rounds,
                     section.complete,
+                    *u95,
                 )
 
 
@@ -238,6 +254,53 @@ def _ends(result: RunResult) -> Iterator[Row]:
             )  # fmt: skip
         for name in test.not_measured:
             yield (*place, name, test.status.value, False, None, None, "not measured")
+
+
+def _with_uncertainty() -> Iterator[Quantity]:
+    return (quantity for quantity in QUANTITIES.values() if quantity is not IOS)
+
+
+def _u95(cell: CellResult, quantity: Quantity, direction: Direction) -> float | None:
+    known = cell.uncertainty_of(quantity, direction)
+    return None if known is None else known.expanded
+
+
+def _uncertainties(result: RunResult) -> Iterator[Row]:
+    """A row for each figure that has an uncertainty, or a reason to have none."""
+    for test, section in _sections(result):
+        place = (*_place(result, test), section.name)
+        for cell in section.cells:
+            for direction in _directions(cell.workload):
+                for quantity in QUANTITIES.values():
+                    known = cell.uncertainty_of(quantity, direction)
+                    if known is not None:
+                        value = cell.value(quantity, direction)
+                        yield (
+                            *place,
+                            *_uncertainty(cell.workload, direction, quantity, value, known),
+                        )
+        for found in section.characteristics:
+            if found.uncertainty is not None:
+                yield (
+                    *place,
+                    *_uncertainty(
+                        found.workload, Direction.ALL, found.measure, found.value, found.uncertainty
+                    ),
+                )
+
+
+def _uncertainty(
+    workload: Workload,
+    direction: Direction,
+    measure: Measure,
+    value: float | None,
+    known: Uncertainty,
+) -> Row:
+    return (
+        *_workload(workload), direction.value, measure.label, measure.key, measure.unit, value,
+        known.standard, known.low, known.high, known.degrees_of_freedom,
+        known.basis and known.basis.value, known.at_least if known.known else None, known.reason,
+    )  # fmt: skip
 
 
 def _rounds(result: RunResult) -> Iterator[Row]:

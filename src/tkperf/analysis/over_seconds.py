@@ -9,7 +9,7 @@ from tkperf.analysis.characteristics import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.search import find_in_seconds
-from tkperf.analysis.uncertainty.cells import with_uncertainty
+from tkperf.analysis.uncertainty.cells import needs_seconds, with_uncertainty
 from tkperf.record import RunRecord, StepKind, StepRecord, TestRecord, is_as_new, key_of
 from tkperf.seconds import Seconds, join
 
@@ -44,7 +44,12 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
 def _sections(
     sections: Sequence[SectionResult], test: TestRecord, read: Read
 ) -> tuple[SectionResult, ...]:
-    by_step = dict(zip(map(id, test.steps), read(test), strict=False))
+    asked = any(
+        _unbroken_steps(section.name, test) or needs_seconds(section, _steps(section, test))
+        for section in sections
+    )
+    kept = read(test) if asked else ()  # takes the longest of all
+    by_step = dict(zip(map(id, test.steps), kept, strict=False))
     return tuple(_section(section, test, by_step) for section in sections)
 
 
@@ -54,8 +59,11 @@ def _section(
     if steps := _unbroken_steps(section.name, test):
         timelines = (*section.timelines, *_find(section, steps, by_step))
         section = replace(section, timelines=timelines)
-    of_section = [step for step in test.steps if step.section == section.name]
-    return with_uncertainty(section, of_section, by_step)
+    return with_uncertainty(section, _steps(section, test), by_step)
+
+
+def _steps(section: SectionResult, test: TestRecord) -> list[StepRecord]:
+    return [step for step in test.steps if step.section == section.name]
 
 
 def _unbroken_steps(section: str, test: TestRecord) -> tuple[StepRecord, ...]:

@@ -13,6 +13,7 @@ from tkperf.analysis.details import CellDetail, Part
 from tkperf.analysis.flags import describe_disturbances, explain_marks
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
 from tkperf.analysis.tables import figure
+from tkperf.analysis.uncertainty.wording import COVERED, describe_interval
 from tkperf.histogram import coarse_edges_ns, coarsen
 from tkperf.measurement import NO_IO, Measurement
 from tkperf.quantity import (
@@ -24,6 +25,7 @@ from tkperf.quantity import (
     THROUGHPUT,
     Direction,
     Figures,
+    Quantity,
     combine,
     percentile,
 )
@@ -180,7 +182,9 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
     if section.slices:
         whole = _whole_stream(section.slices, detail)
         apart = () if len(section.cells) != 1 else _apart(section.cells[0])
-        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole), *apart)
+        # With a window the section's cell is of that, not of the whole.
+        known = None if section.window or len(section.cells) != 1 else section.cells[0]
+        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole, known), *apart)
     cell = section.cell(detail.workload)
     if cell is None:
         return ()
@@ -191,7 +195,7 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
         window = tuple(part.number for part in detail.parts)
     return (
         (f"Mean of {what}", _list(window)),
-        *_values(cell.all),
+        *_values(cell.all, cell),
         *apart,
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
         ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
@@ -226,11 +230,15 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
     return figures if counted else figures | {IOS.key: None}
 
 
-def _values(figures: Figures) -> Facts:
-    return tuple(
-        (capitalise(quantity.title), format_number(figures[quantity.key], quantity.digits))
-        for quantity in _SHOWN
-    )
+def _values(figures: Figures, known: CellResult | None) -> Facts:
+    """``known``: whose uncertainties they have; None: nobody's."""
+
+    def text(quantity: Quantity) -> str:
+        value = figures[quantity.key]
+        sure = known and describe_interval(value, known.uncertainty_of(quantity), quantity.digits)
+        return format_number(value, quantity.digits) + (f", {COVERED}: {sure}" if sure else "")
+
+    return tuple((capitalise(quantity.title), text(quantity)) for quantity in _SHOWN)
 
 
 def _listed(figures: Figures) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.cell_results import find_window_steps, is_whole_stream
@@ -21,7 +21,7 @@ from tkperf.analysis.uncertainty.means import (
 )
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.series import Spread
-from tkperf.measurement import Measurement
+from tkperf.histogram import Histogram
 from tkperf.quantity import (
     CPU,
     IOPS,
@@ -41,6 +41,13 @@ from tkperf.workload import Workload
 NOT_LEVEL = "the rate was not level over the whole stream: a mean of phases, not of chance"
 DIRECTION_ONCE = "measured once: of seconds reads and writes are not looked at apart"
 _LATENCY_STEP_US = 0.001  # fio's clock
+
+
+def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
+    """Whether a figure of the section is of one step, of a whole stream, or of areas that differ."""
+    of_cells = find_window_steps(steps, section.window)
+    once = any(len(of_cell) == 1 for of_cell in of_cells.values())
+    return once or section.areas is not None or is_whole_stream(steps, section.window)
 
 
 def with_uncertainty(
@@ -76,44 +83,42 @@ def _of_cell(
     *,
     whole: bool,
 ) -> CellUncertainty:
-    kept = [seconds[id(step)] for step in steps if len(seconds.get(id(step), ()))]
-    pieces = kept if len(kept) == len(steps) else []
-    if whole and pieces:
-        pieces = [join(pieces, [0.0] * len(pieces))]
+    # Areas differ, and slices follow each other: what they do is no spread of rounds.
+    apart = whole or section.areas is not None
+    within: dict[str, Spread | None] = {}
+    if apart or len(steps) == 1:
+        within = _within([seconds.get(id(step), Seconds()) for step in steps], as_one=whole)
+    directions = Direction if 0 < cell.workload.read_percent < 100 else (Direction.ALL,)
     level = not (whole and _changes(section, cell.workload))
-    within = _within(pieces) if level else {}
-    measurements = [step.measurement for step in steps]
-    mixed = 0 < cell.workload.read_percent < 100
-
-    def of(direction: Direction) -> Uncertainties:
-        window = Window(rounds=measurements, workload=cell.workload, direction=direction)
-        apart = mixed and direction is not Direction.ALL
-        return dict(
-            _of_figures(
-                cell,
-                window,
-                {} if apart else within,
-                whole=whole,
-                level=level,
-                areas=section.areas is not None,
-            )
+    found: dict[str, Uncertainties] = {}
+    for direction in directions:
+        window = Window(
+            rounds=[step.measurement for step in steps],
+            workload=cell.workload,
+            direction=direction,
         )
-
-    return CellUncertainty(
-        all=of(Direction.ALL),
-        read=of(Direction.READ) if mixed else None,
-        write=of(Direction.WRITE) if mixed else None,
-    )
+        means = _of_means(cell, window, within, apart=apart)
+        if direction is not Direction.ALL and (apart or len(steps) == 1):
+            means = dict.fromkeys(means, Uncertainty(reason=DIRECTION_ONCE))
+        histograms = [] if section.areas else [stats.histogram for stats in window.stats]
+        basis = Basis.SLICES if whole else Basis.ROUNDS
+        of_chance = {**means, **_of_percentiles(cell, window, histograms, basis)}
+        if not level:
+            of_chance = dict.fromkeys(of_chance, Uncertainty(reason=NOT_LEVEL))
+        found[direction.value] = {**_of_others(cell, window), **of_chance}
+    return CellUncertainty(**found)
 
 
 def _changes(section: SectionResult, workload: Workload) -> bool:
     return any(timeline.changes for timeline in section.timelines if timeline.workload == workload)
 
 
-def _within(pieces: Sequence[Seconds]) -> dict[str, Spread | None]:
-    """By what the seconds of each round do; none where a round has no seconds."""
-    if not pieces:
+def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | None]:
+    """By what the seconds of each step do; none where a step has no seconds."""
+    if not all(len(piece) for piece in pieces):
         return {}
+    if as_one:
+        pieces = [join(pieces, [0.0] * len(pieces))]
     return {
         IOPS.key: rates_within(pieces, IOPS.key),
         THROUGHPUT.key: rates_within(pieces, THROUGHPUT.key),
@@ -121,53 +126,49 @@ def _within(pieces: Sequence[Seconds]) -> dict[str, Spread | None]:
     }
 
 
-def _of_figures(
-    cell: CellResult,
-    window: Window,
-    within: Mapping[str, Spread | None],
-    *,
-    whole: bool,
-    level: bool,
-    areas: bool,
-) -> Iterator[tuple[str, Uncertainty]]:
-    direction = window.direction
-    percentiles: dict[Quantity, Uncertainty | None] = {}
-    if any(cell.value(quantity, direction) is not None for quantity in PERCENTILES):
-        histograms = [] if areas else [stats.histogram for stats in window.stats]
-        basis = Basis.SLICES if whole else Basis.ROUNDS
-        found = uncertainties_of_percentiles(window.merged, histograms, basis)
-        percentiles = dict(zip(PERCENTILES, found, strict=True))
-    for quantity in QUANTITIES.values():
-        value = cell.value(quantity, direction)
-        if value is None:
-            continue
-        if not level:
-            known = Uncertainty(reason=NOT_LEVEL)
-        elif quantity in percentiles:
-            known = percentiles[quantity] or Uncertainty(reason=EXTREME)
-        elif quantity.of_rounds is not None:
-            rounds = [] if whole else quantity.of_rounds(window)
-            known = uncertainty_of_mean(
-                value,
-                rounds,
-                within.get(quantity.key),
-                _step(quantity, window, whole),
-                alike=not areas,
-            )
-            if not known.known and direction is not Direction.ALL:
-                known = Uncertainty(reason=DIRECTION_ONCE)
-        else:
-            known = Uncertainty(reason=COUNT if quantity is IOS else EXTREME)
-        yield quantity.key, known
+def _of_means(
+    cell: CellResult, window: Window, within: Mapping[str, Spread | None], *, apart: bool
+) -> dict[str, Uncertainty]:
+    return {
+        quantity.key: uncertainty_of_mean(
+            value,
+            [] if apart else quantity.of_rounds(window),
+            within.get(quantity.key),
+            _step(quantity, window),
+        )
+        for quantity in QUANTITIES.values()
+        if quantity.of_rounds is not None
+        and (value := cell.value(quantity, window.direction)) is not None
+    }
 
 
-def _step(quantity: Quantity, window: Window, whole: bool) -> float:
-    """What the mean is resolved to: of rates one I/O more or less in each round."""
+def _of_percentiles(
+    cell: CellResult, window: Window, histograms: Sequence[Histogram], basis: Basis
+) -> dict[str, Uncertainty]:
+    if all(cell.value(quantity, window.direction) is None for quantity in PERCENTILES):
+        return {}
+    found = uncertainties_of_percentiles(window.merged, histograms, basis)
+    return {
+        quantity.key: known
+        for quantity, known in zip(PERCENTILES, found, strict=True)
+        if known is not None
+    }
+
+
+def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
+    """Extremes and counts, of which nothing can be said."""
+    return {
+        quantity.key: Uncertainty(reason=COUNT if quantity is IOS else EXTREME)
+        for quantity in QUANTITIES.values()
+        if cell.value(quantity, window.direction) is not None
+    }
+
+
+def _step(quantity: Quantity, window: Window) -> float:
+    """What the mean is resolved to: of rates one I/O more or less in all the time."""
     if quantity is LATENCY_MEAN:
         return _LATENCY_STEP_US
     if quantity is CPU:
         return 0.0
-    rounds: Sequence[Measurement] = window.rounds
-    total_s = sum(measurement.duration_s for measurement in rounds)
     one = 1.0 if quantity is IOPS else window.workload.block_size_bytes / 1e6
-    return one / total_s * (1 if whole else len(rounds) ** 0.5)
+    return one / sum(measurement.duration_s for measurement in window.rounds)

@@ -27,27 +27,23 @@ ONCE = "measured once, and fewer than 4 seconds are kept of it"
 
 
 def uncertainty_of_mean(
-    value: float, rounds: Sequence[float], within: Spread | None, step: float, *, alike: bool = True
+    value: float, rounds: Sequence[float], within: Spread | None, step: float
 ) -> Uncertainty:
-    """Of a mean over rounds, by their spread or by that of the seconds in them, whichever tells more.
+    """Of a mean over rounds by their spread, of what was measured once by its seconds.
 
-    The spread of the rounds contains that of their seconds, but of five rounds it may be small by
-    chance: the wider of the two intervals is given.
+    The spread of the rounds contains whatever their seconds do, but for what comes back in each of
+    them: a transient after the step before it is no chance.
 
     Args:
-        within: of the same mean, by the seconds in the rounds; None: not known.
+        rounds: none where their spread is none of chance, as of areas of a disk.
+        within: of the same mean, by the seconds in it; None: not known.
         step: what the value is resolved to.
-        alike: the rounds measure the same; areas of a disk do not, so that their spread is none of chance.
     """
-    between = spread_of_rounds(np.array(rounds)) if alike else None
-    spreads = [
-        (spread, basis)
-        for spread, basis in ((between, Basis.ROUNDS), (within, Basis.SECONDS))
-        if spread is not None
-    ]
-    if not spreads:
+    spread, basis = spread_of_rounds(np.array(rounds)), Basis.ROUNDS
+    if spread is None:
+        spread, basis = within, Basis.SECONDS
+    if spread is None:
         return Uncertainty(reason=ONCE)
-    spread, basis = max(spreads, key=lambda found: found[0].expanded)
     if spread.standard <= step / sqrt(12):
         return build_from_resolution(value, step)
     return build_from_spread(value, spread, basis, at_least=spread.at_least)

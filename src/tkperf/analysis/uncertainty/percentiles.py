@@ -9,7 +9,7 @@ percentiles that lie that much lower and higher (Woodruff 1952). No distribution
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, floor, sqrt
+from math import inf
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from tkperf.histogram import (
     BUCKET_UPPER_NS,
     Histogram,
     IntArray,
+    has_percentile,
     percentile_rank,
 )
 from tkperf.measurement import REPORTED_PERCENTILES, IoStats
+from tkperf.seconds import FloatArray
 
 
 def uncertainties_of_percentiles(
@@ -39,16 +41,49 @@ def uncertainties_of_percentiles(
     """
     histogram = whole.histogram
     total = histogram.total
-    if not total:
+    measured = [percent for percent in REPORTED_PERCENTILES if has_percentile(percent, total)]
+    if not measured:
         return (None,) * len(REPORTED_PERCENTILES)
-    ranks = [percentile_rank(percent, total) for percent in REPORTED_PERCENTILES]
-    buckets = histogram.indices[np.searchsorted(histogram.counts.cumsum(), ranks, side="left")]
+    running = histogram.counts.cumsum()
+    ranks = [percentile_rank(percent, total) for percent in measured]
+    buckets = histogram.indices[np.searchsorted(running, ranks, side="left")]
+    shares = np.array(measured) / 100
+    counted = coverage_factor() * np.sqrt(shares * (1 - shares) / total)
     spreads = _spreads_of_shares(rounds, buckets)
-    return tuple(
-        None
-        if whole.percentile_ns(percent) is None
-        else _of_one(whole, percent / 100, spread, basis)
-        for percent, spread in zip(REPORTED_PERCENTILES, spreads, strict=True)
+    by_rounds = [
+        spread is not None and spread.expanded > half
+        for spread, half in zip(spreads, counted, strict=True)
+    ]
+    halves = np.array(
+        [
+            spread.expanded if spread is not None and wider else half
+            for spread, half, wider in zip(spreads, counted, by_rounds, strict=True)
+        ]
+    )
+    lows = _edges_us(whole, running, np.floor((shares - halves) * total), BUCKET_LOWER_NS)
+    highs = _edges_us(whole, running, np.ceil((shares + halves) * total), BUCKET_UPPER_NS)
+    found = [
+        _build(
+            low, high, spread if wider else None, basis if wider else Basis.COUNTS, spread is None
+        )
+        for low, high, spread, wider in zip(lows, highs, spreads, by_rounds, strict=True)
+    ]
+    return (*found, *(None,) * (len(REPORTED_PERCENTILES) - len(found)))
+
+
+def _build(
+    low: float, high: float, spread: Spread | None, basis: Basis, counts_alone: bool
+) -> Uncertainty:
+    factor = coverage_factor(spread.degrees_of_freedom if spread else inf)
+    bounded = high < inf
+    return Uncertainty(
+        standard=(high - low) / 2 / factor if bounded else None,
+        low=low,
+        high=high if bounded else None,
+        degrees_of_freedom=spread.degrees_of_freedom if spread else None,
+        basis=basis,
+        # Counting alone takes I/Os as independent, which in bursts they are not.
+        at_least=counts_alone or (spread is not None and spread.at_least),
     )
 
 
@@ -57,57 +92,31 @@ def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[
     filled = [one for one in rounds if one.total]
     if len(filled) < 2:
         return (None,) * len(buckets)
-    totals = np.array([one.total for one in filled], dtype=np.float64)
-    running = [np.concatenate(([0], one.counts.cumsum())) for one in filled]
-    of_edges = []
-    for edge in (0, 1):  # a bucket may hold many I/Os: its lower edge and its upper one
-        counts = np.array(
-            [
-                sums[np.searchsorted(one.indices, buckets + edge, side="left")]
-                for one, sums in zip(filled, running, strict=True)
-            ],
-            dtype=np.float64,
-        )
-        shares = counts.sum(axis=0) / totals.sum()
-        residuals = (counts - shares * totals[:, np.newaxis]) / totals.mean()
-        of_edges.append([spread_of_rounds(column) for column in residuals.T])
-    return tuple(
-        max((below, up_to), key=lambda spread: spread.expanded) if below and up_to else None
-        for below, up_to in zip(*of_edges, strict=True)
+    totals = np.array([[one.total] for one in filled], dtype=np.float64)
+    # A bucket may hold many I/Os: at its lower edge and at its upper one.
+    edges = np.concatenate((buckets, buckets + 1))
+    counts = np.array(
+        [
+            np.concatenate(([0], one.counts.cumsum()))[np.searchsorted(one.indices, edges)]
+            for one in filled
+        ],
+        dtype=np.float64,
     )
+    residuals = (counts - counts.sum(axis=0) / totals.sum() * totals) / totals.mean()
+    widest = np.where(residuals.std(axis=0) >= np.roll(residuals.std(axis=0), len(buckets)), 0, 1)
+    columns = np.arange(len(buckets)) + len(buckets) * widest[: len(buckets)]
+    return tuple(spread_of_rounds(residuals[:, column]) for column in columns)
 
 
-def _of_one(whole: IoStats, share: float, spread: Spread | None, basis: Basis) -> Uncertainty:
-    total = whole.histogram.total
-    counted = coverage_factor() * sqrt(share * (1 - share) / total)
-    by_rounds = spread is not None and spread.expanded > counted
-    half = spread.expanded if spread is not None and by_rounds else counted
-    degrees = spread.degrees_of_freedom if spread is not None and by_rounds else None
-    low = _edge_us(whole, floor((share - half) * total), BUCKET_LOWER_NS)
-    high = _edge_us(whole, ceil((share + half) * total), BUCKET_UPPER_NS)
-    return Uncertainty(
-        standard=None
-        if high is None or low is None
-        else (high - low) / 2 / (coverage_factor(degrees) if degrees else coverage_factor()),
-        low=low,
-        high=high,
-        degrees_of_freedom=degrees,
-        basis=basis if by_rounds else Basis.COUNTS,
-        # Counting alone takes I/Os as independent, which in bursts they are not.
-        at_least=spread is None or (by_rounds and spread.at_least),
-    )
+def _edges_us(
+    whole: IoStats, running: IntArray, ranks: FloatArray, edges_ns: IntArray
+) -> list[float]:
+    """The edges of the buckets with the I/Os of these ranks, within what was measured.
 
-
-def _edge_us(whole: IoStats, rank: int, edges_ns: IntArray) -> float | None:
-    """The edge of the bucket with the I/O of a rank, within what was measured; None: beyond the slowest."""
+    Infinite beyond the slowest.
+    """
     histogram = whole.histogram
-    if rank > histogram.total:
-        return None
-    running = histogram.counts.cumsum()
-    place = int(np.searchsorted(running, max(rank, 1), side="left"))
-    edge = float(edges_ns[histogram.indices[place]])
-    if whole.latency_max_ns is not None:
-        edge = min(edge, whole.latency_max_ns)
-    if whole.latency_min_ns is not None:
-        edge = max(edge, whole.latency_min_ns)
-    return edge / 1000
+    places = np.searchsorted(running, np.clip(ranks, 1, histogram.total), side="left")
+    edges = edges_ns[histogram.indices[places]].astype(np.float64)
+    edges = np.clip(edges, whole.latency_min_ns or 0, whole.latency_max_ns or inf) / 1000
+    return [float(edge) for edge in np.where(ranks > histogram.total, inf, edges)]
