@@ -62,7 +62,10 @@ _COMPARISON = (
     "low",
     "high",
     "range_over",
+    "u95",
     "ratio_to_first",
+    "ratio_low_95",
+    "ratio_high_95",
     "within_noise",
     "change",
     "host_limited",
@@ -387,7 +390,9 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
             yield (
                 name, result.info.device.get("kind"), row.test, row.section,
                 *_workload(row.workload), row.quantity.label, row.quantity.unit, entry.value, entry.low, entry.high, entry.span,
-                entry.ratio, entry.within_noise, entry.change, entry.host_limited,
+                entry.uncertainty and entry.uncertainty.expanded, entry.ratio,
+                entry.ratio_uncertainty and entry.ratio_uncertainty.low,
+                entry.ratio_uncertainty and entry.ratio_uncertainty.high, entry.within_noise, entry.change, entry.host_limited,
                 _disturbances(entry.disturbances), entry.not_found,
             )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import exp, hypot, inf, log
 
@@ -127,6 +127,48 @@ def build_ratio(
         basis=Basis.FIGURES,
         at_least=of.at_least or to.at_least,
     )
+
+
+def build_difference(
+    value: float, of: Uncertainty | None, to_value: float, to: Uncertainty | None
+) -> Uncertainty:
+    """Of ``value - to_value``, each end likewise; what is exact has an uncertainty of 0."""
+    for one in (of, to):
+        if one is None or not one.known:
+            return Uncertainty(reason=NOT_KNOWN if one is None else one.reason)
+    assert of is not None
+    assert to is not None
+    difference = value - to_value
+    down = hypot(_distance(value, of.low), _distance(to_value, to.high))
+    up = hypot(_distance(value, of.high), _distance(to_value, to.low))
+    known = of.standard is not None and to.standard is not None
+    return Uncertainty(
+        standard=hypot(of.standard or 0.0, to.standard or 0.0) if known else None,
+        low=difference - down,
+        high=None if up == inf else difference + up,
+        basis=Basis.FIGURES,
+        at_least=of.at_least or to.at_least,
+    )
+
+
+def build_exact(value: float) -> Uncertainty:
+    """Of a number that is laid down, not measured."""
+    return Uncertainty(standard=0.0, low=value, high=value, basis=Basis.RESOLUTION)
+
+
+def scale(uncertainty: Uncertainty | None, factor: float) -> Uncertainty | None:
+    """Of so many times the figure."""
+    if uncertainty is None:
+        return None
+    standard, low, high = (
+        None if value is None else value * factor
+        for value in (uncertainty.standard, uncertainty.low, uncertainty.high)
+    )
+    return replace(uncertainty, standard=standard, low=low, high=high)
+
+
+def _distance(value: float, end: float | None) -> float:
+    return inf if end is None else abs(end - value)
 
 
 def _log_distance(value: float, end: float | None) -> float:
