@@ -13,7 +13,7 @@ from tkperf.analysis.details import CellDetail, Part
 from tkperf.analysis.flags import describe_disturbances, explain_marks
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
 from tkperf.analysis.tables import figure
-from tkperf.analysis.uncertainty.wording import COVERED, describe_interval
+from tkperf.analysis.uncertainty.wording import COVERED, add_interval
 from tkperf.histogram import coarse_edges_ns, coarsen
 from tkperf.measurement import NO_IO, Measurement
 from tkperf.quantity import (
@@ -25,7 +25,6 @@ from tkperf.quantity import (
     THROUGHPUT,
     Direction,
     Figures,
-    Quantity,
     combine,
     percentile,
 )
@@ -232,13 +231,19 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
 
 def _values(figures: Figures, known: CellResult | None) -> Facts:
     """``known``: whose uncertainties they have; None: nobody's."""
-
-    def text(quantity: Quantity) -> str:
-        value = figures[quantity.key]
-        sure = known and describe_interval(value, known.uncertainty_of(quantity), quantity.digits)
-        return format_number(value, quantity.digits) + (f", {COVERED}: {sure}" if sure else "")
-
-    return tuple((capitalise(quantity.title), text(quantity)) for quantity in _SHOWN)
+    sure = {
+        quantity: None if known is None else known.uncertainty_of(quantity) for quantity in _SHOWN
+    }
+    facts = [
+        (
+            capitalise(quantity.title),
+            add_interval(figures[quantity.key], sure[quantity], quantity.digits),
+        )
+        for quantity in _SHOWN
+    ]
+    if any(one is not None and one.known for one in sure.values()):
+        facts.append(("± and (from to)", f"interval of {COVERED}"))
+    return tuple(facts)
 
 
 def _listed(figures: Figures) -> str:

@@ -25,14 +25,35 @@ def describe_interval(value: float | None, uncertainty: Uncertainty | None, digi
     """``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not even to both sides; empty if there is none."""
     if value is None or uncertainty is None or uncertainty.low is None:
         return ""
-    if uncertainty.high is None:
-        return f"above {format_number(uncertainty.low, digits)}"
-    half = uncertainty.expanded or 0.0
-    if not isclose(uncertainty.low + uncertainty.high, 2 * value, rel_tol=1e-9):
-        low, high = (format_number(end, digits) for end in (uncertainty.low, uncertainty.high))
-        return f"{low} to {high}"
+    half = uncertainty.expanded
+    if half is None or not _is_even(value, uncertainty):
+        return _describe_ends(uncertainty, digits)
     relative = f" ({two_digits(100 * half / abs(value))} %)" if value else ""
     return f"± {two_digits(half)}{relative}"
+
+
+def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: int) -> str:
+    """The value with it, short: ``93,883.4 ± 86``, ``1,351.7 (1,343.5 to 1,359.9)``."""
+    text = format_number(value, digits)
+    if value is None or uncertainty is None or uncertainty.low is None:
+        return text
+    if uncertainty.expanded is None or not _is_even(value, uncertainty):
+        return f"{text} ({_describe_ends(uncertainty, digits)})"
+    return f"{text} ±\u00a0{two_digits(uncertainty.expanded)}"
+
+
+def _is_even(value: float, uncertainty: Uncertainty) -> bool:
+    """Whether the interval reaches as far to both sides."""
+    if uncertainty.low is None or uncertainty.high is None:
+        return False
+    return isclose(uncertainty.low + uncertainty.high, 2 * value, rel_tol=1e-9)
+
+
+def _describe_ends(uncertainty: Uncertainty, digits: int) -> str:
+    low = format_number(uncertainty.low, digits)
+    if uncertainty.high is None:
+        return f"above {low}"
+    return f"{low} to {format_number(uncertainty.high, digits)}"
 
 
 def describe(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
