@@ -229,7 +229,7 @@ def test_the_overview_counts_each_change() -> None:
     view = build_comparison_view(compare(made_up_pair()))
     assert view.overview is not None
     assert view.overview.columns == (
-        "Section", "Run", "Better", "Worse", "Within noise", "Spread not known", "Not comparable",
+        "Section", "Run", "Better", "Worse", "Within noise", "Cannot be told", "Not comparable",
     )  # fmt: skip
     assert view.overview.rows == (
         ("IOPS", "second", "3", "2", "1", "0", "1"),

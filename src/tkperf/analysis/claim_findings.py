@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from tkperf.analysis.claims_file import Claim
 from tkperf.analysis.uncertainty.estimate import (
+    NOT_KNOWN,
     Uncertainty,
     build_difference,
     build_exact,
@@ -125,8 +126,7 @@ def build_finding(
             margin = _margin_percent(-gap if sign == "<=" else gap, limit_of(claim))
             laid_down = of_limit or build_exact(limit_of(claim))
             difference = build_difference(value, known, limit_of(claim), laid_down)
-            within = difference.covers(0.0)
-            certain = None if within is None else not within
+            certain = _is_certain(state, sign, difference)
             if difference.standard:
                 sigmas = (-gap if sign == "<=" else gap) / difference.standard
     return Finding(
@@ -144,10 +144,20 @@ def build_finding(
     )
 
 
+def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None:
+    """Whether the whole interval of value less limit lies on the side that the value is on."""
+    if not difference.known or difference.low is None:
+        return None
+    low, high = difference.low, math.inf if difference.high is None else difference.high
+    if sign == ">=":
+        return low >= 0 if state is State.MET else high < 0
+    return high <= 0 if state is State.MET else low > 0
+
+
 def _doubt(certain: bool | None, known: Uncertainty | None) -> Iterator[str]:
     if certain is False:
         yield f"the limit lies within the uncertainty ({COVERED})"
-    elif certain is None and known is not None and known.reason is not None:
+    elif known is not None and known.reason not in (None, NOT_KNOWN):
         yield f"no uncertainty: {known.reason}"
 
 

@@ -126,5 +126,6 @@ def two_digits(value: float) -> str:
     """An uncertainty is given to two digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
     if not value:
         return "0"
+    value = float(f"{value:.1e}")
     after = 1 - floor(log10(abs(value)))
     return f"{round(value, after):,.{max(after, 0)}f}"
