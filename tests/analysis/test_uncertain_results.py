@@ -232,7 +232,7 @@ def test_the_value_decides_and_the_uncertainty_says_how_surely(
     finding = found(limit, even(100, 8))
     assert (finding.state, finding.certain, finding.margin_text) == (state, certain, text)
     assert finding.margin_sigmas == pytest.approx(sigmas)
-    told = f"{state.value}, cannot be told" if not certain else state.value
+    told = f"{state.value}, within the uncertainty" if not certain else state.value
     assert finding.outcome == told
     doubt = "the limit lies within the uncertainty (95 %)"
     assert finding.note == (None if certain else doubt)

@@ -20,7 +20,7 @@ from tkperf.units import NOT_FOUND, NOT_MEASURED
 
 _SMALLEST_MARGIN = 0.05  # in percent
 _MOST_SIGMAS = 10  # more say no more
-CANNOT_BE_TOLD = "cannot be told"
+WITHIN_UNCERTAINTY = "within the uncertainty"
 
 
 class State(StrEnum):
@@ -60,9 +60,11 @@ class Finding:
 
     @property
     def outcome(self) -> str:
-        """``met``, ``met, cannot be told``: with what the uncertainty leaves of it."""
+        """``met``, ``met, within the uncertainty``."""
         return (
-            f"{self.state.value}, {CANNOT_BE_TOLD}" if self.certain is False else self.state.value
+            f"{self.state.value}, {WITHIN_UNCERTAINTY}"
+            if self.certain is False
+            else self.state.value
         )
 
     @property
@@ -146,7 +148,7 @@ def build_finding(
 
 def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None:
     """Whether the whole interval of value less limit lies on the side that the value is on."""
-    if not difference.known or difference.low is None:
+    if not difference.known or difference.low is None or state not in (State.MET, State.NOT_MET):
         return None
     low, high = difference.low, math.inf if difference.high is None else difference.high
     if sign == ">=":

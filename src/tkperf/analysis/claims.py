@@ -248,9 +248,7 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
         notes.append(NOT_ENDED)
         if state is State.NOT_MEASURED or not _stands(claim, found, state):
             state = State.CANNOT_BE_TOLD
-    return build_finding(
-        _name(claim), claim, measure, state, found.value, notes, found.uncertainty
-    )
+    return build_finding(_name(claim), claim, measure, state, found.value, notes, found.uncertainty)
 
 
 def _is_complete(result: RunResult, test: str, name: str) -> bool:

@@ -8,37 +8,31 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tkperf.analysis.compare import Comparison
+from tkperf.analysis.export_uncertainty import U95, UNCERTAINTY, u95_row, uncertainty_rows
+from tkperf.analysis.export_workload import WORKLOAD, Row, workload_row
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.disturbance import DisturbanceCode
 from tkperf.measurement import Sample
-from tkperf.quantity import IOS, QUANTITIES, Direction, Measure, Quantity
+from tkperf.quantity import QUANTITIES, Direction
 from tkperf.record import StepRecord
-from tkperf.workload import Workload
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
 _PIECE_CHARACTERS = 1 << 20
 # Before what begins a formula: the start of a field, in whatever way fields are divided.
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
-Row = Sequence[object]
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
 
 # ``target`` says whether a device, a file or a simulation was measured.
 _PLACE = ("run", "target", "test", "section")
-_WORKLOAD = (
-    "access", "read_percent", "block_size_bytes", "block_mix", "threads", "queue_depth",
-    "offered_iops", "arrival", "zones", "compressible_percent", "region_offset_bytes",
-    "region_length_bytes",
-)  # fmt: skip
 # A row for all I/Os of a cell, and of a mix one for its reads and one for its writes.
-_CELL = (*_WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
+_CELL = (*WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
 _SAMPLE = (
-    "kind", "number", "position", *_WORKLOAD, "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
+    "kind", "number", "position", *WORKLOAD, "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
     "read_megabytes_per_s", "write_megabytes_per_s", "latency_mean_us",
     *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
 )  # fmt: skip
@@ -55,7 +49,7 @@ _RESUMPTION = (
 )  # fmt: skip
 
 _COMPARISON = (
-    *_WORKLOAD,
+    *WORKLOAD,
     "measure",
     "unit",
     "value",
@@ -72,14 +66,7 @@ _COMPARISON = (
     "disturbances",
     "not_found",
 )
-_CHARACTERISTIC = (*_WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
-# Half the width of the interval of 95 %, in the unit that the name ends with.
-_U95 = tuple(f"u95_{key}" for key in QUANTITIES if key != IOS.key)
-_UNCERTAINTY = (
-    *_WORKLOAD, "direction", "measure", "key", "unit", "value", "standard_uncertainty", "low_95", "high_95",
-    "degrees_of_freedom", "basis", "lower_limit", "reason",
-)  # fmt: skip
-
+_CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
 # Every column that is not a real number, whichever table it is in.
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
@@ -119,14 +106,14 @@ def build_tables(
         samples: the seconds of such a step.
     """
     for name, columns, rows in (
-        ("cells", (*_CELL, "rounds", "section_complete", *_U95), _cells(result)),
+        ("cells", (*_CELL, "rounds", "section_complete", *U95), _cells(result)),
         ("sections", _SECTION, _ends(result)),
         ("rounds", ("round_or_area", "complete", *_CELL), _rounds(result)),
         ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
         ("verdicts", _VERDICT, _verdicts(result)),
         ("verdict_values", ("last_round", "tracking", "unit", "round", "value", "fitted"), _verdict_values(result)),
         ("characteristics", _CHARACTERISTIC, _characteristics(result)),
-        ("uncertainties", _UNCERTAINTY, _uncertainties(result)),
+        ("uncertainties", UNCERTAINTY, _uncertainties(result)),
         ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
         ("resumptions", _RESUMPTION, _resumptions(result)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
@@ -161,7 +148,7 @@ def _seconds(
     for test, step in steps:
         place = (
             *_target(result), test, step.section, step.kind.value, step.number, step.position,
-            *_workload(step.workload), step.started_s,
+            *workload_row(step.workload), step.started_s,
         )  # fmt: skip
         for sample in samples(test, step):
             yield (*place, *_sample(sample))
@@ -195,28 +182,12 @@ def _place(result: RunResult, test: TestResult) -> Row:
     return (*_target(result), test.name)
 
 
-def _workload(work: Workload) -> Row:
-    return (
-        work.access.value,
-        work.read_percent,
-        work.block_size_bytes,
-        work.blocks_text if work.block_mix else None,
-        work.jobs,
-        work.io_depth,
-        work.offered_iops,
-        None if work.offered_iops is None else work.arrival.value,
-        work.zones_text or None,
-        work.compressible_percent,
-        work.region and work.region.offset_bytes,
-        work.region and work.region.length_bytes,
-    )
-
-
 def _cell(cell: CellResult) -> Iterator[Row]:
     """All I/Os of a cell, and of a mix its reads and its writes."""
-    for direction in _directions(cell.workload):
+    mixed = cell.workload.read_percent not in (0, 100)
+    for direction in Direction if mixed else (Direction.ALL,):
         yield (
-            *_workload(cell.workload),
+            *workload_row(cell.workload),
             direction.value,
             *(cell.value(quantity, direction) for quantity in QUANTITIES.values()),
             cell.host_limited,
@@ -225,24 +196,25 @@ def _cell(cell: CellResult) -> Iterator[Row]:
         )
 
 
-def _directions(workload: Workload) -> tuple[Direction, ...]:
-    return tuple(Direction) if 0 < workload.read_percent < 100 else (Direction.ALL,)
-
-
 def _cells(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for cell in section.cells:
             for row in _cell(cell):
-                direction = Direction(str(row[len(_WORKLOAD)]))
-                u95 = (_u95(cell, quantity, direction) for quantity in _with_uncertainty())
+                direction = Direction(str(row[len(WORKLOAD)]))
                 yield (
                     *_place(result, test),
                     section.name,
                     *row,
                     cell.rounds,
                     section.complete,
-                    *u95,
+                    *u95_row(cell, direction),
                 )
+
+
+def _uncertainties(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for row in uncertainty_rows(section):
+            yield (*_place(result, test), section.name, *row)
 
 
 def _ends(result: RunResult) -> Iterator[Row]:
@@ -257,53 +229,6 @@ def _ends(result: RunResult) -> Iterator[Row]:
             )  # fmt: skip
         for name in test.not_measured:
             yield (*place, name, test.status.value, False, None, None, "not measured")
-
-
-def _with_uncertainty() -> Iterator[Quantity]:
-    return (quantity for quantity in QUANTITIES.values() if quantity is not IOS)
-
-
-def _u95(cell: CellResult, quantity: Quantity, direction: Direction) -> float | None:
-    known = cell.uncertainty_of(quantity, direction)
-    return None if known is None else known.expanded
-
-
-def _uncertainties(result: RunResult) -> Iterator[Row]:
-    """A row for each figure that has an uncertainty, or a reason to have none."""
-    for test, section in _sections(result):
-        place = (*_place(result, test), section.name)
-        for cell in section.cells:
-            for direction in _directions(cell.workload):
-                for quantity in QUANTITIES.values():
-                    known = cell.uncertainty_of(quantity, direction)
-                    if known is not None:
-                        value = cell.value(quantity, direction)
-                        yield (
-                            *place,
-                            *_uncertainty(cell.workload, direction, quantity, value, known),
-                        )
-        for found in section.characteristics:
-            if found.uncertainty is not None:
-                yield (
-                    *place,
-                    *_uncertainty(
-                        found.workload, Direction.ALL, found.measure, found.value, found.uncertainty
-                    ),
-                )
-
-
-def _uncertainty(
-    workload: Workload,
-    direction: Direction,
-    measure: Measure,
-    value: float | None,
-    known: Uncertainty,
-) -> Row:
-    return (
-        *_workload(workload), direction.value, measure.label, measure.key, measure.unit, value,
-        known.standard, known.low, known.high, known.degrees_of_freedom,
-        known.basis and known.basis.value, known.at_least if known.known else None, known.reason,
-    )  # fmt: skip
 
 
 def _rounds(result: RunResult) -> Iterator[Row]:
@@ -359,7 +284,7 @@ def _characteristics(result: RunResult) -> Iterator[Row]:
         for found in section.characteristics:
             measure = found.measure
             yield (
-                *_place(result, test), section.name, *_workload(found.workload), measure.label,
+                *_place(result, test), section.name, *workload_row(found.workload), measure.label,
                 found.key, measure.unit, found.value, found.value is not None, found.at_least,
                 found.at_most,
             )  # fmt: skip
@@ -389,7 +314,7 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
         ):
             yield (
                 name, result.info.device.get("kind"), row.test, row.section,
-                *_workload(row.workload), row.quantity.label, row.quantity.unit, entry.value, entry.low, entry.high, entry.span,
+                *workload_row(row.workload), row.quantity.label, row.quantity.unit, entry.value, entry.low, entry.high, entry.span,
                 entry.uncertainty and entry.uncertainty.expanded, entry.ratio,
                 entry.ratio_uncertainty and entry.ratio_uncertainty.low,
                 entry.ratio_uncertainty and entry.ratio_uncertainty.high, entry.within_noise, entry.change, entry.host_limited,

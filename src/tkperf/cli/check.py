@@ -55,8 +55,8 @@ def check(
     """Check the claims in CLAIMS_FILE against RUN_FILE: met, not met, or not measured.
 
     Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
-    are also given in standard uncertainties (sigma), and where the limit lies within the uncertainty
-    (95 %) it says that it cannot be told. A claim may also
+    are also given in standard uncertainties (sigma), and it says where the limit lies within the uncertainty
+    (95 %). A claim may also
     have at_most instead of at_least, section, direction (all, read, write), and what tells workloads of
     one mix and block size apart: access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth;
     docs/claims.md of the source describes each, and not_found and [[quantiles]].

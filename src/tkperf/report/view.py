@@ -96,8 +96,8 @@ def _claims(checked: Checked) -> TableView:
         notes=(
             _count(checked),
             "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
-            "uncertainties (sigma). Values alone decide; cannot be told: the limit lies within the "
-            f"uncertainty ({COVERED}).",
+            "uncertainties (sigma). Values alone decide; within the uncertainty: its interval of "
+            f"{COVERED} contains the limit.",
             *checked.warnings,
         ),
     )
