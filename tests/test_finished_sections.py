@@ -13,7 +13,8 @@ import pytest
 from tests.resuming import cuts, find_faults
 from tests.test_own_workloads import EVERYTHING
 from tkperf import load, make_plan
-from tkperf.analysis.claims import State, check_claims
+from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_tables import build_tables

@@ -66,11 +66,13 @@ class Quantity(Measure):
         short: where the head of the table has the unit.
         over: what a value is of the rounds of a window: their mean, the greatest ...
         combine: the value of the rounds of a window; None: not measured.
+        of_rounds: of a mean over rounds what it is the mean of; None: it is no mean.
     """
 
     short: str
     over: str
     combine: Callable[[Window], float | None]
+    of_rounds: Callable[[Window], list[float]] | None = None
 
 
 def stats_of(measurement: Measurement, direction: Direction) -> IoStats:
@@ -129,25 +131,32 @@ class Window:
 
 
 Combine = Callable[[Window], float | None]
+OfRounds = Callable[[Window], list[float]]
 
 
-def _rate(value: Callable[[IoStats], int], scale: float) -> Combine:
+def _mean_of(of_rounds: OfRounds) -> Combine:
     def combine(window: Window) -> float | None:
-        if not window.is_counted:
-            return None
-        rates = [
-            value(stats) / scale / measurement.duration_s
-            for measurement, stats in zip(window.rounds, window.stats, strict=True)
-        ]
-        return sum(rates) / len(rates)
+        values = of_rounds(window)
+        return sum(values) / len(values) if values else None
 
     return combine
 
 
-def _mean_us(window: Window) -> float | None:
-    means = [_us(stats.latency_mean_ns) for stats in window.stats]
-    measured = [mean for mean in means if mean is not None]
-    return sum(measured) / len(measured) if measured else None
+def _rates(value: Callable[[IoStats], int], scale: float) -> OfRounds:
+    def of_rounds(window: Window) -> list[float]:
+        if not window.is_counted:
+            return []
+        return [
+            value(stats) / scale / measurement.duration_s
+            for measurement, stats in zip(window.rounds, window.stats, strict=True)
+        ]
+
+    return of_rounds
+
+
+def _means_us(window: Window) -> list[float]:
+    means = (_us(stats.latency_mean_ns) for stats in window.stats)
+    return [mean for mean in means if mean is not None]
 
 
 def _min_us(window: Window) -> float | None:
@@ -168,7 +177,7 @@ def _percentile_us(percent: float) -> Combine:
     return combine
 
 
-def _cpu_percent(window: Window) -> float | None:
+def _cpu_percents(window: Window) -> list[float]:
     """Of both directions together, as threads issue both."""
     used = [
         measurement.cpu.all_threads_percent
@@ -176,7 +185,7 @@ def _cpu_percent(window: Window) -> float | None:
         if measurement.cpu is not None
     ]
     complete = window.direction is Direction.ALL and len(used) == len(window.rounds)
-    return sum(used) / len(used) if complete and used else None
+    return used if complete else []
 
 
 def _ios(window: Window) -> float | None:
@@ -201,18 +210,20 @@ def _us(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / 1000
 
 
-IOPS = Quantity(
-    key="iops", label="IOPS", short="IOPS", unit="IOPS", better=Better.HIGHER, over="mean", digits=1,
-    combine=_rate(lambda side: side.ios, 1),
+def _build_mean(
+    key: str, label: str, short: str, unit: str, better: Better, of_rounds: OfRounds
+) -> Quantity:
+    return Quantity(
+        key=key, label=label, short=short, unit=unit, better=better, over="mean", digits=1,
+        combine=_mean_of(of_rounds), of_rounds=of_rounds,
+    )  # fmt: skip
+
+
+IOPS = _build_mean("iops", "IOPS", "IOPS", "IOPS", Better.HIGHER, _rates(lambda side: side.ios, 1))
+THROUGHPUT = _build_mean(
+    "megabytes_per_s", "throughput", "MB/s", "MB/s", Better.HIGHER, _rates(lambda side: side.bytes, 1e6)
 )  # fmt: skip
-THROUGHPUT = Quantity(
-    key="megabytes_per_s", label="throughput", short="MB/s", unit="MB/s", better=Better.HIGHER, over="mean", digits=1,
-    combine=_rate(lambda side: side.bytes, 1e6),
-)  # fmt: skip
-LATENCY_MEAN = Quantity(
-    key="latency_mean_us", label="mean latency", short="mean", unit="us", better=Better.LOWER, over="mean",
-    digits=1, combine=_mean_us,
-)  # fmt: skip
+LATENCY_MEAN = _build_mean("latency_mean_us", "mean latency", "mean", "us", Better.LOWER, _means_us)
 LATENCY_MIN = Quantity(
     key="latency_min_us", label="minimum latency", short="min", unit="us", better=Better.LOWER, over="least",
     digits=1, combine=_min_us,
@@ -246,10 +257,9 @@ IOS = Quantity(
     digits=0,
     combine=_ios,
 )
-CPU = Quantity(
-    key="cpu_percent", label="CPU use of fio", short="CPU", unit="% of one CPU", better=Better.NEITHER, over="mean",
-    digits=1, combine=_cpu_percent,
-)  # fmt: skip
+CPU = _build_mean(
+    "cpu_percent", "CPU use of fio", "CPU", "% of one CPU", Better.NEITHER, _cpu_percents
+)
 
 # In the order of tables and exports.
 QUANTITIES: dict[str, Quantity] = {

@@ -11,7 +11,8 @@ import pytest
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import work
 from tkperf.analysis.characteristics import CHARACTERISTICS, Characteristic, with_characteristics
-from tkperf.analysis.claims import State, check_claims
+from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import METRICS, parse_claims
 from tkperf.analysis.compare import compare
 from tkperf.analysis.export_tables import build_tables

@@ -16,7 +16,8 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import at, run_info, simulate, work
-from tkperf.analysis.claims import Checked, State, check_claims
+from tkperf.analysis.claim_findings import Checked, State
+from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult

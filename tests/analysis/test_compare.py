@@ -153,8 +153,8 @@ def compare_values(
         ("iops", (100, 200), (120, 130), Change.WITHIN_NOISE),
         ("iops", (120, 130), (100, 200), Change.WITHIN_NOISE),
         # A single round has no range.
-        ("iops", (100,), (120, 130), Change.SPREAD_NOT_KNOWN),
-        ("iops", (100, 110), (120,), Change.SPREAD_NOT_KNOWN),
+        ("iops", (100,), (120, 130), Change.CANNOT_BE_TOLD),
+        ("iops", (100, 110), (120,), Change.CANNOT_BE_TOLD),
         # No ratio.
         ("iops", (0, 0), (120, 130), Change.NOT_COMPARABLE),
         ("iops", (None, None), (120, 130), Change.NOT_COMPARABLE),
@@ -190,7 +190,7 @@ def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -
     entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)
     assert (entry.low, entry.high, entry.span) == (50, 140, span)
     assert entry.within_noise is None
-    assert entry.change is Change.SPREAD_NOT_KNOWN
+    assert entry.change is Change.CANNOT_BE_TOLD
     steady = compare_values(test, (100, 200, 300), (50, 100, 140), stream="stream" in section)
     assert (steady.span, steady.change) == (Span.WINDOW, Change.WITHIN_NOISE)
 
@@ -225,11 +225,11 @@ def made_up_pair() -> tuple[RunResult, RunResult]:
 
 
 def test_the_overview_counts_each_change() -> None:
-    """Better, worse, within noise, spread not known, not comparable: none is left out."""
+    """Better, worse, within noise, cannot be told, not comparable: none is left out."""
     view = build_comparison_view(compare(made_up_pair()))
     assert view.overview is not None
     assert view.overview.columns == (
-        "Section", "Run", "Better", "Worse", "Within noise", "Spread not known", "Not comparable",
+        "Section", "Run", "Better", "Worse", "Within noise", "Cannot be told", "Not comparable",
     )  # fmt: skip
     assert view.overview.rows == (
         ("IOPS", "second", "3", "2", "1", "0", "1"),

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.builders import run_info, simulate
-from tkperf.analysis.claims import Checked, Finding, State
+from tkperf.analysis.claim_findings import Checked, Finding, State
 from tkperf.analysis.compare import compare
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown

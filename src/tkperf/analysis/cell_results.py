@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import accumulate
@@ -78,23 +78,44 @@ def build_window_cells(
     With steps ``lost``, a cell that lacks one in the window has no mean, and a stream no whole. A
     level of an offered rate is a round of its own.
     """
-    measured = [step for step in steps if step.kind is not StepKind.FILL]
-    if measured and measured[0].kind is StepKind.CONTINUOUS and not window:
+    found = find_window_steps(steps, window)
+    if is_whole_stream(steps, window):
         if lost:
             return ()
+        ((workload, measured),) = found.items()
         whole = _join([step.measurement for step in measured])
-        result = _of_steps(_key(measured[0]), measured, as_one=whole)
+        result = _of_steps(workload, measured, as_one=whole)
         return (replace(result, rounds=len(measured)),)
+    return tuple(
+        _of_steps(workload, rounds)
+        for workload, rounds in found.items()
+        if not lost or len(rounds) == len(window) or workload.offered_iops is not None
+    )
+
+
+def is_whole_stream(steps: Sequence[StepRecord], window: tuple[int, ...]) -> bool:
+    """Whether a section is a stream without a window, taken as a single measurement."""
+    first = next(_measured(steps), None)
+    return first is not None and first.kind is StepKind.CONTINUOUS and not window
+
+
+def find_window_steps(
+    steps: Sequence[StepRecord], window: tuple[int, ...]
+) -> dict[Workload, list[StepRecord]]:
+    """What each cell of a section is of: its rounds in the window, or all slices of a stream without one."""
+    measured = list(_measured(steps))
+    if is_whole_stream(steps, window):
+        return {_key(measured[0]): measured}
     in_window: dict[Workload, list[StepRecord]] = {}
     numbers = set(window)
     for step in measured:
         if step.number in numbers:
             in_window.setdefault(_key(step), []).append(step)
-    return tuple(
-        _of_steps(workload, rounds)
-        for workload, rounds in in_window.items()
-        if not lost or len(rounds) == len(window) or workload.offered_iops is not None
-    )
+    return in_window
+
+
+def _measured(steps: Sequence[StepRecord]) -> Iterator[StepRecord]:
+    return (step for step in steps if step.kind not in (StepKind.FILL, StepKind.WARM_UP))
 
 
 def _key(step: StepRecord) -> Workload:

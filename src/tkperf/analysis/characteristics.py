@@ -13,8 +13,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.timeline.findings import Recorded, Timeline
-from tkperf.analysis.timeline.levels import LevelKind
+from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.wording import preferred
+from tkperf.analysis.uncertainty.estimate import (
+    EXTREME,
+    Basis,
+    Uncertainty,
+    build_between,
+    build_ratio,
+)
+from tkperf.analysis.uncertainty.means import uncertainty_of_median
 from tkperf.figures import FigureKind
 from tkperf.quantity import IOPS, QUANTITIES, Better, Measure, Quantity
 from tkperf.record import is_as_new
@@ -22,7 +30,7 @@ from tkperf.units import NOT_FOUND, format_number
 from tkperf.workload import Workload
 
 if TYPE_CHECKING:
-    from tkperf.analysis.results import SectionResult, TestResult
+    from tkperf.analysis.results import CellResult, SectionResult, TestResult
 
 HIGHER, LOWER, NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 
@@ -67,6 +75,8 @@ SPIKE_PERIODS = {
     for recorded, suffix, unit in ((Recorded.ROUNDS, "rounds", "rounds"), (Recorded.SLICES, "s", "s"))
 }  # fmt: skip
 
+_BY_RULE = Uncertainty(reason="found by a rule in the series, not measured")
+
 SOUGHT_ALWAYS = (KNEE, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
 """What a test is made to find, unlike what shows only in a series that is not level throughout."""
 
@@ -87,6 +97,7 @@ class Characteristic:
         workload: what it was found of; of a knee without its offered rate.
         value: None: looked for and not found.
         at_least, at_most: of what was not found, where it can only be; None: that is not known.
+        uncertainty: of the value, or why it has none; None: there is no value.
     """
 
     key: str
@@ -94,6 +105,7 @@ class Characteristic:
     value: float | None
     at_least: float | None = None
     at_most: float | None = None
+    uncertainty: Uncertainty | None = None
 
     @property
     def measure(self) -> Measure:
@@ -155,6 +167,9 @@ def _knee(section: SectionResult) -> Iterator[Characteristic]:
         value=knee.kept_iops if found else None,
         at_least=None if found else knee.kept_iops,
         at_most=None if found else knee.missed_iops,
+        uncertainty=build_between(knee.kept_iops, knee.missed_iops)
+        if knee.kept_iops is not None and knee.missed_iops is not None
+        else None,
     )
 
 
@@ -180,13 +195,22 @@ def _against_first(
             continue
         found = []
         if mean is not None:
-            share = 100 * mean / level
-            found.append(
-                Characteristic(key=SHARE_OF_FIRST.key, workload=cell.workload, value=share)
-            )
+            found.append(_share_of_first(cell, mean, first.cells[0], level, rate))
         if streams[position - 1].cells[0].workload != cell.workload:
             found += _recovery(section, level, rate)
         yield section.name, tuple(found)
+
+
+def _share_of_first(
+    cell: CellResult, mean: float, first: CellResult, level: float, rate: Quantity
+) -> Characteristic:
+    of, to = cell.uncertainty_of(rate), first.uncertainty_of(rate)
+    return Characteristic(
+        key=SHARE_OF_FIRST.key,
+        workload=cell.workload,
+        value=100 * mean / level,
+        uncertainty=build_ratio(mean, of, level, to, times=100),
+    )
 
 
 def _recovery(section: SectionResult, level: float, rate: Quantity) -> Iterator[Characteristic]:
@@ -201,18 +225,24 @@ def _recovery(section: SectionResult, level: float, rate: Quantity) -> Iterator[
     if place is None:
         yield Characteristic(key=RECOVERY.key, workload=workload, value=None, at_least=ends_s[-1])
         return
-    yield Characteristic(key=RECOVERY.key, workload=workload, value=ends_s[place])
+    within_slice = build_between(section.slices[place].start_s, ends_s[place])
+    yield Characteristic(
+        key=RECOVERY.key, workload=workload, value=ends_s[place], uncertainty=within_slice
+    )
     later = [value for value in rates[place + 1 :] if value is not None]
     if later:
         share = 100 * min(later) / level
-        yield Characteristic(key=AFTER_RECOVERY.key, workload=workload, value=share)
+        least = Uncertainty(reason=EXTREME)
+        yield Characteristic(
+            key=AFTER_RECOVERY.key, workload=workload, value=share, uncertainty=least
+        )
 
 
 def _over_time(section: SectionResult) -> Iterator[Characteristic]:
     as_new = is_as_new(section.purge, section.filled_bytes)
     for timeline in preferred(section.timelines):
         if timeline.settled is not None:
-            yield from _levels(timeline, as_new=as_new)
+            yield from _levels(section, timeline, as_new=as_new)
     yield from _drops(section.timelines)
     for timeline in preferred(section.timelines):
         if (measure := SPIKE_PERIODS.get((timeline.quantity, _unit(timeline)))) is not None:
@@ -220,6 +250,7 @@ def _over_time(section: SectionResult) -> Iterator[Characteristic]:
                 key=measure.key,
                 workload=timeline.workload,
                 value=timeline.spikes.period if timeline.spikes else None,
+                uncertainty=_BY_RULE if timeline.spikes else None,
             )
 
 
@@ -228,16 +259,18 @@ def _unit(timeline: Timeline) -> Recorded:
     return Recorded.ROUNDS if timeline.recorded is Recorded.ROUNDS else Recorded.SLICES
 
 
-def _levels(timeline: Timeline, *, as_new: bool) -> Iterator[Characteristic]:
+def _levels(
+    section: SectionResult, timeline: Timeline, *, as_new: bool
+) -> Iterator[Characteristic]:
     """A device that nothing was written to before is fresh out of box; of others nobody looks for that."""
     unit = _unit(timeline)
     fresh = next((level for level in timeline.levels if level.kind is LevelKind.FRESH), None)
     steady = next((level for level in timeline.levels if level.kind is LevelKind.STEADY), None)
     last = timeline.levels[-1].end if timeline.levels else None
     if as_new:
-        yield _of(timeline, FRESH, fresh.value if fresh else None)
+        yield _level(section, timeline, FRESH, fresh)
         yield _of(timeline, FRESH_UNTIL[unit], fresh.end if fresh else None)
-    yield _of(timeline, STEADY, steady.value if steady else None)
+    yield _level(section, timeline, STEADY, steady)
     yield _of(
         timeline,
         STEADY_FROM[unit],
@@ -246,11 +279,40 @@ def _levels(timeline: Timeline, *, as_new: bool) -> Iterator[Characteristic]:
     )
 
 
+def _level(
+    section: SectionResult, timeline: Timeline, measure: Measure, level: Level | None
+) -> Characteristic:
+    """Its value is a median of slices or rounds, which by chance strays more than their mean."""
+    found = _of(timeline, measure, level.value if level else None)
+    if level is None:
+        return found
+    by_slices = timeline.recorded is Recorded.SLICES
+    if by_slices:
+        cells = [one.values for one in section.slices if level.start <= one.start_s < level.end]
+    else:
+        rounds = (one for one in section.rounds if level.start <= one.number <= level.end)
+        cells = [cell for one in rounds for cell in one.cells]
+    values = [
+        value
+        for cell in cells
+        if cell.workload == timeline.workload
+        and (value := cell.value(QUANTITIES[timeline.quantity])) is not None
+    ]
+    if timeline.recorded is Recorded.SECONDS:
+        values = []
+    basis = Basis.SLICES if by_slices else Basis.ROUNDS
+    return replace(found, uncertainty=uncertainty_of_median(level.value, values, basis))
+
+
 def _of(
     timeline: Timeline, measure: Measure, value: float | None, *, at_least: float | None = None
 ) -> Characteristic:
     return Characteristic(
-        key=measure.key, workload=timeline.workload, value=value, at_least=at_least
+        key=measure.key,
+        workload=timeline.workload,
+        value=value,
+        at_least=at_least,
+        uncertainty=None if value is None else _BY_RULE,
     )
 
 

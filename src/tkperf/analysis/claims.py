@@ -1,7 +1,8 @@
 """Claims: what a data sheet or an earlier run promises, checked against a run.
 
 A claims file is TOML (docs/claims.md). Every claim ends as met, not met, not measured or cannot be told, with
-its margin; a claim about a cell that was not measured, or of a section that did not end, is never met. A baseline under other conditions is
+its margin, by the value alone; beside it stands whether the uncertainty of the value leaves room for the opposite. A claim about a cell
+that was not measured, or of a section that did not end, is never met. A baseline under other conditions is
 judged with a warning for each difference.
 """
 
@@ -9,8 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,13 @@ from tkperf.analysis.characteristics import (
     CHARACTERISTICS,
     RECOVERY,
     Characteristic,
+)
+from tkperf.analysis.claim_findings import (
+    Checked,
+    Finding,
+    State,
+    build_finding,
+    limit_of,
 )
 from tkperf.analysis.claims_file import METRICS, Baseline, Claim, ClaimsFile
 from tkperf.analysis.conditions import (
@@ -42,12 +48,17 @@ from tkperf.analysis.layout import (
 )
 from tkperf.analysis.not_measured import explain_not_measured
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.analysis.uncertainty.estimate import (
+    NOT_KNOWN,
+    Uncertainty,
+    scale,
+)
 from tkperf.errors import UsageError
 from tkperf.importers import FIO_TEST
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.procedures import TESTS
-from tkperf.quantity import PERCENTILES, QUANTITIES, Better, Direction, Measure, Quantity
-from tkperf.units import NOT_FOUND, NOT_MEASURED, format_block_size, format_count, format_mix
+from tkperf.quantity import PERCENTILES, QUANTITIES, Better, Direction, Quantity
+from tkperf.units import NOT_FOUND, format_block_size, format_count, format_mix
 from tkperf.workload import Workload
 
 # What tells apart workloads of the same mix and block size, by the keys of a claim.
@@ -63,52 +74,7 @@ _CONDITIONS: dict[Axis, Callable[[Workload], object]] = {
 }
 
 
-_SMALLEST_MARGIN = 0.05  # in percent
 NOT_ENDED = "the section did not end: figures so far"
-
-
-class State(StrEnum):
-    MET = "met"
-    NOT_MET = "not met"
-    NOT_MEASURED = "not measured"
-    CANNOT_BE_TOLD = "cannot be told"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What became of a claim.
-
-    ``margin_percent`` is how far the value lies on the good side of the limit (negative: on the
-    bad one), in percent of the limit. ``note`` says what a reader must know, such as that steady
-    state was not reached.
-    """
-
-    claim: str
-    source: str | None
-    state: State
-    limit: str
-    value: float | None
-    unit: str
-    margin_percent: float | None
-    note: str | None
-
-    @property
-    def margin_text(self) -> str:
-        """``+12.3 %``; one that a decimal place would round to nothing by its first digit: ``-0.04 %``."""
-        margin = self.margin_percent
-        if margin is None:
-            return NOT_MEASURED
-        if not margin:
-            return "0.0 %"
-        return f"{margin:+,.1f} %" if abs(margin) >= _SMALLEST_MARGIN else f"{margin:+.1g} %"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """What became of all claims; ``warnings`` are what a reader of the findings must know."""
-
-    findings: tuple[Finding, ...]
-    warnings: tuple[str, ...]
 
 
 def check_claims(
@@ -144,7 +110,9 @@ def check_claims(
             )
         if because := explain_nothing_common((earlier, result)):
             raise UsageError(f"baseline {path}: it has no test in common with the run{because}")
-        findings += [_check(promise, result, cells, note) for promise, note in promises]
+        findings += [
+            _check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises
+        ]
         warnings += find_differences(("baseline", "run"), (earlier, result))
         warnings += find_remarks("baseline", earlier)
         left = sum(len(section.cells) for test in earlier.tests for section in test.sections)
@@ -165,8 +133,10 @@ def _require_tests(claims: ClaimsFile, result: RunResult) -> None:
             raise UsageError(f"claim {number}, key test: '{claim.test}' is not one of {names}")
 
 
-def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim, str | None]]:
-    """A claim for each cell of an earlier run, in the measure that its test is about, and a note."""
+def _promises_of(
+    earlier: RunResult, baseline: Baseline
+) -> Iterator[tuple[Claim, str | None, Uncertainty]]:
+    """A claim for each cell of an earlier run, in the measure that its test is about, a note, the limit's uncertainty."""
     share = baseline.within_percent / 100
     source = f"{earlier.info.name} within {baseline.within_percent:g} %"
     for test in earlier.tests:
@@ -182,6 +152,9 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
                 if value is None:
                     continue
                 is_latency = quantity.better is Better.LOWER
+                of_limit = scale(
+                    cell.uncertainty_of(quantity), 1 + share if is_latency else 1 - share
+                )
                 claim = Claim(
                     test=test.name,
                     section=section.name,
@@ -193,7 +166,7 @@ def _promises_of(earlier: RunResult, baseline: Baseline) -> Iterator[tuple[Claim
                     at_most=value * (1 + share) if is_latency else None,
                     source=source,
                 )
-                yield claim, note
+                yield claim, note, of_limit or Uncertainty(reason=NOT_KNOWN)
 
 
 def _conditions_of(section: SectionResult) -> Callable[[Workload], dict[str, Any]]:
@@ -211,8 +184,14 @@ _NAMED = {
 _WHOLE_STREAM = "of the whole stream, its fresh beginning included"
 
 
-def _check(claim: Claim, result: RunResult, cells: Places, note: str | None = None) -> Finding:
-    """What became of a claim about a cell; ``note`` is what is known before."""
+def _check(
+    claim: Claim,
+    result: RunResult,
+    cells: Places,
+    note: str | None = None,
+    of_limit: Uncertainty | None = None,
+) -> Finding:
+    """What became of a claim about a cell; ``note`` is what is known before, ``of_limit`` None is exact."""
     place = (claim.test, claim.section, claim.read_percent, claim.size_bytes())
     several = [
         candidate for candidate in cells.get(place, ()) if _is_meant(claim, candidate[1].workload)
@@ -235,7 +214,8 @@ def _check(claim: Claim, result: RunResult, cells: Places, note: str | None = No
         notes.append(_WHOLE_STREAM if len(section.slices) > 1 and not section.window else None)
         notes.append(HOST_LIMITED if cell.host_limited else None)
         notes.append(describe_disturbed(cell.disturbances) if cell.disturbances else None)
-    return _finding(claim, quantity, state, value, notes)
+    known = None if measured is None else measured[1].uncertainty_of(quantity, claim.direction)
+    return build_finding(_name(claim), claim, quantity, state, value, notes, known, of_limit)
 
 
 def _check_course(claim: Claim, result: RunResult) -> Finding:
@@ -247,12 +227,14 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
     measure = CHARACTERISTICS[claim.metric]
     if len(by_section) > 1:
         ask = f"found in several sections: name section, one of {', '.join(by_section)}"
-        return _finding(claim, measure, State.NOT_MEASURED, None, [ask])
+        return build_finding(_name(claim), claim, measure, State.NOT_MEASURED, None, [ask])
     several = next(iter(by_section.values()), ())
     if len(several) != 1:
         workloads = (found.workload for found in several)
         reason = None if several else explain_not_measured(claim, result)
-        return _finding(claim, measure, State.NOT_MEASURED, None, [*_several(workloads), reason])
+        return build_finding(
+            _name(claim), claim, measure, State.NOT_MEASURED, None, [*_several(workloads), reason]
+        )
     (section_name,) = by_section
     found = several[0]
     if claim.not_found:
@@ -266,7 +248,7 @@ def _check_course(claim: Claim, result: RunResult) -> Finding:
         notes.append(NOT_ENDED)
         if state is State.NOT_MEASURED or not _stands(claim, found, state):
             state = State.CANNOT_BE_TOLD
-    return _finding(claim, measure, state, found.value, notes)
+    return build_finding(_name(claim), claim, measure, state, found.value, notes, found.uncertainty)
 
 
 def _is_complete(result: RunResult, test: str, name: str) -> bool:
@@ -312,13 +294,13 @@ def _find_meant(claim: Claim, result: RunResult) -> dict[str, tuple[Characterist
 
 
 def _judge(claim: Claim, value: float) -> State:
-    good = value >= claim.at_least if claim.at_least is not None else value <= _limit(claim)
+    good = value >= claim.at_least if claim.at_least is not None else value <= limit_of(claim)
     return State.MET if good else State.NOT_MET
 
 
 def _judge_bounds(claim: Claim, found: Characteristic) -> State:
     """Of what was not found, by where it can only be: at or beyond ``at_least``, below ``at_most``."""
-    limit = _limit(claim)
+    limit = limit_of(claim)
     if found.at_least is not None and found.at_least >= limit:
         return State.MET if claim.at_least is not None else State.NOT_MET
     if found.at_most is not None and found.at_most <= limit:
@@ -331,44 +313,11 @@ def _describe_not_found(found: Characteristic) -> str:
     return f"{NOT_FOUND}: {found.text()} {found.measure.unit}".rstrip() if bounded else NOT_FOUND
 
 
-def _limit(claim: Claim) -> float:
-    limit = claim.at_most if claim.at_least is None else claim.at_least
-    assert limit is not None
-    return limit
-
-
 def _several(workloads: Iterable[Workload]) -> Iterator[str]:
     several = list(workloads)
     if len(several) > 1:
         differing = [axis.key for axis in find_axes(several)]
         yield f"measured of several workloads: name {', '.join(differing)}"
-
-
-def _finding(
-    claim: Claim,
-    measure: Measure,
-    state: State,
-    value: float | None,
-    notes: Iterable[str | None],
-) -> Finding:
-    margin, limit = None, NOT_FOUND
-    if not claim.not_found:
-        sign = "<=" if claim.at_least is None else ">="
-        limit = f"{sign} {_limit(claim):,.6g} {measure.unit}".rstrip()
-        if value is not None:
-            gap = value - _limit(claim)
-            margin = _margin_percent(-gap if sign == "<=" else gap, _limit(claim))
-    named = _name(claim)
-    return Finding(
-        claim=f"{claim.section}: {named}" if claim.section else named,
-        source=claim.source,
-        state=state,
-        limit=limit,
-        value=value,
-        unit=measure.unit,
-        margin_percent=margin,
-        note="; ".join(text for text in notes if text) or None,
-    )
 
 
 def _name(claim: Claim) -> str:
@@ -387,11 +336,6 @@ def _name(claim: Claim) -> str:
         ),
     ]
     return " ".join(filter(None, words))
-
-
-def _margin_percent(gap: float, limit: float) -> float | None:
-    margin = 100 * gap / limit if limit else math.inf
-    return margin if math.isfinite(margin) else None
 
 
 def _is_meant(claim: Claim, workload: Workload) -> bool:

@@ -1,10 +1,10 @@
 """Two or more runs beside each other: ratios to the first, and whether a difference is one.
 
-A reported value is a mean over the rounds of a window. Each run's spread is the range of the rounds
-of a window that was judged steady; where the spreads of two runs overlap, the difference is within
-noise and called so. Areas of a hard disk, a stream's slices without a window and rounds that were
-not steady have a range, too, but theirs is not noise: it says nothing of a second measurement. Runs
-made under different conditions are compared with a warning for each difference.
+Each value has its uncertainty, and so has the ratio of two: where its interval of 95 % contains 1, the
+difference is within noise and called so. Where a value can have none, as a maximum, the ranges of
+the rounds decide, if both are over a window that was judged steady: within noise where they overlap.
+Other ranges, of areas of a disk, a stream's slices or unsteady rounds, are no noise and say nothing of
+a second measurement. Runs made under different conditions are compared with a warning for each difference.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from tkperf.analysis.conditions import (
 )
 from tkperf.analysis.layout import comparable_axes, place_of
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
+from tkperf.analysis.uncertainty.estimate import Uncertainty, build_ratio
+from tkperf.analysis.uncertainty.wording import two_digits
 from tkperf.disturbance import DisturbanceCode
 from tkperf.errors import UsageError
 from tkperf.quantity import QUANTITIES, Better, Measure, Quantity
@@ -43,7 +45,7 @@ class Change(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     WITHIN_NOISE = "within noise"
-    SPREAD_NOT_KNOWN = "spread not known"
+    CANNOT_BE_TOLD = "cannot be told"
     NOT_COMPARABLE = "not comparable"
 
 
@@ -51,9 +53,9 @@ class Change(StrEnum):
 class Entry:
     """One run's value of a row; ``low`` and ``high`` are its range over ``span``.
 
-    The three are None where it was measured once. ``ratio`` is to the first run, None without a
-    value or to 0. ``within_noise`` is None unless both ranges are over a steady-state window;
-    it, ``ratio`` and ``change`` are None for the first run. ``host_limited``: the host's CPUs, not
+    The three are None where it was measured once. ``uncertainty`` is the value's own; ``ratio`` is to
+    the first run, None without a value or to 0, and ``ratio_uncertainty`` its. ``within_noise`` is None
+    where neither uncertainties nor ranges tell; it, both of the ratio and ``change`` are None for the first run. ``host_limited``: the host's CPUs, not
     the device, set the pace; ``disturbances``: what disturbed its steps. ``not_found``: of what the
     course of a section shows, that it was looked for and not found, or where it can only be.
     """
@@ -62,7 +64,9 @@ class Entry:
     low: float | None = None
     high: float | None = None
     span: Span | None = None
+    uncertainty: Uncertainty | None = None
     ratio: float | None = None
+    ratio_uncertainty: Uncertainty | None = None
     within_noise: bool | None = None
     change: Change | None = None
     host_limited: bool | None = None
@@ -71,13 +75,16 @@ class Entry:
 
     @property
     def ratio_text(self) -> str:
-        """``x1.034``, in parentheses within noise, with a question mark if the spread is not known."""
+        """``x1.034 ± 0.9 %``, in parentheses within noise, with a question mark if that cannot be told."""
         if self.ratio is None:
             return ""
         text = f"x{self.ratio:.3f}"
+        half = None if self.ratio_uncertainty is None else self.ratio_uncertainty.expanded
+        if half is not None:
+            text += f" ± {two_digits(100 * half / self.ratio)} %"
         if self.change is Change.WITHIN_NOISE:
             return f"({text})"
-        return f"{text}?" if self.change is Change.SPREAD_NOT_KNOWN else text
+        return f"{text}?" if self.change is Change.CANNOT_BE_TOLD else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +208,7 @@ def _of_course(test: str, sections: Sequence[SectionResult]) -> Iterator[Compare
 
 def _course_entry(found: Characteristic) -> Entry:
     not_found = found.text() if found.value is None else None
-    return Entry(value=found.value, not_found=not_found)
+    return Entry(value=found.value, not_found=not_found, uncertainty=found.uncertainty)
 
 
 def _find(result: RunResult, test: TestResult, section: SectionResult) -> SectionResult | None:
@@ -230,9 +237,7 @@ def _entries(
             low=low,
             high=high,
             span=span,
-            ratio=None,
-            within_noise=None,
-            change=None,
+            uncertainty=None if cell is None else cell.uncertainty_of(quantity),
             host_limited=cell.host_limited if cell is not None else None,
             disturbances=cell.disturbances if cell is not None else None,
         )
@@ -247,19 +252,27 @@ def _against(first: Entry, entry: Entry, quantity: Measure) -> Entry:
     """The entry with what it is against the first run's."""
     if entry.value is None or not first.value:
         return replace(entry, change=Change.NOT_COMPARABLE)
-    ratio, noise = entry.value / first.value, _within_noise(first, entry)
+    ratio = entry.value / first.value
+    of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
+    noise = of_ratio.covers(1.0) if of_ratio.known else _ranges_overlap(first, entry)
     if noise is None:
-        change = Change.SPREAD_NOT_KNOWN
+        change = Change.CANNOT_BE_TOLD
     elif noise:
         change = Change.WITHIN_NOISE
     else:
         change = (
             Change.BETTER if (ratio > 1) == (quantity.better is Better.HIGHER) else Change.WORSE
         )
-    return replace(entry, ratio=ratio, within_noise=noise, change=change)
+    return replace(
+        entry,
+        ratio=ratio,
+        ratio_uncertainty=of_ratio,
+        within_noise=noise,
+        change=change,
+    )
 
 
-def _within_noise(first: Entry, entry: Entry) -> bool | None:
+def _ranges_overlap(first: Entry, entry: Entry) -> bool | None:
     """Whether the ranges overlap; None where either says nothing of noise."""
     if first.low is None or first.high is None or entry.low is None or entry.high is None:
         return None

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from tkperf.analysis.claims import Checked, State
+from tkperf.analysis.claim_findings import Checked, State
 from tkperf.analysis.results import RunResult
 from tkperf.units import drop_controls, format_quantity
 
@@ -30,11 +30,20 @@ def render_check_json(checked: Checked, result: RunResult) -> str:
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def render_junit(checked: Checked, result: RunResult) -> str:
-    """A test suite named after the run, a test case a claim; notices and warnings as properties."""
+def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False) -> str:
+    """A test suite named after the run, a test case a claim; notices and warnings as properties.
+
+    Args:
+        confirmed: what is met, but not beyond the uncertainty, is an error, too.
+    """
     findings = checked.findings
     failures = sum(finding.state is State.NOT_MET for finding in findings)
-    errors = sum(finding.state in _UNCHECKED for finding in findings)
+    doubted = [
+        finding
+        for finding in findings
+        if confirmed and finding.state is State.MET and not finding.is_confirmed
+    ]
+    errors = sum(finding.state in _UNCHECKED for finding in findings) + len(doubted)
     run = drop_controls(result.info.name)
     suite = ET.Element(
         "testsuite",
@@ -53,10 +62,10 @@ def render_junit(checked: Checked, result: RunResult) -> str:
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
         measured = format_quantity(finding.value, 1, finding.unit)
-        message = f"{finding.state.value}: {measured}, claimed {finding.limit}"
+        message = f"{finding.outcome}: {measured}, claimed {finding.limit}"
         if finding.state is State.NOT_MET:
             ET.SubElement(case, "failure", message=message)
-        elif finding.state in _UNCHECKED:
+        elif finding.state in _UNCHECKED or finding in doubted:
             # As the exit code has it: a promise that nobody checked is not kept.
             ET.SubElement(case, "error", message=message)
         if finding.note:

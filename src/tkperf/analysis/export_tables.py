@@ -8,36 +8,31 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from tkperf.analysis.compare import Comparison
+from tkperf.analysis.export_uncertainty import U95, UNCERTAINTY, u95_row, uncertainty_rows
+from tkperf.analysis.export_workload import WORKLOAD, Row, workload_row
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
 from tkperf.disturbance import DisturbanceCode
 from tkperf.measurement import Sample
 from tkperf.quantity import QUANTITIES, Direction
 from tkperf.record import StepRecord
-from tkperf.workload import Workload
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
 _PIECE_CHARACTERS = 1 << 20
 # Before what begins a formula: the start of a field, in whatever way fields are divided.
 _FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r])")
 
-Row = Sequence[object]
 Samples = Callable[[str, StepRecord], Iterable[Sample]]
 
 # ``target`` says whether a device, a file or a simulation was measured.
 _PLACE = ("run", "target", "test", "section")
-_WORKLOAD = (
-    "access", "read_percent", "block_size_bytes", "block_mix", "threads", "queue_depth",
-    "offered_iops", "arrival", "zones", "compressible_percent", "region_offset_bytes",
-    "region_length_bytes",
-)  # fmt: skip
 # A row for all I/Os of a cell, and of a mix one for its reads and one for its writes.
-_CELL = (*_WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
+_CELL = (*WORKLOAD, "direction", *QUANTITIES, "host_limited", "disturbances", "foreign_bytes")
 _SAMPLE = (
-    "kind", "number", "position", *_WORKLOAD, "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
+    "kind", "number", "position", *WORKLOAD, "step_started_s", "start_s", "duration_s", "read_iops", "write_iops",
     "read_megabytes_per_s", "write_megabytes_per_s", "latency_mean_us",
     *(f"p{percent:g}_us" for percent in SAMPLE_PERCENTILES),
 )  # fmt: skip
@@ -54,36 +49,40 @@ _RESUMPTION = (
 )  # fmt: skip
 
 _COMPARISON = (
-    *_WORKLOAD,
+    *WORKLOAD,
     "measure",
     "unit",
     "value",
     "low",
     "high",
     "range_over",
+    "u95",
     "ratio_to_first",
+    "ratio_low_95",
+    "ratio_high_95",
     "within_noise",
     "change",
     "host_limited",
     "disturbances",
     "not_found",
 )
-_CHARACTERISTIC = (*_WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
-
+_CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
 # Every column that is not a real number, whichever table it is in.
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
-    "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key",
+    "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key", "basis",
     "resumed_utc", "because", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
 ))  # fmt: skip
 FLAGS = frozenset((
     "host_limited", "complete", "section_complete", "steady", "reached", "within_noise", "found", "interrupted", "accepted",
+    "lower_limit",
 ))  # fmt: skip
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
     "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
     "position", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
     "region_offset_bytes", "region_length_bytes", "set_aside_steps", "set_aside_written_bytes",
+    "degrees_of_freedom",
 ))  # fmt: skip
 
 
@@ -107,13 +106,14 @@ def build_tables(
         samples: the seconds of such a step.
     """
     for name, columns, rows in (
-        ("cells", (*_CELL, "rounds", "section_complete"), _cells(result)),
+        ("cells", (*_CELL, "rounds", "section_complete", *U95), _cells(result)),
         ("sections", _SECTION, _ends(result)),
         ("rounds", ("round_or_area", "complete", *_CELL), _rounds(result)),
         ("slices", ("slice", "start_s", "duration_s", "total_written_bytes", *_CELL), _slices(result)),
         ("verdicts", _VERDICT, _verdicts(result)),
         ("verdict_values", ("last_round", "tracking", "unit", "round", "value", "fitted"), _verdict_values(result)),
         ("characteristics", _CHARACTERISTIC, _characteristics(result)),
+        ("uncertainties", UNCERTAINTY, _uncertainties(result)),
         ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
         ("resumptions", _RESUMPTION, _resumptions(result)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
@@ -148,7 +148,7 @@ def _seconds(
     for test, step in steps:
         place = (
             *_target(result), test, step.section, step.kind.value, step.number, step.position,
-            *_workload(step.workload), step.started_s,
+            *workload_row(step.workload), step.started_s,
         )  # fmt: skip
         for sample in samples(test, step):
             yield (*place, *_sample(sample))
@@ -182,29 +182,12 @@ def _place(result: RunResult, test: TestResult) -> Row:
     return (*_target(result), test.name)
 
 
-def _workload(work: Workload) -> Row:
-    return (
-        work.access.value,
-        work.read_percent,
-        work.block_size_bytes,
-        work.blocks_text if work.block_mix else None,
-        work.jobs,
-        work.io_depth,
-        work.offered_iops,
-        None if work.offered_iops is None else work.arrival.value,
-        work.zones_text or None,
-        work.compressible_percent,
-        work.region and work.region.offset_bytes,
-        work.region and work.region.length_bytes,
-    )
-
-
 def _cell(cell: CellResult) -> Iterator[Row]:
     """All I/Os of a cell, and of a mix its reads and its writes."""
     mixed = cell.workload.read_percent not in (0, 100)
     for direction in Direction if mixed else (Direction.ALL,):
         yield (
-            *_workload(cell.workload),
+            *workload_row(cell.workload),
             direction.value,
             *(cell.value(quantity, direction) for quantity in QUANTITIES.values()),
             cell.host_limited,
@@ -217,13 +200,21 @@ def _cells(result: RunResult) -> Iterator[Row]:
     for test, section in _sections(result):
         for cell in section.cells:
             for row in _cell(cell):
+                direction = Direction(str(row[len(WORKLOAD)]))
                 yield (
                     *_place(result, test),
                     section.name,
                     *row,
                     cell.rounds,
                     section.complete,
+                    *u95_row(cell, direction),
                 )
+
+
+def _uncertainties(result: RunResult) -> Iterator[Row]:
+    for test, section in _sections(result):
+        for row in uncertainty_rows(section):
+            yield (*_place(result, test), section.name, *row)
 
 
 def _ends(result: RunResult) -> Iterator[Row]:
@@ -293,7 +284,7 @@ def _characteristics(result: RunResult) -> Iterator[Row]:
         for found in section.characteristics:
             measure = found.measure
             yield (
-                *_place(result, test), section.name, *_workload(found.workload), measure.label,
+                *_place(result, test), section.name, *workload_row(found.workload), measure.label,
                 found.key, measure.unit, found.value, found.value is not None, found.at_least,
                 found.at_most,
             )  # fmt: skip
@@ -323,8 +314,10 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
         ):
             yield (
                 name, result.info.device.get("kind"), row.test, row.section,
-                *_workload(row.workload), row.quantity.label, row.quantity.unit, entry.value, entry.low, entry.high, entry.span,
-                entry.ratio, entry.within_noise, entry.change, entry.host_limited,
+                *workload_row(row.workload), row.quantity.label, row.quantity.unit, entry.value, entry.low, entry.high, entry.span,
+                entry.uncertainty and entry.uncertainty.expanded, entry.ratio,
+                entry.ratio_uncertainty and entry.ratio_uncertainty.low,
+                entry.ratio_uncertainty and entry.ratio_uncertainty.high, entry.within_noise, entry.change, entry.host_limited,
                 _disturbances(entry.disturbances), entry.not_found,
             )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What the seconds of streams and of long steps show, beside what rounds and slices do."""
+"""What seconds show beside rounds and slices: findings over time, and how sure the figures are."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from tkperf.analysis.characteristics import with_characteristics
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.search import find_in_seconds
+from tkperf.analysis.uncertainty.cells import needs_seconds, with_uncertainty
 from tkperf.record import RunRecord, StepKind, StepRecord, TestRecord, is_as_new, key_of
 from tkperf.seconds import Seconds, join
 
@@ -20,7 +21,7 @@ Read = Callable[[TestRecord], Sequence[Seconds]]
 
 
 def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
-    """The result with what the seconds show of each section that is one workload without a break.
+    """The result with the uncertainty of its figures, and what the seconds of unbroken workloads show.
 
     Args:
         result: the analysis of ``record``.
@@ -43,16 +44,26 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
 def _sections(
     sections: Sequence[SectionResult], test: TestRecord, read: Read
 ) -> tuple[SectionResult, ...]:
-    unbroken = {section.name: _unbroken_steps(section.name, test) for section in sections}
-    if not any(unbroken.values()):
-        return tuple(sections)
-    by_step = dict(zip(map(id, test.steps), read(test), strict=False))
-    return tuple(
-        replace(section, timelines=(*section.timelines, *_find(section, steps, by_step)))
-        if (steps := unbroken[section.name])
-        else section
+    asked = any(
+        _unbroken_steps(section.name, test) or needs_seconds(section, _steps(section, test))
         for section in sections
     )
+    kept = read(test) if asked else ()  # takes the longest of all
+    by_step = dict(zip(map(id, test.steps), kept, strict=False))
+    return tuple(_section(section, test, by_step) for section in sections)
+
+
+def _section(
+    section: SectionResult, test: TestRecord, by_step: dict[int, Seconds]
+) -> SectionResult:
+    if steps := _unbroken_steps(section.name, test):
+        timelines = (*section.timelines, *_find(section, steps, by_step))
+        section = replace(section, timelines=timelines)
+    return with_uncertainty(section, _steps(section, test), by_step)
+
+
+def _steps(section: SectionResult, test: TestRecord) -> list[StepRecord]:
+    return [step for step in test.steps if step.section == section.name]
 
 
 def _unbroken_steps(section: str, test: TestRecord) -> tuple[StepRecord, ...]:

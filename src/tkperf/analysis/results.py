@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from tkperf.analysis.characteristics import Characteristic
 from tkperf.analysis.timeline.findings import Timeline
+from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
 from tkperf.disturbance import DisturbanceCode
 from tkperf.figures import Figure, SectionPlan
 from tkperf.phases import Knee
@@ -20,6 +21,15 @@ from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Workload
 
 SCHEMA = "tkperf-results/2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellUncertainty:
+    """Of the figures of a cell by their keys; ``read`` and ``write`` are None but of a mix."""
+
+    all: Uncertainties
+    read: Uncertainties | None = None
+    write: Uncertainties | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +51,25 @@ class CellResult:
     host_limited: bool | None
     disturbances: tuple[DisturbanceCode, ...] | None = None
     foreign_bytes: int | None = None
+    uncertainty: CellUncertainty | None = None
+    """Of each figure that was measured; None: not worked out, as of single rounds."""
 
     def value(self, quantity: Quantity, direction: Direction = Direction.ALL) -> float | None:
         """A quantity's value; None: not measured."""
         figures: Figures | None = getattr(self, direction)
         return None if figures is None else figures[quantity.key]
+
+    def uncertainty_of(
+        self, quantity: Quantity, direction: Direction = Direction.ALL
+    ) -> Uncertainty | None:
+        """A quantity's uncertainty; None: not measured, or not worked out."""
+        if self.uncertainty is None:
+            return None
+        mixed = 0 < self.workload.read_percent < 100
+        of: Uncertainties | None = getattr(self.uncertainty, direction if mixed else Direction.ALL)
+        return (
+            None if of is None or self.value(quantity, direction) is None else of.get(quantity.key)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

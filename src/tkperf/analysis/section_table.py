@@ -108,7 +108,12 @@ def _found(section: SectionResult, measure: Measure) -> str | Figure:
     found = find_characteristic(section, measure)
     if found is not None and found.value is None:
         return found.text()
-    return Figure(value=found.value if found else None, digits=measure.digits)
+    return Figure(
+        value=found.value if found else None,
+        digits=measure.digits,
+        measure=measure,
+        uncertainty=found.uncertainty if found else None,
+    )
 
 
 def _notes(recovers: bool) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import arrange, find_axes, name_within, place_of
 from tkperf.analysis.results import CellResult, SectionResult, describe_stream
+from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.analysis.uncertainty.wording import describe, summarise
 from tkperf.figures import Figure as AskedFigure
 from tkperf.figures import FigureKind
 from tkperf.measurement import explain_rare
@@ -23,6 +25,7 @@ from tkperf.quantity import (
     QUANTITIES,
     THROUGHPUT,
     Direction,
+    Measure,
     Quantity,
 )
 from tkperf.units import NOT_MEASURED, format_number, format_window
@@ -34,18 +37,29 @@ STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A number of a table; None is not measured. ``workload`` is None where it is of no single one."""
+    """A number of a table; None is not measured. ``workload`` is None where it is of no single one.
+
+    ``measure`` and ``uncertainty`` are None of what has no uncertainty of its own.
+    """
 
     value: float | None
     digits: int = 1
     mark: str = ""
     workload: Workload | None = None
+    measure: Measure | None = None
+    uncertainty: Uncertainty | None = None
 
     def text(self, digits: int | None = None) -> str:
         """With its marks; a dash where it was not measured."""
         if self.value is None:
             return NOT_MEASURED + self.mark
         return format_number(self.value, self.digits if digits is None else digits) + self.mark
+
+    def sure(self) -> str:
+        """How far it can be trusted, in a sentence; empty where nobody worked that out."""
+        if self.measure is None:
+            return ""
+        return describe(self.value, self.uncertainty, self.measure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +92,8 @@ def figure(cell: CellResult | None, quantity: Quantity, direction: Direction) ->
         digits=quantity.digits,
         mark=mark(cell),
         workload=cell.workload,
+        measure=quantity,
+        uncertainty=cell.uncertainty_of(quantity, direction),
     )
 
 
@@ -98,26 +114,28 @@ def build_matrix(
     layout = arrange(cell.workload for cell in section.cells)
     cells = {cell.workload: cell for cell in section.cells}
     of = "" if direction is Direction.ALL else f" of {direction.value}s"
-    return Table(
-        title=f"{quantity.title}{of}",
-        over=describe_over(section, quantity),
-        across=layout.column_axis.title,
-        head=(
-            *layout.row_titles,
-            *(layout.column_axis.text(work) for work in layout.columns),
-        ),
-        labels=len(layout.row_axes),
-        rows=tuple(
-            (
-                *layout.row_text(row),
-                *(
-                    figure(None if work is None else cells[work], quantity, direction)
-                    for work in works
-                ),
-            )
-            for row, works in zip(layout.rows, layout.at, strict=True)
-        ),
-        notes=_notes(section.cells, (quantity,)),
+    return with_sureness(
+        Table(
+            title=f"{quantity.title}{of}",
+            over=describe_over(section, quantity),
+            across=layout.column_axis.title,
+            head=(
+                *layout.row_titles,
+                *(layout.column_axis.text(work) for work in layout.columns),
+            ),
+            labels=len(layout.row_axes),
+            rows=tuple(
+                (
+                    *layout.row_text(row),
+                    *(
+                        figure(None if work is None else cells[work], quantity, direction)
+                        for work in works
+                    ),
+                )
+                for row, works in zip(layout.rows, layout.at, strict=True)
+            ),
+            notes=_notes(section.cells, (quantity,)),
+        )
     )
 
 
@@ -137,18 +155,20 @@ def build_directions(section: SectionResult, quantity: Quantity) -> Table | None
         return None
     axes = find_axes(cell.workload for cell in section.cells)
     directions = (Direction.READ, Direction.WRITE, Direction.ALL)
-    return Table(
-        title=f"{quantity.title} of mixed workloads, reads and writes apart",
-        over=describe_over(section, quantity),
-        head=("Workload", *directions),
-        rows=tuple(
-            (
-                name_within(cell.workload, axes),
-                *(figure(cell, quantity, direction) for direction in directions),
-            )
-            for cell in mixed
-        ),
-        notes=_notes(mixed, (quantity,)),
+    return with_sureness(
+        Table(
+            title=f"{quantity.title} of mixed workloads, reads and writes apart",
+            over=describe_over(section, quantity),
+            head=("Workload", *directions),
+            rows=tuple(
+                (
+                    name_within(cell.workload, axes),
+                    *(figure(cell, quantity, direction) for direction in directions),
+                )
+                for cell in mixed
+            ),
+            notes=_notes(mixed, (quantity,)),
+        )
     )
 
 
@@ -184,13 +204,15 @@ def build_listing(section: SectionResult, asked: AskedFigure) -> Table:
         for direction, words in directions_of(cell.workload, apart=asked.apart)
     ]
     labels = (*(axis.title for axis in axes), *(("",) if asked.apart or not axes else ()))
-    return Table(
-        title=asked.title or list_titles(quantities),
-        over="" if len(axes) else describe_over(section, quantities[0]),
-        head=(*labels, *(name_column(quantity) for quantity in quantities)),
-        labels=len(labels),
-        rows=tuple(rows),
-        notes=_notes(cells, quantities),
+    return with_sureness(
+        Table(
+            title=asked.title or list_titles(quantities),
+            over="" if len(axes) else describe_over(section, quantities[0]),
+            head=(*labels, *(name_column(quantity) for quantity in quantities)),
+            labels=len(labels),
+            rows=tuple(rows),
+            notes=_notes(cells, quantities),
+        )
     )
 
 
@@ -253,14 +275,16 @@ def build_stream(section: SectionResult) -> Table:
         over_window = bool(section.window) and len(section.slices) > 1
         of_window = "steady-state window" if section.verdict else "all slices"
         lines.append((of_window if over_window else "whole", section.cells[0]))
-    return Table(
-        title=f"{section.workload}: {describe_stream(section)}; latencies in us",
-        head=("", *(quantity.short for quantity in STREAM_QUANTITIES)),
-        rows=tuple(
-            (name, *(figure(cell, quantity, Direction.ALL) for quantity in STREAM_QUANTITIES))
-            for name, cell in lines
-        ),
-        notes=_notes([cell for _, cell in lines], STREAM_QUANTITIES),
+    return with_sureness(
+        Table(
+            title=f"{section.workload}: {describe_stream(section)}; latencies in us",
+            head=("", *(quantity.short for quantity in STREAM_QUANTITIES)),
+            rows=tuple(
+                (name, *(figure(cell, quantity, Direction.ALL) for quantity in STREAM_QUANTITIES))
+                for name, cell in lines
+            ),
+            notes=_notes([cell for _, cell in lines], STREAM_QUANTITIES),
+        )
     )
 
 
@@ -282,6 +306,15 @@ def _notes(cells: Sequence[CellResult], shown: Sequence[Quantity]) -> tuple[str,
         None,
     )
     return (*explain_marks(cells), *(() if rare is None else (rare,)))
+
+
+def with_sureness(table: Table) -> Table:
+    """The table with a note of how far its figures can be trusted."""
+    figures = (cell for row in table.rows for cell in row if isinstance(cell, Figure))
+    sure = summarise(
+        (one.measure, one.value, one.uncertainty) for one in figures if one.measure is not None
+    )
+    return replace(table, notes=(*table.notes, *sure))
 
 
 def transpose(table: Table) -> Table:

@@ -11,7 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 
 from tkperf import load
-from tkperf.analysis.claims import Checked, Finding, State, check_claims
+from tkperf.analysis.claim_findings import Checked, Finding, State
+from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
@@ -39,10 +40,23 @@ STYLES = {
     metavar="FILE",
     help="Also as JUnit XML, for CI systems; - is stdout.",
 )
-def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) -> None:
+@click.option(
+    "--require-confidence",
+    is_flag=True,
+    help="A claim that is met within the uncertainty of the value, or by a value that has none, fails, too.",
+)
+def check(
+    run_file: Path,
+    claims_file: Path,
+    as_json: bool,
+    junit: Path | None,
+    require_confidence: bool,
+) -> None:
     """Check the claims in CLAIMS_FILE against RUN_FILE: met, not met, or not measured.
 
-    Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. A claim may also
+    Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
+    are also given in standard uncertainties (sigma), and it says where the limit lies within the uncertainty
+    (95 %). A claim may also
     have at_most instead of at_least, section, direction (all, read, write), and what tells workloads of
     one mix and block size apart: access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth;
     docs/claims.md of the source describes each, and not_found and [[quantiles]].
@@ -68,8 +82,16 @@ def check(run_file: Path, claims_file: Path, as_json: bool, junit: Path | None) 
     elif not outputs.on_stdout:
         print_checked(checked, result, OutputConsole(emoji=False))
     if junit is not None:
-        outputs.write(junit, render_junit(checked, result))
+        outputs.write(junit, render_junit(checked, result, confirmed=require_confidence))
+    doubted = [
+        finding
+        for finding in checked.findings
+        if finding.state is State.MET and not finding.is_confirmed and require_confidence
+    ]
     missed = [finding for finding in checked.findings if finding.state is not State.MET]
+    if doubted and not missed:
+        of = f"{len(doubted)} of {format_count(len(checked.findings), 'claim')}"
+        raise ClaimsNotMetError(f"{run_file}: {of} met, but not beyond the uncertainty")
     if missed:
         of = f"{len(missed)} of {format_count(len(checked.findings), 'claim')}"
         raise ClaimsNotMetError(f"{run_file}: {of} not met, not measured or cannot be told")
@@ -134,4 +156,5 @@ def _value(finding: Finding) -> str:
 
 
 def _state(finding: Finding) -> str:
-    return f"[{STYLES[finding.state]}]{finding.state.value}[/]"
+    style = "yellow" if finding.certain is False else STYLES[finding.state]
+    return f"[{style}]{finding.outcome}[/]"

@@ -75,9 +75,9 @@ def compare_runs(
 ) -> None:
     """Compare RUN_FILES with the first of them.
 
-    A ratio in parentheses is within noise: the rounds of both runs' steady-state windows overlap.
-    One with a question mark has no known spread: measured once, not judged, not steady, or over the
-    areas of a hard disk. Conditions that differ are named.
+    Ratios have their uncertainty (95 %). One in parentheses is within noise: its interval contains 1. Of one
+    with a question mark that cannot be told: not both values have an uncertainty. Conditions that
+    differ are named.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.chosen import Selection, find_chosen
-from tkperf.analysis.claims import Checked
+from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test

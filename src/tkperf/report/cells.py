@@ -13,6 +13,7 @@ from tkperf.analysis.details import CellDetail, Part
 from tkperf.analysis.flags import describe_disturbances, explain_marks
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
 from tkperf.analysis.tables import figure
+from tkperf.analysis.uncertainty.wording import COVERED, add_interval
 from tkperf.histogram import coarse_edges_ns, coarsen
 from tkperf.measurement import NO_IO, Measurement
 from tkperf.quantity import (
@@ -180,7 +181,9 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
     if section.slices:
         whole = _whole_stream(section.slices, detail)
         apart = () if len(section.cells) != 1 else _apart(section.cells[0])
-        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole), *apart)
+        # With a window the section's cell is of that, not of the whole.
+        known = None if section.window or len(section.cells) != 1 else section.cells[0]
+        return (("Slices", f"{len(section.slices)}, all of them"), *_values(whole, known), *apart)
     cell = section.cell(detail.workload)
     if cell is None:
         return ()
@@ -191,7 +194,7 @@ def _facts(subject: Subject, detail: CellDetail) -> Facts:
         window = tuple(part.number for part in detail.parts)
     return (
         (f"Mean of {what}", _list(window)),
-        *_values(cell.all),
+        *_values(cell.all, cell),
         *apart,
         ("Limited by the host's CPUs", format_fact(cell.host_limited)),
         ("Disturbed", describe_disturbances(cell, cell.foreign_bytes)),
@@ -226,11 +229,21 @@ def _whole_stream(slices: Sequence[SliceResult], detail: CellDetail) -> Figures:
     return figures if counted else figures | {IOS.key: None}
 
 
-def _values(figures: Figures) -> Facts:
-    return tuple(
-        (capitalise(quantity.title), format_number(figures[quantity.key], quantity.digits))
+def _values(figures: Figures, known: CellResult | None) -> Facts:
+    """``known``: whose uncertainties they have; None: nobody's."""
+    sure = {
+        quantity: None if known is None else known.uncertainty_of(quantity) for quantity in _SHOWN
+    }
+    facts = [
+        (
+            capitalise(quantity.title),
+            add_interval(figures[quantity.key], sure[quantity], quantity.digits),
+        )
         for quantity in _SHOWN
-    )
+    ]
+    if any(one is not None and one.known for one in sure.values()):
+        facts.append(("± and (from to)", f"interval of {COVERED}"))
+    return tuple(facts)
 
 
 def _listed(figures: Figures) -> str:

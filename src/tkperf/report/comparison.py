@@ -6,7 +6,8 @@ from tkperf.analysis.compare import Change, ComparedRow, Comparison, Entry
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
-from tkperf.quantity import Quantity
+from tkperf.analysis.uncertainty.wording import describe, describe_interval
+from tkperf.quantity import Measure, Quantity
 from tkperf.report.comparison_charts import build_bars, build_test_charts
 from tkperf.report.explanation import UNITS
 from tkperf.report.marking import mark_charts
@@ -88,10 +89,10 @@ def _overview(comparison: Comparison) -> TableView:
         columns=("Section", "Run", *(change.value.capitalize() for change in Change)),
         rows=tuple(rows),
         notes=(
-            "Within noise: the ranges over the steady-state windows of both runs overlap. Spread "
-            "not known: not both runs have such a window of several rounds; they were measured "
-            "once, not judged, not steady, or over the areas of a hard disk. Not comparable: not "
-            "measured in one of the runs, or 0 in the first.",
+            "Within noise: the interval that covers the ratio to 95 % contains 1 (of a maximum, which has "
+            "none: the ranges over the steady-state windows of both runs overlap). Cannot be told: "
+            "not both values have an uncertainty, as of one round without seconds or a stream that "
+            "was not level. Not comparable: not measured in one of the runs, or 0 in the first.",
         ),
     )
 
@@ -164,8 +165,8 @@ def _ended(section: SectionResult) -> str:
 def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
     axes = listing_axes(row.workload for row in rows)
     return TableView(
-        title=f"Values, and ratios to {comparison.names[0]}; in parentheses: within noise, with a "
-        "question mark: spread not known",
+        title=f"Values, and ratios to {comparison.names[0]} with their uncertainty (95 %); in parentheses: "
+        "within noise, with a question mark: cannot be told",
         columns=(*(axis.title for axis in axes), "", *comparison.names),
         labels=len(axes) + 1,
         rows=tuple(
@@ -177,7 +178,18 @@ def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
             for row in rows
         ),
         notes=explain_marks(entry for row in rows for entry in row.entries),
+        hints=tuple(tuple(_hint(row.quantity, entry) for entry in row.entries) for row in rows),
     )
+
+
+def _hint(measure: Measure, entry: Entry) -> str:
+    """How far the value and its ratio can be trusted."""
+    ratio = describe_interval(entry.ratio, entry.ratio_uncertainty, 3)
+    words = (
+        describe(entry.value, entry.uncertainty, measure),
+        f"ratio {ratio}" if ratio else "",
+    )
+    return "; ".join(filter(None, words))
 
 
 def _text(entry: Entry) -> str:

@@ -15,7 +15,8 @@ class TableView:
     """A table of texts; ``notes`` are footnotes below.
 
     ``labels`` says how many cells at the start of each row are its name. ``links`` has, for each
-    row, the key of the ``CellView`` behind each cell after these, or "". ``folded``: a page shows it
+    row, the key of the ``CellView`` behind each cell after these, or ""; ``hints`` likewise what is
+    told of it when it is pointed at. ``folded``: a page shows it
     when asked.
     """
 
@@ -25,6 +26,7 @@ class TableView:
     labels: int = 1
     notes: tuple[str, ...] = ()
     links: tuple[tuple[str, ...], ...] = ()
+    hints: tuple[tuple[str, ...], ...] = ()
     folded: bool = False
 
 

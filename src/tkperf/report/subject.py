@@ -110,5 +110,9 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
         labels=table.labels,
         notes=table.notes,
         links=tuple(tuple(link(cell) for cell in row[table.labels :]) for row in table.rows),
+        hints=tuple(
+            tuple(cell.sure() if isinstance(cell, Figure) else "" for cell in row[table.labels :])
+            for row in table.rows
+        ),
         folded=folded,
     )

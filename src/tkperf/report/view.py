@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from tkperf.analysis.chosen import Chosen
-from tkperf.analysis.claims import Checked
+from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import describe_counts, describe_gaps
 from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.uncertainty.wording import COVERED
 from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.chosen import build_chosen
 from tkperf.report.disclosure import build_disclosure, build_test_header
@@ -87,14 +88,16 @@ def _claims(checked: Checked) -> TableView:
                 finding.limit,
                 format_quantity(finding.value, 1, finding.unit),
                 finding.margin_text,
-                finding.state.value + (f" ({finding.note})" if finding.note else ""),
+                finding.outcome + (f" ({finding.note})" if finding.note else ""),
                 finding.source or "",
             )
             for finding in checked.findings
         ),
         notes=(
             _count(checked),
-            "Margin: distance to the limit on its good side, in percent of the limit.",
+            "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
+            "uncertainties (sigma). Values alone decide; within the uncertainty: its interval of "
+            f"{COVERED} contains the limit.",
             *checked.warnings,
         ),
     )

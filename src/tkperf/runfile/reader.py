@@ -73,6 +73,7 @@ class RunFile:
                 self._meter.watch(self._db)
         self._db.execute("PRAGMA query_only = ON")
         self._rows = Rows(self._db)
+        self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages ask
 
     def __enter__(self) -> Self:
         return self
@@ -91,6 +92,7 @@ class RunFile:
             written = self._is_being_written()
         with self._guard(), self._snapshot():
             self._rows = Rows(self._db)
+            self._seconds_read.clear()
             return self._rows.record(name=self._path.stem, written=written)
 
     def growth(self, since: Growth | None = None) -> Growth:
@@ -167,11 +169,15 @@ class RunFile:
         """
         if test.name not in self._rows.sequences:
             self.record()
-        with self._guard(), self._snapshot():
-            return tuple(
-                self._seconds(test.name, step, sequence)
-                for step, sequence in zip(test.steps, self._rows.sequences[test.name], strict=False)
-            )
+        if test.name not in self._seconds_read:
+            with self._guard(), self._snapshot():
+                self._seconds_read[test.name] = tuple(
+                    self._seconds(test.name, step, sequence)
+                    for step, sequence in zip(
+                        test.steps, self._rows.sequences[test.name], strict=False
+                    )
+                )
+        return self._seconds_read[test.name]
 
     def _seconds(self, test: str, step: StepRecord, sequence: int) -> Seconds:
         (details,) = self._db.execute(

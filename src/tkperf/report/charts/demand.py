@@ -10,10 +10,12 @@ from tkperf.analysis.results import CellResult
 from tkperf.quantity import Quantity
 from tkperf.report.charts.curves import build_curves
 from tkperf.report.charts.vega import (
+    SURE,
     Row,
     Spec,
     build_frame,
     quantity_axis,
+    sure,
     tooltip,
 )
 from tkperf.report.naming import Naming
@@ -32,6 +34,7 @@ def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spe
     """The table of a quantity, its cells the darker the greater they are."""
     layout = arrange(cell.workload for cell in cells)
     value_of = {cell.workload: cell.value(quantity) for cell in cells}
+    sure_of = {cell.workload: sure(cell, quantity) for cell in cells}
     shares = _shares([value for value in value_of.values() if value is not None])
     down = ", ".join(layout.row_titles)
     rows: list[Row] = [
@@ -39,6 +42,7 @@ def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spe
             "column": layout.column_axis.text(column),
             "row": ", ".join(layout.row_text(row)),
             "value": value,
+            "sure": sure_of[work],
             "share": shares[value],
             "text": format_number(value, 0 if abs(value) >= 1000 else quantity.digits),
         }
@@ -71,7 +75,9 @@ def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spe
         "condition": {"test": f"datum.share > {_DARK_SHARE}", "value": "white"},
         "value": "#222",
     }
-    tip = tooltip(("column", layout.column_axis.title), ("row", down), ("value", quantity.title))
+    tip = tooltip(
+        ("column", layout.column_axis.title), ("row", down), ("value", quantity.title), SURE
+    )
     return {
         **build_frame(title),
         "height": _ROW_HEIGHT * len(layout.rows),
@@ -118,6 +124,7 @@ def against(
             "value": value,
             "at": along.text(cell.workload),
             "place": place,
+            "sure": sure(cell, upright),
             "series": naming.of(cell.workload),
         }
         for place, cell in enumerate(ordered)
@@ -128,7 +135,7 @@ def against(
         "y": quantity_axis(rows, upright.title, log=log),
         "order": {"field": "place", "type": "quantitative"},
     }
-    fields = [("at", along.title), ("x", across.title), ("value", upright.title)]
+    fields = [("at", along.title), ("x", across.title), ("value", upright.title), SURE]
     workloads = [cell.workload for cell in cells]
     return build_curves(title, rows, encoding, fields, naming, workloads, ordered=True)
 
@@ -142,6 +149,7 @@ def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, 
             "at": cell.workload.total_outstanding_ios,
             "demand": f"TC{cell.workload.jobs} QD{cell.workload.io_depth}",
             "value": cell.value(quantity),
+            "sure": sure(cell, quantity),
             "series": naming.of(cell.workload),
         }
         for cell in sorted(cells, key=lambda cell: cell.workload.total_outstanding_ios)
@@ -155,7 +163,7 @@ def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, 
         },
         "y": quantity_axis(rows, quantity.title, log=log),
     }
-    fields = [("demand", "Demand"), ("at", OUTSTANDING), ("value", quantity.title)]
+    fields = [("demand", "Demand"), ("at", OUTSTANDING), ("value", quantity.title), SURE]
     workloads = [cell.workload for cell in cells]
     return build_curves(title, rows, encoding, fields, naming, workloads, ordered=True)
 

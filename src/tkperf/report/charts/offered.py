@@ -8,7 +8,16 @@ from tkperf.analysis.layout import OFFERED
 from tkperf.analysis.results import CellResult
 from tkperf.phases import Knee
 from tkperf.quantity import IOPS, Quantity
-from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, quantity_axis, tooltip
+from tkperf.report.charts.vega import (
+    PALETTE,
+    SURE,
+    Row,
+    Spec,
+    build_frame,
+    quantity_axis,
+    sure,
+    tooltip,
+)
 from tkperf.report.naming import Naming
 from tkperf.workload import Workload
 
@@ -33,6 +42,7 @@ def over_offered(
         {
             "x": cell.workload.offered_iops,
             "value": value,
+            "sure": sure(cell, quantity),
             "series": naming.of(cell.workload) if naming.axes else "measured",
             "cell": (links or {}).get(cell.workload, ""),
         }
@@ -64,7 +74,7 @@ def over_offered(
         }
         mark: Spec = {"type": "line", "strokeDash": [6, 3]}
         layers.append({"data": {"values": ideal}, "mark": mark, "encoding": encoding})
-    measured: dict[str, object] = {"x": x, "y": y, "tooltip": tooltip(*tip_fields)}
+    measured: dict[str, object] = {"x": x, "y": y, "tooltip": tooltip(*tip_fields, SURE)}
     if naming.axes or layers:
         measured["color"] = series
     layers.append(

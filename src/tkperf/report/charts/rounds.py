@@ -12,12 +12,14 @@ from tkperf.quantity import Direction, Quantity
 from tkperf.report.charts.curves import build_curves, style_curves
 from tkperf.report.charts.vega import (
     PALETTE,
+    SURE,
     Row,
     Spec,
     build_chart,
     build_frame,
     colour,
     quantity_axis,
+    sure,
     tooltip,
 )
 from tkperf.report.naming import Naming, describe_together, find_naming
@@ -158,12 +160,13 @@ def over_axis(
         {
             "at": x.text(cell.workload),
             "value": cell.value(quantity),
+            "sure": sure(cell, quantity),
             "series": naming.of(cell.workload),
         }
         for cell in cells
     ]
     places = sorted({x.order(cell.workload): x.text(cell.workload) for cell in cells}.items())
-    fields = [("at", x.title), ("value", quantity.title)]
+    fields = [("at", x.title), ("value", quantity.title), SURE]
     encoding: dict[str, object] = {
         "x": {
             "field": "at",

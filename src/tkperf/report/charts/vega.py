@@ -10,6 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from tkperf.analysis.results import CellResult
+from tkperf.analysis.uncertainty.wording import COVERED, describe_interval
+from tkperf.quantity import Quantity
+from tkperf.units import NOT_MEASURED
+
 Spec = dict[str, object]
 Row = dict[str, object]
 
@@ -148,6 +153,16 @@ def colour(title: str | None) -> dict[str, object]:
         "sort": None,
         "scale": {"range": PALETTE},
     }
+
+
+SURE = ("sure", f"Interval of {COVERED}")
+"""The field of how far a point can be trusted."""
+
+
+def sure(cell: CellResult, quantity: Quantity) -> str:
+    """Of a cell's figure, for a point's tooltip; a dash where it is not known."""
+    known = cell.uncertainty_of(quantity)
+    return describe_interval(cell.value(quantity), known, quantity.digits) or NOT_MEASURED
 
 
 def tooltip(*fields: tuple[str, str]) -> list[dict[str, object]]:

@@ -1,0 +1,168 @@
+"""What became of a claim: its state, by the value alone, its margin, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tkperf.analysis.claims_file import Claim
+from tkperf.analysis.uncertainty.estimate import (
+    NOT_KNOWN,
+    Uncertainty,
+    build_difference,
+    build_exact,
+)
+from tkperf.analysis.uncertainty.wording import COVERED
+from tkperf.quantity import Measure
+from tkperf.units import NOT_FOUND, NOT_MEASURED
+
+_SMALLEST_MARGIN = 0.05  # in percent
+_MOST_SIGMAS = 10  # more say no more
+WITHIN_UNCERTAINTY = "within the uncertainty"
+
+
+class State(StrEnum):
+    MET = "met"
+    NOT_MET = "not met"
+    NOT_MEASURED = "not measured"
+    CANNOT_BE_TOLD = "cannot be told"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What became of a claim.
+
+    ``margin_percent`` is how far the value lies on the good side of the limit (negative: on the
+    bad one), in percent of the limit; ``margin_sigmas`` the same in standard uncertainties, None where
+    these are not known. ``certain``: whether the limit lies outside the interval of 95 % of the value
+    (with a baseline: of the difference of both values); None: that has no uncertainty. ``note`` says what a reader must know, such as that steady
+    state was not reached.
+    """
+
+    claim: str
+    source: str | None
+    state: State
+    limit: str
+    value: float | None
+    unit: str
+    margin_percent: float | None
+    note: str | None
+    uncertainty: Uncertainty | None = None
+    margin_sigmas: float | None = None
+    certain: bool | None = None
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Met, and surely so."""
+        return self.state is State.MET and self.certain is True
+
+    @property
+    def outcome(self) -> str:
+        """``met``, ``met, within the uncertainty``."""
+        return (
+            f"{self.state.value}, {WITHIN_UNCERTAINTY}"
+            if self.certain is False
+            else self.state.value
+        )
+
+    @property
+    def margin_text(self) -> str:
+        """``+12.3 %, 3.2 sigma``; a margin that a decimal place would round to nothing by its first digit."""
+        margin = self.margin_percent
+        if margin is None:
+            return NOT_MEASURED
+        if not margin:
+            text = "0.0 %"
+        else:
+            text = f"{margin:+,.1f} %" if abs(margin) >= _SMALLEST_MARGIN else f"{margin:+.1g} %"
+        if self.margin_sigmas is None:
+            return text
+        sigmas = abs(self.margin_sigmas)
+        return (
+            f"{text}, {f'{sigmas:.1f}' if sigmas <= _MOST_SIGMAS else f'over {_MOST_SIGMAS}'} sigma"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What became of all claims; ``warnings`` are what a reader of the findings must know."""
+
+    findings: tuple[Finding, ...]
+    warnings: tuple[str, ...]
+
+
+def limit_of(claim: Claim) -> float:
+    limit = claim.at_most if claim.at_least is None else claim.at_least
+    assert limit is not None
+    return limit
+
+
+def build_finding(
+    named: str,
+    claim: Claim,
+    measure: Measure,
+    state: State,
+    value: float | None,
+    notes: Iterable[str | None],
+    known: Uncertainty | None = None,
+    of_limit: Uncertainty | None = None,
+) -> Finding:
+    """The finding of a claim whose state is known.
+
+    Args:
+        named: the claim in words.
+        value: None: not measured.
+        known: the uncertainty of the value.
+        of_limit: that of the limit; None: it is exact.
+    """
+    margin, limit = None, NOT_FOUND
+    sigmas: float | None = None
+    certain: bool | None = None
+    if not claim.not_found:
+        sign = "<=" if claim.at_least is None else ">="
+        limit = f"{sign} {limit_of(claim):,.6g} {measure.unit}".rstrip()
+        if value is not None:
+            gap = value - limit_of(claim)
+            margin = _margin_percent(-gap if sign == "<=" else gap, limit_of(claim))
+            laid_down = of_limit or build_exact(limit_of(claim))
+            difference = build_difference(value, known, limit_of(claim), laid_down)
+            certain = _is_certain(state, sign, difference)
+            if difference.standard:
+                sigmas = (-gap if sign == "<=" else gap) / difference.standard
+    return Finding(
+        claim=f"{claim.section}: {named}" if claim.section else named,
+        source=claim.source,
+        state=state,
+        limit=limit,
+        value=value,
+        unit=measure.unit,
+        margin_percent=margin,
+        note="; ".join(text for text in (*notes, *_doubt(certain, known)) if text) or None,
+        uncertainty=known,
+        margin_sigmas=sigmas,
+        certain=certain,
+    )
+
+
+def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None:
+    """Whether the whole interval of value less limit lies on the side that the value is on."""
+    if not difference.known or difference.low is None or state not in (State.MET, State.NOT_MET):
+        return None
+    low, high = difference.low, math.inf if difference.high is None else difference.high
+    if sign == ">=":
+        return low >= 0 if state is State.MET else high < 0
+    return high <= 0 if state is State.MET else low > 0
+
+
+def _doubt(certain: bool | None, known: Uncertainty | None) -> Iterator[str]:
+    if certain is False:
+        yield f"the limit lies within the uncertainty ({COVERED})"
+    elif known is not None and known.reason not in (None, NOT_KNOWN):
+        yield f"no uncertainty: {known.reason}"
+
+
+def _margin_percent(gap: float, limit: float) -> float | None:
+    margin = 100 * gap / limit if limit else math.inf
+    return margin if math.isfinite(margin) else None

@@ -1,0 +1,174 @@
+"""The uncertainty of every figure of a section's cells, from the steps that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.cell_results import find_window_steps, is_whole_stream
+from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
+from tkperf.analysis.uncertainty.estimate import (
+    COUNT,
+    EXTREME,
+    Basis,
+    Uncertainties,
+    Uncertainty,
+)
+from tkperf.analysis.uncertainty.means import (
+    latencies_within,
+    rates_within,
+    uncertainty_of_mean,
+)
+from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
+from tkperf.analysis.uncertainty.series import Spread
+from tkperf.histogram import Histogram
+from tkperf.quantity import (
+    CPU,
+    IOPS,
+    IOS,
+    LATENCY_MEAN,
+    PERCENTILES,
+    QUANTITIES,
+    THROUGHPUT,
+    Direction,
+    Quantity,
+    Window,
+)
+from tkperf.record import StepRecord
+from tkperf.seconds import Seconds, join
+from tkperf.workload import Workload
+
+NOT_LEVEL = "the rate was not level over the whole stream: a mean of phases, not of chance"
+DIRECTION_ONCE = "measured once: of seconds reads and writes are not looked at apart"
+_LATENCY_STEP_US = 0.001  # fio's clock
+
+
+def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
+    """Whether a figure of the section is of one step, of a whole stream, or of areas that differ."""
+    of_cells = find_window_steps(steps, section.window)
+    once = any(len(of_cell) == 1 for of_cell in of_cells.values())
+    return once or section.areas is not None or is_whole_stream(steps, section.window)
+
+
+def with_uncertainty(
+    section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
+) -> SectionResult:
+    """The section, each of its cells with the uncertainties of its figures.
+
+    Args:
+        steps: of the section.
+        seconds: of each step, by its ``id``; of those not kept there are none.
+    """
+    of_cells = find_window_steps(steps, section.window)
+    whole = is_whole_stream(steps, section.window)
+    return replace(
+        section,
+        cells=tuple(
+            replace(
+                cell,
+                uncertainty=_of_cell(section, cell, of_cells[cell.workload], seconds, whole=whole),
+            )
+            if cell.workload in of_cells
+            else cell
+            for cell in section.cells
+        ),
+    )
+
+
+def _of_cell(
+    section: SectionResult,
+    cell: CellResult,
+    steps: Sequence[StepRecord],
+    seconds: Mapping[int, Seconds],
+    *,
+    whole: bool,
+) -> CellUncertainty:
+    # Areas differ, and slices follow each other: what they do is no spread of rounds.
+    apart = whole or section.areas is not None
+    within: dict[str, Spread | None] = {}
+    if apart or len(steps) == 1:
+        within = _within([seconds.get(id(step), Seconds()) for step in steps], as_one=whole)
+    directions = Direction if 0 < cell.workload.read_percent < 100 else (Direction.ALL,)
+    level = not (whole and _changes(section, cell.workload))
+    found: dict[str, Uncertainties] = {}
+    for direction in directions:
+        window = Window(
+            rounds=[step.measurement for step in steps],
+            workload=cell.workload,
+            direction=direction,
+        )
+        means = _of_means(cell, window, within, apart=apart)
+        if direction is not Direction.ALL and (apart or len(steps) == 1):
+            means = dict.fromkeys(means, Uncertainty(reason=DIRECTION_ONCE))
+        histograms = [] if section.areas else [stats.histogram for stats in window.stats]
+        basis = Basis.SLICES if whole else Basis.ROUNDS
+        of_chance = {**means, **_of_percentiles(cell, window, histograms, basis)}
+        if not level:
+            of_chance = dict.fromkeys(of_chance, Uncertainty(reason=NOT_LEVEL))
+        found[direction.value] = {**_of_others(cell, window), **of_chance}
+    return CellUncertainty(**found)
+
+
+def _changes(section: SectionResult, workload: Workload) -> bool:
+    return any(timeline.changes for timeline in section.timelines if timeline.workload == workload)
+
+
+def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | None]:
+    """By what the seconds of each step do; none where a step has no seconds."""
+    if not all(len(piece) for piece in pieces):
+        return {}
+    if as_one:
+        pieces = [join(pieces, [0.0] * len(pieces))]
+    return {
+        IOPS.key: rates_within(pieces, IOPS.key),
+        THROUGHPUT.key: rates_within(pieces, THROUGHPUT.key),
+        LATENCY_MEAN.key: latencies_within(pieces),
+    }
+
+
+def _of_means(
+    cell: CellResult, window: Window, within: Mapping[str, Spread | None], *, apart: bool
+) -> dict[str, Uncertainty]:
+    return {
+        quantity.key: uncertainty_of_mean(
+            value,
+            [] if apart else quantity.of_rounds(window),
+            within.get(quantity.key),
+            _step(quantity, window),
+        )
+        for quantity in QUANTITIES.values()
+        if quantity.of_rounds is not None
+        and (value := cell.value(quantity, window.direction)) is not None
+    }
+
+
+def _of_percentiles(
+    cell: CellResult, window: Window, histograms: Sequence[Histogram], basis: Basis
+) -> dict[str, Uncertainty]:
+    if all(cell.value(quantity, window.direction) is None for quantity in PERCENTILES):
+        return {}
+    found = uncertainties_of_percentiles(window.merged, histograms, basis)
+    return {
+        quantity.key: known
+        for quantity, known in zip(PERCENTILES, found, strict=True)
+        if known is not None
+    }
+
+
+def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
+    """Extremes and counts, of which nothing can be said."""
+    return {
+        quantity.key: Uncertainty(reason=COUNT if quantity is IOS else EXTREME)
+        for quantity in QUANTITIES.values()
+        if cell.value(quantity, window.direction) is not None
+    }
+
+
+def _step(quantity: Quantity, window: Window) -> float:
+    """What the mean is resolved to: of rates one I/O more or less in all the time."""
+    if quantity is LATENCY_MEAN:
+        return _LATENCY_STEP_US
+    if quantity is CPU:
+        return 0.0
+    one = 1.0 if quantity is IOPS else window.workload.block_size_bytes / 1e6
+    return one / sum(measurement.duration_s for measurement in window.rounds)

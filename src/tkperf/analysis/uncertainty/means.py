@@ -1,0 +1,96 @@
+"""Of figures that are means: rates, mean latencies, CPU use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import pi, sqrt
+
+import numpy as np
+
+from tkperf.analysis.uncertainty.estimate import (
+    Basis,
+    Uncertainty,
+    build_from_resolution,
+    build_from_spread,
+)
+from tkperf.analysis.uncertainty.series import Spread, spread_of_independent, spread_of_series
+from tkperf.seconds import FloatArray, Seconds
+
+# So many rounds are a series of their own, in which neighbours may be alike.
+ROUNDS_IN_SERIES = 20
+
+# Of normally distributed values the median strays by sqrt(pi / 2) of what the mean does.
+_MEDIAN_STRAYS = sqrt(pi / 2)
+
+ONCE = "measured once, and fewer than 4 seconds are kept of it"
+
+
+def uncertainty_of_mean(
+    value: float, rounds: Sequence[float], within: Spread | None, step: float
+) -> Uncertainty:
+    """Of a mean over rounds by their spread, of what was measured once by its seconds.
+
+    The spread of the rounds contains whatever their seconds do, but for what comes back in each of
+    them: a transient after the step before it is no chance.
+
+    Args:
+        rounds: none where their spread is none of chance, as of areas of a disk.
+        within: of the same mean, by the seconds in it; None: not known.
+        step: what the value is resolved to.
+    """
+    spread, basis = spread_of_rounds(np.array(rounds)), Basis.ROUNDS
+    if spread is None:
+        spread, basis = within, Basis.SECONDS
+    if spread is None:
+        return Uncertainty(reason=ONCE)
+    if spread.standard <= step / sqrt(12):
+        return build_from_resolution(value, step)
+    return build_from_spread(value, spread, basis, at_least=spread.at_least)
+
+
+def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -> Uncertainty:
+    """Of the median of a level's slices or rounds: that of their mean, times what it strays more."""
+    spread = spread_of_rounds(np.array(values))
+    if spread is None:
+        return Uncertainty(reason="fewer than two slices or rounds are at hand")
+    wider = replace(spread, standard=spread.standard * _MEDIAN_STRAYS)
+    return build_from_spread(value, wider, basis, at_least=spread.at_least)
+
+
+def spread_of_rounds(values: FloatArray) -> Spread | None:
+    """Few rounds stand for themselves; of many, neighbours may be alike."""
+    if values.size >= ROUNDS_IN_SERIES:
+        return spread_of_series([values])
+    return spread_of_independent(values)
+
+
+def rates_within(seconds: Sequence[Seconds], column: str) -> Spread | None:
+    """Of the mean of the rounds' rates, by the seconds of each round; ``column`` is a rate's."""
+    return spread_of_series(
+        [_ratio_series(getattr(one, column) * one.duration_s, one.duration_s) for one in seconds]
+    )
+
+
+def latencies_within(seconds: Sequence[Seconds]) -> Spread | None:
+    """Of the mean of the rounds' mean latencies; in a round each I/O weighs the same."""
+    return spread_of_series([_latency_series(one) for one in seconds])
+
+
+def _latency_series(seconds: Seconds) -> FloatArray:
+    measured = ~np.isnan(seconds.latency_mean_us)
+    ios = np.where(measured, seconds.iops * seconds.duration_s, 0.0)
+    return _ratio_series(np.where(measured, seconds.latency_mean_us, 0.0) * ios, ios)
+
+
+def _ratio_series(above: FloatArray, below: FloatArray) -> FloatArray:
+    """A series with the mean 0, of which the spread is that of sum(above) / sum(below).
+
+    A ratio of two sums, linearised (Cochran 1977, 6.4): a short last second and seconds with few I/Os
+    count as little as they weigh.
+    """
+    whole = below.sum()
+    if not below.size or not whole > 0:
+        return np.empty(0)
+    residuals: FloatArray = (above - above.sum() / whole * below) / (whole / below.size)
+    return residuals

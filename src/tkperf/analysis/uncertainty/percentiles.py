@@ -1,0 +1,122 @@
+"""Of percentiles: where they would lie if other I/Os of the same kind had been measured.
+
+The share of I/Os up to the percentile has an uncertainty that is found as of any share: by counting,
+as if I/Os were independent (binomial), and by what the share does from round to round, as slow I/Os come
+in bursts. The wider of the two is turned into latencies by the histogram: the interval's ends are the
+percentiles that lie that much lower and higher (Woodruff 1952). No distribution is assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+import numpy as np
+
+from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
+from tkperf.analysis.uncertainty.means import spread_of_rounds
+from tkperf.analysis.uncertainty.series import Spread
+from tkperf.analysis.uncertainty.student import coverage_factor
+from tkperf.histogram import (
+    BUCKET_LOWER_NS,
+    BUCKET_UPPER_NS,
+    Histogram,
+    IntArray,
+    has_percentile,
+    percentile_rank,
+)
+from tkperf.measurement import REPORTED_PERCENTILES, IoStats
+from tkperf.seconds import FloatArray
+
+
+def uncertainties_of_percentiles(
+    whole: IoStats, rounds: Sequence[Histogram], basis: Basis
+) -> tuple[Uncertainty | None, ...]:
+    """In us, of each of ``REPORTED_PERCENTILES``; None of those that were not measured.
+
+    Args:
+        whole: the I/Os of all rounds together.
+        rounds: their histograms, or of a stream those of its slices.
+        basis: what these are.
+    """
+    histogram = whole.histogram
+    total = histogram.total
+    measured = [percent for percent in REPORTED_PERCENTILES if has_percentile(percent, total)]
+    if not measured:
+        return (None,) * len(REPORTED_PERCENTILES)
+    running = histogram.counts.cumsum()
+    ranks = [percentile_rank(percent, total) for percent in measured]
+    buckets = histogram.indices[np.searchsorted(running, ranks, side="left")]
+    shares = np.array(measured) / 100
+    counted = coverage_factor() * np.sqrt(shares * (1 - shares) / total)
+    spreads = _spreads_of_shares(rounds, buckets)
+    by_rounds = [
+        spread is not None and spread.expanded > half
+        for spread, half in zip(spreads, counted, strict=True)
+    ]
+    halves = np.array(
+        [
+            spread.expanded if spread is not None and wider else half
+            for spread, half, wider in zip(spreads, counted, by_rounds, strict=True)
+        ]
+    )
+    lows = _edges_us(whole, running, np.floor((shares - halves) * total), BUCKET_LOWER_NS)
+    highs = _edges_us(whole, running, np.ceil((shares + halves) * total), BUCKET_UPPER_NS)
+    found = [
+        _build(
+            low, high, spread if wider else None, basis if wider else Basis.COUNTS, spread is None
+        )
+        for low, high, spread, wider in zip(lows, highs, spreads, by_rounds, strict=True)
+    ]
+    return (*found, *(None,) * (len(REPORTED_PERCENTILES) - len(found)))
+
+
+def _build(
+    low: float, high: float, spread: Spread | None, basis: Basis, counts_alone: bool
+) -> Uncertainty:
+    factor = coverage_factor(spread.degrees_of_freedom if spread else inf)
+    bounded = high < inf
+    return Uncertainty(
+        standard=(high - low) / 2 / factor if bounded else None,
+        low=low,
+        high=high if bounded else None,
+        degrees_of_freedom=spread.degrees_of_freedom if spread else None,
+        basis=basis,
+        # Counting alone takes I/Os as independent, which in bursts they are not.
+        at_least=counts_alone or (spread is not None and spread.at_least),
+    )
+
+
+def _spreads_of_shares(rounds: Sequence[Histogram], buckets: IntArray) -> tuple[Spread | None, ...]:
+    """Of the share of the I/Os below each of the buckets, or up to it, whichever spreads more."""
+    filled = [one for one in rounds if one.total]
+    if len(filled) < 2:
+        return (None,) * len(buckets)
+    totals = np.array([[one.total] for one in filled], dtype=np.float64)
+    # A bucket may hold many I/Os: at its lower edge and at its upper one.
+    edges = np.concatenate((buckets, buckets + 1))
+    counts = np.array(
+        [
+            np.concatenate(([0], one.counts.cumsum()))[np.searchsorted(one.indices, edges)]
+            for one in filled
+        ],
+        dtype=np.float64,
+    )
+    residuals = (counts - counts.sum(axis=0) / totals.sum() * totals) / totals.mean()
+    widest = np.where(residuals.std(axis=0) >= np.roll(residuals.std(axis=0), len(buckets)), 0, 1)
+    columns = np.arange(len(buckets)) + len(buckets) * widest[: len(buckets)]
+    return tuple(spread_of_rounds(residuals[:, column]) for column in columns)
+
+
+def _edges_us(
+    whole: IoStats, running: IntArray, ranks: FloatArray, edges_ns: IntArray
+) -> list[float]:
+    """The edges of the buckets with the I/Os of these ranks, within what was measured.
+
+    Infinite beyond the slowest.
+    """
+    histogram = whole.histogram
+    places = np.searchsorted(running, np.clip(ranks, 1, histogram.total), side="left")
+    edges = edges_ns[histogram.indices[places]].astype(np.float64)
+    edges = np.clip(edges, whole.latency_min_ns or 0, whole.latency_max_ns or inf) / 1000
+    return [float(edge) for edge in np.where(ranks > histogram.total, inf, edges)]

@@ -1,0 +1,131 @@
+"""Uncertainties in words: beside a figure, below a table, in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import floor, isclose, log10
+
+from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
+from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
+from tkperf.quantity import Measure
+from tkperf.units import format_count, format_number
+
+COVERED = f"{COVERAGE_PERCENT} %"
+_FROM = {
+    Basis.ROUNDS: "from the spread of the rounds",
+    Basis.SECONDS: "from the seconds, as far as they hang together",
+    Basis.SLICES: "from the spread of the slices",
+    Basis.COUNTS: "from the number of I/Os",
+    Basis.RESOLUTION: "from what it is resolved to",
+    Basis.FIGURES: "from those of both figures",
+}
+
+
+def describe_interval(value: float | None, uncertainty: Uncertainty | None, digits: int) -> str:
+    """``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not even to both sides; empty if there is none."""
+    if value is None or uncertainty is None or uncertainty.low is None:
+        return ""
+    half = uncertainty.expanded
+    if half is None or not _is_even(value, uncertainty):
+        return _describe_ends(uncertainty, digits)
+    relative = f" ({two_digits(100 * half / abs(value))} %)" if value else ""
+    return f"± {two_digits(half)}{relative}"
+
+
+def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: int) -> str:
+    """The value with it, short: ``93,883.4 ± 86``, ``1,351.7 (1,343.5 to 1,359.9)``."""
+    text = format_number(value, digits)
+    if value is None or uncertainty is None or uncertainty.low is None:
+        return text
+    if uncertainty.expanded is None or not _is_even(value, uncertainty):
+        return f"{text} ({_describe_ends(uncertainty, digits)})"
+    return f"{text} ±\u00a0{two_digits(uncertainty.expanded)}"
+
+
+def _is_even(value: float, uncertainty: Uncertainty) -> bool:
+    """Whether the interval reaches as far to both sides."""
+    if uncertainty.low is None or uncertainty.high is None:
+        return False
+    return isclose(uncertainty.low + uncertainty.high, 2 * value, rel_tol=1e-9)
+
+
+def _describe_ends(uncertainty: Uncertainty, digits: int) -> str:
+    low = format_number(uncertainty.low, digits)
+    if uncertainty.high is None:
+        return f"above {low}"
+    return f"{low} to {format_number(uncertainty.high, digits)}"
+
+
+def describe(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
+    """In a sentence, for who asks: the interval, what it is from, or why there is none."""
+    if value is None or uncertainty is None:
+        return ""
+    if uncertainty.reason is not None:
+        return f"no uncertainty: {uncertainty.reason}"
+    words = [
+        f"{COVERED}: {describe_interval(value, uncertainty, measure.digits)}"
+        f" {measure.unit}".rstrip(),
+        _FROM[uncertainty.basis] if uncertainty.basis else "",
+    ]
+    if uncertainty.degrees_of_freedom is not None:
+        words.append(format_count(uncertainty.degrees_of_freedom, "degree") + " of freedom")
+    if uncertainty.at_least:
+        words.append("a lower limit")
+    return ", ".join(filter(None, words))
+
+
+def summarise(
+    figures: Iterable[tuple[Measure, float | None, Uncertainty | None]],
+) -> tuple[str, ...]:
+    """Below a table: how far its figures can be trusted, each measure in percent of its values.
+
+    Empty where nothing was worked out, or of what can have none.
+    """
+    by_measure: dict[str, tuple[Measure, list[tuple[float, Uncertainty]]]] = {}
+    for measure, value, uncertainty in figures:
+        if value is not None and uncertainty is not None:
+            by_measure.setdefault(measure.key, (measure, []))[1].append((value, uncertainty))
+    several = len(by_measure) > 1
+    parts = []
+    reasons: dict[str, None] = {}
+    for measure, found in by_measure.values():
+        known = [(value, one) for value, one in found if one.known]
+        missing = [one.reason for _, one in found if one.reason not in (None, EXTREME, COUNT)]
+        reasons.update((reason, None) for reason in missing if reason)
+        if known:
+            parts.append(_range_of(measure.label if several else "", known))
+    lines = []
+    if parts:
+        limits = any(one.at_least for _, found in by_measure.values() for _, one in found)
+        lines.append(
+            f"Uncertainty ({COVERED}): {'; '.join(parts)}"
+            + (". Of some a lower limit" if limits else "")
+        )
+    if reasons:
+        none = "Of some none is known" if parts else "Uncertainty not known"
+        lines.append(f"{none}: {'; '.join(reasons)}")
+    return tuple(lines)
+
+
+def _range_of(label: str, known: list[tuple[float, Uncertainty]]) -> str:
+    shares = [
+        100 * one.expanded / abs(value)
+        for value, one in known
+        if value and one.expanded is not None
+    ]
+    if not shares:
+        return f"{label} without an upper end".strip()
+    low, high = two_digits(min(shares)), two_digits(max(shares))
+    span = f"± {high} %" if low == high else f"± {low} to {high} %"
+    open_ended = sum(one.high is None for _, one in known)
+    text = f"{label} {span}".strip()
+    return f"{text}, {open_ended} of {len(known)} without an upper end" if open_ended else text
+
+
+def two_digits(value: float) -> str:
+    """An uncertainty is given to two digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
+    if not value:
+        return "0"
+    value = float(f"{value:.1e}")
+    after = 1 - floor(log10(abs(value)))
+    return f"{round(value, after):,.{max(after, 0)}f}"

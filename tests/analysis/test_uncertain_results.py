@@ -1,0 +1,325 @@
+"""Every figure of a run has an uncertainty or the reason why not, and every output takes it from there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import tkperf
+from tests.analysis.made_up import made_up_run, made_up_section
+from tests.builders import run_info, simulate, work
+from tkperf.analysis.claim_findings import Finding, State
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.compare import Change, ComparedRow, Entry, compare
+from tkperf.analysis.export_check import render_junit
+from tkperf.analysis.export_json import render_json
+from tkperf.analysis.export_tables import build_comparison_table, build_tables, render_csv
+from tkperf.analysis.results import CellUncertainty, RunResult
+from tkperf.analysis.tables import build_matrix
+from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
+from tkperf.analysis.uncertainty.means import ONCE
+from tkperf.analysis.uncertainty.wording import add_interval, describe, summarise, two_digits
+from tkperf.cli.main import cli
+from tkperf.quantity import (
+    IOPS,
+    IOS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    QUANTITIES,
+    Direction,
+    percentile,
+)
+
+TESTS = {"iops": "IOPS", "lat": "Latency"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def result(folder: Path) -> RunResult:
+    simulate(folder, run_info())
+    return tkperf.load(folder / "run.tkperf")
+
+
+def even(value: float, half: float, basis: Basis = Basis.ROUNDS) -> Uncertainty:
+    return Uncertainty(standard=half / 2, low=value - half, high=value + half, basis=basis)
+
+
+def run_with(
+    values: Sequence[float], uncertainty: Uncertainty | None, test: str = "iops"
+) -> RunResult:
+    """A run with one cell, that has its uncertainty in every figure."""
+    section = made_up_section(TESTS[test], {work(): values})
+    (cell,) = section.cells
+    known = None
+    if uncertainty is not None:
+        known = CellUncertainty(all=dict.fromkeys(QUANTITIES, uncertainty))
+    section = replace(section, cells=(replace(cell, uncertainty=known),))
+    return made_up_run("made up", {test: [section]})
+
+
+def test_every_figure_has_an_uncertainty_or_a_reason(result: RunResult) -> None:
+    for test in result.tests:
+        for section in test.sections:
+            for cell in section.cells:
+                for direction in Direction:
+                    for quantity in QUANTITIES.values():
+                        known = cell.uncertainty_of(quantity, direction)
+                        value = cell.value(quantity, direction)
+                        assert (known is None) == (value is None)
+                        if known is not None and value is not None and known.low is not None:
+                            assert known.low <= value
+                            assert known.high is None or value <= known.high
+
+
+def test_means_of_a_window_have_that_of_their_rounds(result: RunResult) -> None:
+    section = result.tests[0].sections[0]
+    cell = section.cells[0]
+    known = cell.uncertainty_of(IOPS)
+    assert known is not None
+    assert (known.basis, known.degrees_of_freedom) == (Basis.ROUNDS, len(section.window) - 1)
+
+
+def test_extremes_and_counts_have_none(result: RunResult) -> None:
+    cell = result.tests[0].sections[0].cells[0]
+    of_greatest, of_count = (cell.uncertainty_of(quantity) for quantity in (LATENCY_MAX, IOS))
+    assert of_greatest == Uncertainty(reason=EXTREME)
+    assert of_count == Uncertainty(reason=COUNT)
+
+
+def test_characteristics_have_one_or_a_reason(result: RunResult) -> None:
+    found = [
+        one for test in result.tests for section in test.sections for one in section.characteristics
+    ]
+    assert all((one.uncertainty is None) == (one.value is None) for one in found)
+
+
+def test_json_has_it_with_the_cell(result: RunResult) -> None:
+    section = json.loads(render_json(result))["tests"][0]["sections"][0]
+    cell = section["cells"][0]
+    assert set(cell["uncertainty"]["all"]) == {
+        key for key, value in cell["all"].items() if value is not None
+    }
+    assert set(cell["uncertainty"]["all"]["iops"]) == {
+        "standard", "low", "high", "degrees_of_freedom", "basis", "at_least", "reason",
+    }  # fmt: skip
+    assert cell["uncertainty"]["all"]["iops"]["basis"] == "rounds"
+    assert section["rounds"][0]["cells"][0]["uncertainty"] is None
+
+
+def test_csv_has_it_beside_the_figure_and_in_a_table_of_its_own(result: RunResult) -> None:
+    tables = {table.name: table for table in build_tables(result, (), lambda *_: ())}
+    rows = {
+        name: list(csv.DictReader(io.StringIO("".join(render_csv(tables[name])))))
+        for name in ("cells", "uncertainties")
+    }
+    cell = result.tests[0].sections[0].cells[0]
+    known = cell.uncertainty_of(IOPS)
+    assert known is not None
+    assert float(rows["cells"][0]["u95_iops"]) == known.expanded
+    assert rows["cells"][0]["u95_latency_max_us"] == ""
+    alone = {row["key"]: row for row in reversed(rows["uncertainties"])}  # the first of each
+    assert float(alone["iops"]["standard_uncertainty"]) == known.standard
+    assert (alone["iops"]["unit"], alone["iops"]["basis"]) == ("IOPS", "rounds")
+    assert (alone["latency_max_us"]["low_95"], alone["latency_max_us"]["reason"]) == ("", EXTREME)
+
+
+def test_a_table_says_how_far_its_figures_can_be_trusted(result: RunResult) -> None:
+    section = result.tests[0].sections[0]
+    table = build_matrix(section, IOPS)
+    assert any(note.startswith("Uncertainty (95 %): ± ") for note in table.notes)
+    # Of extremes nothing is said below each table.
+    assert not any("ncertainty" in note for note in build_matrix(section, LATENCY_MAX).notes)
+
+
+def compared(first: RunResult, second: RunResult) -> tuple[ComparedRow, Entry]:
+    row = compare([first, second]).rows[0]
+    return row, row.entries[1]
+
+
+@pytest.mark.parametrize(
+    ("half", "change", "text"),
+    [
+        (2.0, Change.BETTER, "x1.100 ± 2.8 %"),
+        (8.0, Change.WITHIN_NOISE, "(x1.100 ± 11 %)"),
+    ],
+)
+def test_a_ratio_is_within_noise_if_its_interval_contains_one(
+    half: float, change: Change, text: str
+) -> None:
+    """Also where the ranges of the rounds say the opposite."""
+    _, entry = compared(
+        run_with([100, 100], even(100, half)), run_with([110, 110], even(110, half * 1.1))
+    )
+    assert (entry.change, entry.ratio_text) == (change, text)
+
+
+def test_without_uncertainty_the_ranges_of_steady_windows_decide() -> None:
+    of_extreme = Uncertainty(reason=EXTREME)
+    _, apart = compared(run_with([90, 110], of_extreme), run_with([120, 140], of_extreme))
+    _, meeting = compared(run_with([90, 110], of_extreme), run_with([100, 140], of_extreme))
+    _, alone = compared(run_with([100], of_extreme), run_with([140], of_extreme))
+    changes = [entry.change for entry in (apart, meeting, alone)]
+    assert changes == [Change.BETTER, Change.WITHIN_NOISE, Change.CANNOT_BE_TOLD]
+
+
+def test_a_comparison_as_csv_has_the_interval_of_the_ratio() -> None:
+    comparison = compare([run_with([100, 100], even(100, 3)), run_with([110, 110], even(110, 3.3))])
+    text = "".join(render_csv(build_comparison_table(comparison)))
+    first, second, *_ = csv.DictReader(io.StringIO(text))
+    assert (first["u95"], first["ratio_low_95"]) == ("3.0", "")
+    assert float(second["u95"]) == pytest.approx(3.3)
+    assert float(second["ratio_low_95"]) == pytest.approx(1.1 * 0.958, abs=0.001)
+    assert float(second["ratio_high_95"]) == pytest.approx(1.1 * 1.0440, abs=0.001)
+
+
+def test_a_run_is_within_noise_of_itself(result: RunResult) -> None:
+    entries = [row.entries[1] for row in compare([result, result]).rows if row.entries[1].ratio]
+    known = [
+        entry for entry in entries if entry.ratio_uncertainty and entry.ratio_uncertainty.known
+    ]
+    assert known
+    assert {entry.change for entry in known} == {Change.WITHIN_NOISE}
+
+
+CLAIM = """
+[[claim]]
+test = "iops"
+metric = "iops"
+read_percent = 0
+block_size = "4k"
+{limit}
+"""
+
+
+def found(limit: str, uncertainty: Uncertainty | None) -> Finding:
+    claims = parse_claims(CLAIM.format(limit=limit), file="claims.toml")
+    run = run_with([100, 100], uncertainty)
+    (finding,) = check_claims(
+        claims, run, load=lambda path: pytest.fail(f"no {path}"), folder=Path()
+    ).findings
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("limit", "state", "certain", "sigmas", "text"),
+    [
+        ("at_least = 90", State.MET, True, 2.5, "+11.1 %, 2.5 sigma"),
+        ("at_least = 92", State.MET, True, 2.0, "+8.7 %, 2.0 sigma"),
+        ("at_least = 95", State.MET, False, 1.25, "+5.3 %, 1.2 sigma"),
+        ("at_least = 104", State.NOT_MET, False, -1.0, "-3.8 %, 1.0 sigma"),
+        ("at_least = 110", State.NOT_MET, True, -2.5, "-9.1 %, 2.5 sigma"),
+        ("at_most = 110", State.MET, True, 2.5, "+9.1 %, 2.5 sigma"),
+        ("at_most = 99", State.NOT_MET, False, -0.25, "-1.0 %, 0.2 sigma"),
+        ("at_least = 10", State.MET, True, 22.5, "+900.0 %, over 10 sigma"),
+    ],
+)
+def test_the_value_decides_and_the_uncertainty_says_how_surely(
+    limit: str, state: State, certain: bool, sigmas: float, text: str
+) -> None:
+    """Of 100 +- 8, u = 4."""
+    finding = found(limit, even(100, 8))
+    assert (finding.state, finding.certain, finding.margin_text) == (state, certain, text)
+    assert finding.margin_sigmas == pytest.approx(sigmas)
+    told = f"{state.value}, within the uncertainty" if not certain else state.value
+    assert finding.outcome == told
+    doubt = "the limit lies within the uncertainty (95 %)"
+    assert finding.note == (None if certain else doubt)
+
+
+def test_a_value_without_uncertainty_is_judged_all_the_same() -> None:
+    finding = found("at_least = 90", Uncertainty(reason=ONCE))
+    assert (finding.state, finding.certain, finding.margin_sigmas) == (State.MET, None, None)
+    assert finding.margin_text == "+11.1 %"
+    assert finding.note == f"no uncertainty: {ONCE}"
+    assert not finding.is_confirmed
+
+
+def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
+    """A recovery time is at most what is given."""
+    finding = found("at_most = 100", Uncertainty(standard=1.0, low=95.0, high=100.0))
+    assert (finding.state, finding.certain) == (State.MET, True)
+
+
+def test_a_baseline_is_as_uncertain_as_the_run() -> None:
+    """Of both halves of 8 the difference has one of 11."""
+    claims = parse_claims(
+        '[baseline]\nrun = "b.tkperf"\nwithin_percent = 0.001', file="claims.toml"
+    )
+    run, earlier = run_with([110, 110], even(110, 8)), run_with([100, 100], even(100, 8))
+    findings = check_claims(claims, run, load=lambda _: earlier, folder=Path()).findings
+    assert [(finding.state, finding.certain) for finding in findings] == [(State.MET, False)]
+    of_unknown = run_with([100, 100], None)
+    findings = check_claims(claims, run, load=lambda _: of_unknown, folder=Path()).findings
+    assert [(finding.state, finding.certain) for finding in findings] == [(State.MET, None)]
+
+
+def test_a_gate_can_ask_for_more_than_luck(folder: Path, result: RunResult) -> None:
+    """Exit codes are those of the values, unless --require-confidence is given."""
+    cell = next(
+        cell
+        for cell in result.tests[0].sections[0].cells
+        if (cell.workload.read_percent, cell.workload.block_size_bytes) == (0, 4096)
+    )
+    value, known = cell.value(IOPS), cell.uncertainty_of(IOPS)
+    assert value is not None
+    assert known is not None
+    assert known.low is not None
+    path, run = folder / "claims.toml", str(folder / "run.tkperf")
+    for limit, code in ((known.low * 0.99, 0), ((known.low + value) / 2, 1)):
+        path.write_text(CLAIM.format(limit=f"at_least = {limit}"))
+        assert CliRunner().invoke(cli, ["check", run, str(path)]).exit_code == 0
+        asked = CliRunner().invoke(cli, ["check", run, str(path), "--require-confidence"])
+        assert asked.exit_code == code
+    claims = parse_claims(path.read_text(), file="claims.toml")
+    checked = check_claims(claims, result, load=lambda _: result, folder=folder)
+    assert 'errors="0"' in render_junit(checked, result)
+    assert 'errors="1"' in render_junit(checked, result, confirmed=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (0.0123, "0.012"), (0.35, "0.35"), (1.44, "1.4"), (9.96, "10"), (14.2, "14"), (310.4, "310"), (12345, "12,000")],
+)  # fmt: skip
+def test_an_uncertainty_is_given_to_two_digits(value: float, text: str) -> None:
+    assert two_digits(value) == text
+
+
+def test_it_is_told_in_words() -> None:
+    rounds = replace(even(1000, 12.0), degrees_of_freedom=4)
+    text = "95 %: ± 12 (1.2 %) IOPS, from the spread of the rounds, 4 degrees of freedom"
+    assert describe(1000, rounds, IOPS) == text
+    p99 = Uncertainty(low=90.0, high=None, basis=Basis.COUNTS, at_least=True)
+    text = "95 %: above 90.0 us, from the number of I/Os, a lower limit"
+    assert describe(100, p99, percentile(99.0)) == text
+    assert describe(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == f"no uncertainty: {EXTREME}"
+    assert describe(None, rounds, IOPS) == describe(1.0, None, IOPS) == ""
+    assert add_interval(1000, rounds, 1) == "1,000.0 ±\u00a012"
+    uneven = Uncertainty(standard=1.0, low=99.0, high=103.0, basis=Basis.COUNTS)
+    assert add_interval(100, uneven, 1) == "100.0 (99.0 to 103.0)"
+    assert add_interval(None, None, 1) == "-"
+
+
+def test_a_table_of_several_measures_names_each() -> None:
+    figures = [
+        (IOPS, 100.0, even(100, 1)),
+        (IOPS, 100.0, even(100, 3)),
+        (LATENCY_MEAN, 10.0, replace(even(10, 1), at_least=True)),
+        (LATENCY_MAX, 10.0, Uncertainty(reason=EXTREME)),
+    ]
+    limit = "IOPS ± 1.0 to 3.0 %; mean latency ± 10 %. Of some a lower limit"
+    assert summarise(figures) == (f"Uncertainty (95 %): {limit}",)
+    once = [(IOPS, 100.0, Uncertainty(reason=ONCE))]
+    assert summarise(once) == (f"Uncertainty not known: {ONCE}",)
+    assert summarise([(IOPS, 100.0, None), (IOPS, None, None)]) == ()

@@ -1,0 +1,318 @@
+"""The uncertainty of figures: does the interval of 95 % cover the truth in 95 of 100 measurements?
+
+Series are AR(1), as a drive's seconds hang together, with a known mean; every trial is seeded.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+import numpy as np
+import pytest
+
+from tkperf.analysis.uncertainty.estimate import (
+    EXTREME,
+    Basis,
+    Uncertainty,
+    build_between,
+    build_from_resolution,
+    build_ratio,
+)
+from tkperf.analysis.uncertainty.means import (
+    ONCE,
+    latencies_within,
+    rates_within,
+    uncertainty_of_mean,
+    uncertainty_of_median,
+)
+from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
+from tkperf.analysis.uncertainty.series import (
+    spread_of_independent,
+    spread_of_series,
+)
+from tkperf.analysis.uncertainty.student import coverage_factor
+from tkperf.histogram import BUCKET_UPPER_NS, BUCKETS, Histogram
+from tkperf.measurement import REPORTED_PERCENTILES, IoStats
+from tkperf.seconds import FloatArray, Seconds
+
+TRIALS = 1000
+
+
+def ar1(chance: np.random.Generator, trials: int, values: int, correlation: float) -> FloatArray:
+    """Series with the mean 0 and the given correlation of neighbours, a row each."""
+    noise = chance.standard_normal((trials, values))
+    series = np.empty_like(noise)
+    series[:, 0] = noise[:, 0] / sqrt(1 - correlation**2)
+    for place in range(1, values):
+        series[:, place] = correlation * series[:, place - 1] + noise[:, place]
+    return series
+
+
+@pytest.mark.parametrize(
+    ("degrees", "factor"),
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (30, 2.042), (100, 1.984), (120, 1.980), (inf, 1.960)],
+)  # fmt: skip
+def test_the_coverage_factor_is_that_of_the_tables(degrees: float, factor: float) -> None:
+    assert coverage_factor(degrees) == pytest.approx(factor, abs=0.0005)
+
+
+def test_the_expansion_goes_on_where_the_series_ends() -> None:
+    assert coverage_factor(100) > coverage_factor(101) > coverage_factor(102)
+    step = coverage_factor(99) - coverage_factor(100)
+    assert coverage_factor(100) - coverage_factor(101) == pytest.approx(step, rel=0.03)
+
+
+def test_there_is_no_coverage_factor_without_degrees_of_freedom() -> None:
+    with pytest.raises(ValueError, match="single value"):
+        coverage_factor(0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "correlation"),
+    [(60, 0.0), (60, -0.3), (60, 0.3), (60, 0.5), (300, 0.0), (300, 0.7), (1200, 0.5), (1200, 0.8)],
+)
+def test_the_seconds_of_one_step_cover_the_mean(seconds: int, correlation: float) -> None:
+    """Also where neighbours hang together, as far as a step is long enough to see it."""
+    series = ar1(np.random.default_rng(1), TRIALS, seconds, correlation)
+    spreads = [spread_of_series([one]) for one in series]
+    covered = np.mean([
+        spread is not None and abs(one.mean()) < spread.expanded
+        for one, spread in zip(series, spreads, strict=True)
+    ])  # fmt: skip
+    assert 0.92 < covered < 0.98
+
+
+def test_without_regard_to_correlation_it_would_cover_far_less() -> None:
+    """What the blocks are for."""
+    series = ar1(np.random.default_rng(1), TRIALS, 300, 0.7)
+    naive = [spread_of_independent(one) for one in series]
+    covered = np.mean([
+        spread is not None and abs(one.mean()) < spread.expanded
+        for one, spread in zip(series, naive, strict=True)
+    ])  # fmt: skip
+    assert covered < 0.65
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("between", [0.0, 1.0, 5.0])
+def test_five_rounds_of_a_minute_cover_the_mean(correlation: float, between: float) -> None:
+    """Whatever their seconds do, and whether rounds differ by these alone or by more."""
+    chance = np.random.default_rng(2)
+    series = ar1(chance, TRIALS * 5, 60, correlation).reshape(TRIALS, 5, 60)
+    own = series.mean(axis=2).std()
+    series += chance.standard_normal((TRIALS, 5, 1)) * own * between
+    covered = 0
+    for one in series:
+        within = spread_of_series(list(one))
+        found = uncertainty_of_mean(one.mean(), one.mean(axis=1).tolist(), within, 1e-9)
+        covered += bool(found.covers(0.0))
+    assert 0.935 * TRIALS < covered < 0.965 * TRIALS
+
+
+def test_many_rounds_one_after_the_other_are_a_series() -> None:
+    """120 rounds of which neighbours are alike tell less than 120."""
+    rounds = ar1(np.random.default_rng(3), TRIALS, 120, 0.6)
+    found = [uncertainty_of_mean(one.mean(), one.tolist(), None, 1e-9) for one in rounds]
+    assert 0.92 < np.mean([one.covers(0.0) for one in found]) < 0.98
+
+
+def test_a_series_correlated_over_longer_than_it_lasts_gives_a_lower_limit() -> None:
+    drifting = np.linspace(0.0, 1.0, 60)
+    spread = spread_of_series([drifting])
+    assert spread is not None
+    assert spread.at_least
+    assert spread.expanded > 0.25
+
+
+@pytest.mark.parametrize("pieces", [[], [np.zeros(3)], [np.zeros(60), np.zeros(3)]])
+def test_too_few_seconds_tell_nothing(pieces: list[FloatArray]) -> None:
+    assert spread_of_series(pieces) is None
+
+
+def test_a_constant_series_is_known_to_within_what_it_is_resolved_to() -> None:
+    """Never exactly: one I/O more in 60 s would not have been seen."""
+    found = uncertainty_of_mean(500.0, [500.0] * 5, spread_of_series([np.zeros(60)] * 5), step=0.01)
+    assert found == build_from_resolution(500.0, 0.01)
+    assert found.basis is Basis.RESOLUTION
+    assert found.standard == pytest.approx(0.01 / sqrt(12))
+
+
+def test_one_round_without_seconds_has_no_uncertainty() -> None:
+    assert uncertainty_of_mean(500.0, [500.0], None, 0.01) == Uncertainty(reason=ONCE)
+
+
+def test_what_comes_back_in_every_round_is_not_chance() -> None:
+    """A step that begins fast, as the one before it was easier, does so in each round."""
+    transient = np.concatenate((np.full(20, 900.0), np.full(40, 100.0)))
+    rounds = [transient.mean() + stray for stray in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+    found = uncertainty_of_mean(transient.mean(), rounds, spread_of_series([transient] * 5), 0.01)
+    assert found.basis is Basis.ROUNDS
+    assert found.standard == pytest.approx(sqrt(0.625 / 5))
+    assert found.high == pytest.approx(transient.mean() + 2.7764 * sqrt(0.625 / 5), abs=0.001)
+    assert found.degrees_of_freedom == 4
+
+
+def test_what_was_measured_once_is_known_by_its_seconds() -> None:
+    within = spread_of_series(list(ar1(np.random.default_rng(7), 1, 60, 0.0)))
+    assert within is not None
+    found = uncertainty_of_mean(150.0, [150.0], within, 0.01)
+    assert (found.basis, found.standard) == (Basis.SECONDS, within.standard)
+
+
+def seconds_of(iops: FloatArray, latency_us: FloatArray, last_s: float = 1.0) -> Seconds:
+    durations = np.ones(iops.size)
+    durations[-1] = last_s
+    return Seconds(
+        start_s=np.arange(iops.size, dtype=float),
+        duration_s=durations,
+        iops=iops,
+        megabytes_per_s=iops * 4096 / 1e6,
+        latency_mean_us=latency_us,
+        latency_max_us=latency_us,
+    )
+
+
+def test_the_latency_of_a_second_without_io_is_left_out() -> None:
+    latency = np.array([100.0, 104.0] * 30)
+    iops = np.full(60, 50.0)
+    latency[7], iops[7] = np.nan, 0.0
+    found = latencies_within([seconds_of(iops, latency)])
+    assert found is not None
+    assert 0 < found.standard < 1
+
+
+def test_a_short_last_second_counts_as_little_as_it_is_long() -> None:
+    """A hundredth of a second with a wild rate moves a mean over a minute hardly."""
+    chance = np.random.default_rng(4)
+    iops = 1000 + chance.standard_normal(60)
+    plain = rates_within([seconds_of(iops, iops)], "iops")
+    iops[-1] = 500.0
+    short = rates_within([seconds_of(iops, iops, last_s=0.01)], "iops")
+    assert plain is not None
+    assert short is not None
+    assert short.standard < 3 * plain.standard
+
+
+def test_a_step_without_seconds_tells_nothing_of_what_is_within() -> None:
+    assert rates_within([Seconds()], "iops") is None
+    assert latencies_within([Seconds()]) is None
+
+
+def histogram_of(latencies_ns: FloatArray) -> Histogram:
+    dense = np.zeros(BUCKETS, dtype=np.int64)
+    places = np.searchsorted(BUCKET_UPPER_NS, latencies_ns)
+    np.add.at(dense, places.clip(max=BUCKETS - 1), 1)
+    return Histogram.from_dense(dense)
+
+
+@pytest.mark.parametrize(("percent", "ios"), [(50.0, 400), (99.0, 1000), (99.0, 5_000)])
+@pytest.mark.parametrize("bursts", [0.0, 0.3])
+def test_percentiles_of_five_rounds_cover_the_true_one(
+    percent: float, ios: int, bursts: float
+) -> None:
+    """Exponential latencies; with bursts each round has a mean of its own. Also where ten are beyond."""
+    chance = np.random.default_rng(5)
+    place = REPORTED_PERCENTILES.index(percent)
+    many = chance.exponential(100_000, 400_000) * np.exp(bursts * chance.standard_normal(400_000))
+    true_us = np.percentile(many, percent) / 1000
+    covered = 0
+    for _ in range(TRIALS):
+        means = 100_000 * np.exp(bursts * chance.standard_normal(5))
+        rounds = [histogram_of(chance.exponential(mean, ios // 5)) for mean in means]
+        whole = sum(rounds[1:], rounds[0])
+        found = uncertainties_of_percentiles(IoStats(histogram=whole), rounds, Basis.ROUNDS)[place]
+        assert found is not None
+        covered += bool(found.covers(true_us))
+    assert covered > 0.935 * TRIALS
+
+
+def test_of_one_step_percentiles_are_known_by_counting_alone() -> None:
+    """I/Os may come in bursts: a lower limit."""
+    whole = IoStats(histogram=histogram_of(np.linspace(1e5, 2e5, 10_000)))
+    found = uncertainties_of_percentiles(whole, [whole.histogram], Basis.ROUNDS)
+    by_percent = dict(zip(REPORTED_PERCENTILES, found, strict=True))
+    assert by_percent[99.99] is None  # one I/O is beyond
+    median = by_percent[50.0]
+    assert median is not None
+    assert (median.basis, median.at_least) == (Basis.COUNTS, True)
+    assert median.low is not None
+    assert median.high is not None
+    # 5,000 +- 98 I/Os are 150 +- 1 us, outwards to the edges of buckets of 2 us
+    assert 146 < median.low <= 149
+    assert 151 <= median.high < 154
+
+
+def test_a_percentile_beyond_which_little_was_counted_has_no_upper_end() -> None:
+    """Where one round of five has all the slow I/Os, another may have many more."""
+    fast = histogram_of(np.full(10_000, 1e5))
+    slow = histogram_of(np.concatenate((np.full(9_900, 1e5), np.full(100, 9e6))))
+    rounds = [fast, fast, fast, fast, slow]
+    whole = IoStats(histogram=sum(rounds[1:], rounds[0]))
+    found = uncertainties_of_percentiles(whole, rounds, Basis.ROUNDS)
+    of_last = found[REPORTED_PERCENTILES.index(99.9)]
+    assert of_last is not None
+    assert (of_last.high, of_last.standard, of_last.expanded) == (None, None, None)
+    assert of_last.covers(1e9) is True
+    assert of_last.covers(1.0) is False
+
+
+def test_nothing_is_known_of_percentiles_without_latencies() -> None:
+    assert set(uncertainties_of_percentiles(IoStats(), [], Basis.ROUNDS)) == {None}
+
+
+def normal(value: float, expanded: float) -> Uncertainty:
+    return Uncertainty(
+        standard=expanded / 1.96, low=value - expanded, high=value + expanded, basis=Basis.ROUNDS
+    )
+
+
+def test_a_ratio_has_the_relative_uncertainties_of_both() -> None:
+    """Of small ones the root of the sum of their squares."""
+    found = build_ratio(300.0, normal(300, 3), 100.0, normal(100, 1))
+    assert found.low == pytest.approx(3 * (1 - 0.0141), abs=0.001)
+    assert found.high == pytest.approx(3 * (1 + 0.0141), abs=0.001)
+    assert found.basis is Basis.FIGURES
+
+
+def test_the_ratio_of_two_runs_of_five_rounds_is_covered() -> None:
+    chance = np.random.default_rng(6)
+    covered = 0
+    for _ in range(TRIALS):
+        first, second = (mean * (1 + 0.02 * chance.standard_normal(5)) for mean in (1000.0, 1500.0))
+        of_first, of_second = (
+            uncertainty_of_mean(rounds.mean(), rounds.tolist(), None, 1e-9)
+            for rounds in (first, second)
+        )
+        found = build_ratio(second.mean(), of_second, first.mean(), of_first)
+        covered += bool(found.covers(1.5))
+    assert 0.935 * TRIALS < covered < 0.99 * TRIALS
+
+
+@pytest.mark.parametrize("other", [None, Uncertainty(reason=EXTREME)])
+def test_a_ratio_to_what_has_no_uncertainty_has_none(other: Uncertainty | None) -> None:
+    assert not build_ratio(300.0, normal(300, 3), 100.0, other).known
+    assert not build_ratio(0.0, normal(0, 3), 100.0, normal(100, 1)).known
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_upper_end() -> None:
+    found = build_ratio(300.0, normal(300, 3), 100.0, normal(100, 150))
+    assert (found.high, found.standard) == (None, None)
+    assert found.low is not None
+    assert 0 < found.low < 3
+
+
+def test_what_can_only_lie_between_two_is_no_surer_than_that() -> None:
+    """A knee between the last level kept up with and the first missed."""
+    found = build_between(20_000, 21_000)
+    assert (found.low, found.high) == (20_000, 21_000)
+    assert found.standard == pytest.approx(1000 / sqrt(12))
+
+
+def test_the_median_of_a_level_strays_more_than_its_mean() -> None:
+    slices = [99.0, 101.0] * 5
+    mean = uncertainty_of_mean(100.0, slices, None, 1e-9)
+    median = uncertainty_of_median(100.0, slices, Basis.SLICES)
+    assert median.standard is not None
+    assert mean.standard is not None
+    assert median.standard == pytest.approx(1.2533 * mean.standard, rel=1e-4)
+    assert not uncertainty_of_median(100.0, [100.0], Basis.SLICES).known
