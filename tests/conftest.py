@@ -59,17 +59,23 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
     if reason := why_no_loop_devices():
         pytest.skip(reason)
     made: list[str] = []
+    before: dict[Path, str] = {}
 
     def make(*options: str, size: int = 64 * MIB) -> Path:
         image = tmp_path / f"loop{len(made)}.img"
         image.write_bytes(b"\xa5" * size)
         device = run_tool("losetup", "--find", "--show", *options, image)
         made.append(device)
+        scheduler = Path("/sys/block", Path(device).name, "queue/scheduler")
+        before[scheduler] = scheduler.read_text().partition("[")[2].partition("]")[0]
         # A loop device keeps this over its back ends: whoever had it before may have switched it off.
         with suppress(OSError):  # sysfs may be read-only
             Path("/sys/block", Path(device).name, "queue/iostats").write_text("1\n")
         return Path(device)
 
     yield make
+    for scheduler, name in before.items():
+        with suppress(OSError):
+            scheduler.write_text(name)
     for device in made:
         subprocess.run(["losetup", "--detach", device], check=False)
