@@ -21,6 +21,7 @@ from tkperf.events import (
     RunEnded,
     RunResumed,
     SampleSeen,
+    SectionEnded,
     StepEnded,
     StepStarted,
     TestEnded,
@@ -37,7 +38,7 @@ from tkperf.runfile.reader import RunFile
 from tkperf.standing import describe_place
 
 SHORT = Path(__file__).parent / "short.toml"
-KEPT = (TestStarted, PurgeEnded, StepEnded, Judged, TestEnded, RunEnded)
+KEPT = (TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, TestEnded, RunEnded)
 
 
 class Watching:

@@ -20,6 +20,7 @@ from tkperf.events import (
     RunResumed,
     RunStarted,
     SampleSeen,
+    SectionEnded,
     StepEnded,
     StepStarted,
     TestEnded,
@@ -28,7 +29,7 @@ from tkperf.events import (
 )
 from tkperf.growth import Growth
 from tkperf.measurement import Sample
-from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round
+from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.record import (
     LogEntry,
     PurgeRecord,
@@ -108,9 +109,7 @@ class Follower:
                     yield from self._entry(test.name, entry, growth.seconds)
         if test.status is not RunStatus.RUNNING and test.id not in self._ended:
             self._ended.add(test.id)
-            yield TestEnded(
-                test=test.name, status=test.status, outcome=test.outcome, at_s=test.ended_s
-            )
+            yield TestEnded(test=test.name, status=test.status, at_s=test.ended_s)
 
     def _entry(
         self, test: str, entry: LogEntry, seconds: Mapping[int, tuple[Sample, ...]]
@@ -124,6 +123,8 @@ class Follower:
             )
             self._step, self._seen = None, 0
             yield StepEnded(test=test, record=record)
+        elif isinstance(record, SectionOutcome):
+            yield SectionEnded(test=test, outcome=record)
         else:
             yield Judged(
                 test=test, section=record.section, number=record.number, verdict=record.verdict

@@ -8,7 +8,7 @@ procedure can take an interruption, the round alone.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tkperf.phases import (
@@ -26,6 +26,7 @@ from tkperf.phases import (
     SectionOutcome,
     Told,
 )
+from tkperf.profiles import Profile
 from tkperf.record import GoesOn, LogEntry, PurgeRecord, Resumption, StepRecord, VerdictRecord
 from tkperf.units import format_count
 from tkperf.workload import Workload
@@ -371,3 +372,11 @@ def describe_phase(phase: Phase) -> str:
             return f"{phase.section}, {what} {phase.number}"
         case Idle():
             return f"{phase.section}, {format_count(round(phase.duration_s), 'second')} idle"
+
+
+def at_found_demand(profile: Profile, outcomes: Iterable[SectionOutcome]) -> Profile:
+    """The profile with the demand that a test found, if it did, for those after it."""
+    for demand in (outcome.demand for outcome in outcomes):
+        if demand is not None:
+            profile = profile.at_demand(demand.jobs, demand.io_depth)
+    return profile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -24,9 +24,8 @@ from tkperf.performer import Performer, Run, Target
 from tkperf.phases import Answer, Course, Phase, Procedure, Reply, SectionOutcome, Told
 from tkperf.plan import section_names
 from tkperf.procedures import Test
-from tkperf.profiles import Profile
 from tkperf.record import GoesOn, RunStatus
-from tkperf.replay import NOTHING, Replay
+from tkperf.replay import NOTHING, Replay, at_found_demand
 from tkperf.run_watch import RunWatch
 
 __all__ = ["Run", "Target", "execute"]
@@ -84,14 +83,6 @@ def _missing(run: Run, position: int) -> Iterator[Test]:
     """The tests from this position on that are to be run."""
     done = () if run.resumed is None else run.resumed.done
     return (test for test in run.tests[position:] if test.name not in done)
-
-
-def at_found_demand(profile: Profile, outcomes: Iterable[SectionOutcome]) -> Profile:
-    """The profile with the demand that a test found, if it did, for those after it."""
-    for demand in (outcome.demand for outcome in outcomes):
-        if demand is not None:
-            profile = profile.at_demand(demand.jobs, demand.io_depth)
-    return profile
 
 
 def _end(run: Run, status: RunStatus, because: str | None) -> None:

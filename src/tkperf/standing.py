@@ -11,12 +11,20 @@ from dataclasses import dataclass
 
 from tkperf.ahead import Ahead
 from tkperf.errors import UsageError
-from tkperf.phases import Continuous, Fill, Idle, Outcome, Phase, Purge, Round
+from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOutcome
 from tkperf.plan import Case
 from tkperf.procedures import Test, find_test, read_stored_profile
 from tkperf.profiles import Profile
-from tkperf.record import LogEntry, PurgeRecord, RunInfo, RunRecord, StepRecord, TestRecord
-from tkperf.replay import find_place
+from tkperf.record import (
+    LogEntry,
+    PurgeRecord,
+    RunInfo,
+    RunRecord,
+    RunStatus,
+    StepRecord,
+    TestRecord,
+)
+from tkperf.replay import at_found_demand, find_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +64,12 @@ def find_standing(record: RunRecord, log: Sequence[LogEntry]) -> Standing:
     Args:
         log: all of it, as the run file has it.
     """
-    done = {test.name: test.outcome for test in record.tests if test.outcome is not None}
-    under_way = next((test for test in record.tests if test.outcome is None), None)
+    done = {
+        test.name: _outcomes(log, test)
+        for test in record.tests
+        if test.status is RunStatus.COMPLETE
+    }
+    under_way = next((test for test in record.tests if test.name not in done), None)
     names = [name for name in record.planned if name not in done]
     number = len(record.planned) - len(names) + bool(names)
     standing = Standing(
@@ -80,7 +92,7 @@ def _place(
     standing: Standing,
     under_way: TestRecord,
     entries: Sequence[LogEntry],
-    done: Mapping[str, Outcome],
+    done: Mapping[str, Sequence[SectionOutcome]],
 ) -> Standing:
     info = record.info
     assert info.active_range_length_bytes is not None
@@ -110,12 +122,22 @@ def _place(
     )
 
 
-def _profile_of(record: RunRecord, done: Mapping[str, Outcome]) -> Profile:
+def _outcomes(log: Sequence[LogEntry], test: TestRecord) -> tuple[SectionOutcome, ...]:
+    """How the sections of a test ended."""
+    return tuple(
+        entry.record
+        for entry in log
+        if entry.test_id == test.id
+        and not entry.set_aside
+        and isinstance(entry.record, SectionOutcome)
+    )
+
+
+def _profile_of(record: RunRecord, done: Mapping[str, Sequence[SectionOutcome]]) -> Profile:
     """With the demand that a search before found."""
     profile = read_stored_profile(record.info.profile)
     for name in record.planned:
-        if name in done and (demand := done[name].demand) is not None:
-            profile = profile.at_demand(demand.jobs, demand.io_depth)
+        profile = at_found_demand(profile, done.get(name, ()))
     return profile
 
 

@@ -34,10 +34,9 @@ from tkperf.record import (
     RunWarning,
     TestRecord,
 )
-from tkperf.replay import NOTHING, Replay, replay
+from tkperf.replay import NOTHING, Replay, at_found_demand, replay
 from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile
-from tkperf.runner import at_found_demand
 
 # Options that change numbers of the profile.
 _ALTERING = ("jobs", "io_depth", "auto_demand", "step_s", "active_range", "write_cache")
