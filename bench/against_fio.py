@@ -25,7 +25,7 @@ from handover_gap import loop_device
 from tkperf.device.counters import LOOK_EVERY_S, watching
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
-from tkperf.disturbance import Counters
+from tkperf.disturbance.io import Counters
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_output import DocumentSplitter, parse_document

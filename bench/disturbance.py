@@ -1,51 +1,69 @@
 """How many disturbances are found, and how many are told that were none?
 
-tkperf runs on a loop device; in some steps, drawn at random, a foreign fio reads or writes the device
-beside it, with a drawn block size and rate, for a part of the step. From the run file: of the steps
-whose foreign bytes, by that fio's own word, were more than 5 % of the step's, how many are marked as
-foreign-io, and how many of the others are. Needs root. Prints figures and each step that was wrong.
+tkperf runs on a loop device. In some steps, drawn at random, somebody disturbs on purpose for a part of
+the step: a foreign fio reads or writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU
+time, fio or tkperf is stopped by a signal. From the run file: of the steps that lost more than 5 % of
+their result (against the median of the same cell in undisturbed steps of the run) or, with a foreign fio,
+in which it moved more than 5 % of the bytes, how many are marked, and how many of the undisturbed ones
+are. Needs root. Prints a table, and each step that was wrong.
 
-    python bench/disturbance.py [--runs 4] [--step-s 4] [--folder /var/tmp] [--seed 1] [--quiet-runs 2]
+    python bench/disturbance.py [--kinds foreign,burners,quota,stop-fio,stop-tkperf] [--runs 4]
+        [--quiet-runs 4] [--step-s 10] [--folder /var/tmp] [--seed 1]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
-from tkperf.disturbance import DisturbanceCode
 from tkperf.record import StepKind, StepRecord
 from tkperf.runfile.reader import read_run
 
 SIZE_BYTES = 512 << 20
-DISTURBED_SHARE = 1 / 3
+DISTURBED_SHARE = 1 / 4
 COUNTS = 0.05
 SHORT = Path(__file__).parents[1] / "tests" / "short.toml"
 RATES = ("2m", "10m", "30m", "100m", "0")
 BLOCKS = ("4k", "128k", "1m")
+# Of the group that tkperf runs in for kind quota.
+GROUP = "tkperf-bench"
 
 Key = tuple[int, int]
 
 
 @dataclass
-class Foreign:
-    """What was done beside a step."""
+class Act:
+    """What was done beside a step; ``moved_bytes`` by a foreign fio, None of other kinds."""
 
     words: str
-    process: subprocess.Popen[str]
+    end: Callable[[], int | None] = lambda: None
 
-    def moved_bytes(self) -> int:
-        out, _ = self.process.communicate(timeout=60)
-        (job,) = json.loads(out[out.index("{") :])["jobs"]
-        return int(job["read"]["io_bytes"] + job["write"]["io_bytes"])
+
+@dataclass
+class Found:
+    """What became of the steps of one kind."""
+
+    strong: int = 0
+    strong_marked: int = 0
+    weak: int = 0
+    weak_marked: int = 0
+    undisturbed: int = 0
+    undisturbed_marked: int = 0
+    codes: Counter[str] = field(default_factory=Counter)
 
 
 @contextmanager
@@ -62,10 +80,15 @@ def loop_device(folder: Path) -> Iterator[str]:
         image.unlink()
 
 
-def begin_foreign(device: str, step_s: float, chance: random.Random) -> Foreign:
+def stretch(step_s: float, chance: random.Random) -> tuple[float, float]:
+    """When in a step, and for how long."""
+    return chance.uniform(0, 0.3) * step_s, chance.uniform(0.2, 0.6) * step_s
+
+
+def foreign(device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
     access = chance.choice(("randread", "randwrite", "read", "write"))
     block, rate = chance.choice(BLOCKS), chance.choice(RATES)
-    wait_s, lasting_s = chance.uniform(0, 0.3) * step_s, chance.uniform(0.2, 0.6) * step_s
+    wait_s, lasting_s = stretch(step_s, chance)
     argv = [
         "fio", "--name=foreign", f"--filename={device}", "--direct=1", f"--rw={access}",
         f"--bs={block}", f"--size={SIZE_BYTES}", "--time_based", f"--runtime={lasting_s * 1000:.0f}ms",
@@ -74,19 +97,116 @@ def begin_foreign(device: str, step_s: float, chance: random.Random) -> Foreign:
     if rate != "0":
         argv.append(f"--rate={rate}")
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
-    return Foreign(f"{access} {block}, rate {rate}, {lasting_s:.1f} s", process)
+
+    def moved_bytes() -> int:
+        out, _ = process.communicate(timeout=60)
+        (job,) = json.loads(out[out.index("{") :])["jobs"]
+        return int(job["read"]["io_bytes"] + job["write"]["io_bytes"])
+
+    return Act(f"{access} {block}, rate {rate}, {lasting_s:.1f} s", moved_bytes)
+
+
+def burners(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
+    """In user mode, or in the kernel; nicer than fio or not; one, or more than there are CPUs."""
+    count = chance.randint(1, 2 * len(os.sched_getaffinity(0)))
+    wait_s, lasting_s = stretch(step_s, chance)
+    body = chance.choice(("while :; do :; done", "exec dd if=/dev/zero of=/dev/null bs=1M"))
+    nice = chance.choice((0, 0, 10))
+    command = f"sleep {wait_s:.2f}; exec timeout {lasting_s:.2f} nice -n {nice} sh -c '{body}'"
+    processes = [
+        subprocess.Popen(["sh", "-c", command], stderr=subprocess.DEVNULL) for _ in range(count)
+    ]
+
+    def end() -> None:
+        for process in processes:
+            process.wait(timeout=60)
+
+    return Act(f"{count} x {body.split()[0]} at nice {nice}, {lasting_s:.1f} s", end)
+
+
+def later(wait_s: float, lasting_s: float, do: Callable[[], object], undo: Callable[[], object]) -> Callable[[], None]:  # fmt: skip
+    def act() -> None:
+        time.sleep(wait_s)
+        do()
+        time.sleep(lasting_s)
+        undo()
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    return thread.join
+
+
+def group_folder() -> Path:
+    version1 = Path("/sys/fs/cgroup/cpu")
+    return (version1 if version1.is_dir() else Path("/sys/fs/cgroup")) / GROUP
+
+
+def limit(cpus: float | None) -> None:
+    folder = group_folder()
+    if (folder / "cpu.max").exists():
+        (folder / "cpu.max").write_text("max" if cpus is None else f"{round(cpus * 1e5)} 100000")
+    else:
+        quota = -1 if cpus is None else round(cpus * 1e5)
+        (folder / "cpu.cfs_quota_us").write_text(str(quota))
+
+
+def quota(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
+    wait_s, lasting_s = stretch(step_s, chance)
+    cpus = chance.choice((0.1, 0.3, 0.6, 1.0))
+    end = later(wait_s, lasting_s, lambda: limit(cpus), lambda: limit(None))
+    return Act(f"{cpus:g} CPUs, {lasting_s:.1f} s", end)
+
+
+def stop(pids: Callable[[], list[int]], step_s: float, chance: random.Random) -> Act:
+    wait_s, lasting_s = stretch(step_s, chance)
+    stopped: list[int] = []
+
+    def send(number: signal.Signals) -> None:
+        for pid in stopped or pids():
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+            if number is signal.SIGSTOP:
+                stopped.append(pid)
+
+    end = later(wait_s, lasting_s, lambda: send(signal.SIGSTOP), lambda: send(signal.SIGCONT))
+    return Act(f"stopped for {lasting_s:.1f} s", end)
+
+
+def stop_tkperf(_device: str, pid: int, step_s: float, chance: random.Random) -> Act:
+    return stop(lambda: [pid], step_s, chance)
+
+
+def stop_fio(_device: str, pid: int, step_s: float, chance: random.Random) -> Act:
+    def children() -> list[int]:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+        return [int(word) for word in text.split()]
+
+    return stop(children, step_s, chance)
+
+
+KINDS: dict[str, Callable[[str, int, float, random.Random], Act]] = {
+    "foreign": foreign,
+    "burners": burners,
+    "quota": quota,
+    "stop-fio": stop_fio,
+    "stop-tkperf": stop_tkperf,
+}
 
 
 def run(
-    device: str, folder: Path, name: str, step_s: float, chance: random.Random, disturb: bool
-) -> tuple[list[StepRecord], dict[Key, Foreign]]:
+    device: str, folder: Path, name: str, step_s: float, chance: random.Random, kind: str | None
+) -> tuple[list[StepRecord], dict[Key, Act]]:
     profile = folder / "profile.toml"
     profile.write_text(SHORT.read_text().replace("step_s = 1\n", f"step_s = {step_s:g}\n"))
-    done: dict[Key, Foreign] = {}
+    done: dict[Key, Act] = {}
+    within = ["sh", "-c", f'echo $$ > {group_folder()}/cgroup.procs && exec "$@"', "sh"]
     with subprocess.Popen(
         [
-            sys.executable, "-m", "tkperf", "ssd", name, device, "--profile", str(profile), "-ssdt",
-            "iops", "--yes-destroy", device, "--output", str(folder), "--progress", "json",
+            *(within if kind == "quota" else ()), sys.executable, "-m", "tkperf", "ssd", name, device,
+            "--profile", str(profile), "-ssdt", "iops", "--yes-destroy", device, "--output",
+            str(folder), "--progress", "json",
         ],
         stdout=subprocess.PIPE,
         text=True,
@@ -96,67 +216,92 @@ def run(
             event = json.loads(line)
             if event["event"] != "StepStarted" or event["kind"] != StepKind.ROUND:
                 continue
-            if disturb and chance.random() < DISTURBED_SHARE:
-                key = (event["number"], event["position"])
+            if kind is not None and chance.random() < DISTURBED_SHARE:
                 # The step is announced when the one before has been written down, up to a third
                 # of a second after it began.
-                done[key] = begin_foreign(device, step_s, chance)
+                key = (event["number"], event["position"])
+                done[key] = KINDS[kind](device, process.pid, step_s, chance)
     record = read_run(folder / f"{name}.tkperf")
     steps = [step for test in record.tests for step in test.steps if step.kind is StepKind.ROUND]
     return steps, done
 
 
+def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found: Found) -> None:
+    """Count one run's steps; those just after a disturbed one, which it may have reached into, are left out."""
+    undisturbed: dict[int, list[float]] = {}
+    late = False
+    for step in steps:
+        if (step.number, step.position) not in done and not late:
+            undisturbed.setdefault(step.position, []).append(step.measurement.iops)
+        late = (step.number, step.position) in done
+    late = False
+    for step in steps:
+        marked = {each.code.value: each.text for each in step.disturbances or ()}
+        act = done.get((step.number, step.position))
+        words = f"{step.number}.{step.position} {step.workload}: {marked}"
+        if act is None and not late:
+            found.undisturbed += 1
+            found.undisturbed_marked += bool(marked)
+            found.codes.update(marked.keys())
+            if marked:
+                print("undisturbed but marked:", words)
+        if act is not None:
+            moved = act.end()
+            usual = undisturbed.get(step.position)
+            lost = 0.0 if not usual else abs(1 - step.measurement.iops / median(usual))
+            # How long tkperf stood still, of the step; nothing of the result need be lost by it.
+            strong = lost > COUNTS or kind == "stop-tkperf"
+            if moved is not None:
+                strong = moved / step.measurement.bytes > COUNTS
+            if strong:
+                found.strong += 1
+                found.strong_marked += bool(marked)
+                if not marked:
+                    print(f"missed: {words}: {act.words}, result moved by {lost:.1%}")
+            else:
+                found.weak += 1
+                found.weak_marked += bool(marked)
+        late = act is not None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--quiet-runs", type=int, default=2)
-    parser.add_argument("--step-s", type=float, default=4.0)
+    parser.add_argument("--quiet-runs", type=int, default=4)
+    parser.add_argument("--step-s", type=float, default=10.0)
     parser.add_argument("--folder", default="/var/tmp")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     chance = random.Random(options.seed)
-    found = missed = false = undisturbed = small = small_found = others = reached = 0
-    with tempfile.TemporaryDirectory(dir=options.folder) as made, loop_device(Path(made)) as device:
-        for number in range(options.runs + options.quiet_runs):
-            disturb = number < options.runs
-            steps, foreign = run(
-                device, Path(made), f"run{number}", options.step_s, chance, disturb
-            )
-            before: Foreign | None = None
-            for step in steps:
-                marked = {each.code: each.text for each in step.disturbances or ()}
-                is_marked = DisturbanceCode.FOREIGN_IO in marked
-                beside = foreign.get((step.number, step.position))
-                late = before is not None
-                before = beside
-                moved = beside.moved_bytes() if beside else 0
-                share = moved / step.measurement.bytes
-                seen = (step.foreign_read_bytes, step.foreign_write_bytes)
-                words = f"{step.number}.{step.position} {step.workload}: {share:.1%} seen {seen} {marked}"
-                if beside is None and late:
-                    reached += is_marked  # a foreign fio that a busy host let begin late
-                elif beside is None:
-                    undisturbed += 1
-                    false += is_marked
-                    others += bool(marked) and not is_marked
-                    if marked:
-                        print("undisturbed but marked:", words)
-                elif share > COUNTS:
-                    found += is_marked
-                    missed += not is_marked
-                    if not is_marked:
-                        print("missed:", words, beside.words)
-                else:
-                    small += 1
-                    small_found += is_marked
-            print(f"run {number + 1} done", flush=True)
-    print(f"steps of {options.step_s:g} s")
-    print(f"foreign bytes above {COUNTS:.0%}: {found} of {found + missed} marked")
-    print(f"foreign bytes below: {small_found} of {small} marked")
-    print(f"steps after a disturbed one: {reached} marked, which it may have reached into")
+    kinds = options.kinds.split(",")
+    found = {kind: Found() for kind in (*kinds, "nobody")}
+    group_folder().mkdir(exist_ok=True)
+    try:
+        with (
+            tempfile.TemporaryDirectory(dir=options.folder) as made,
+            loop_device(Path(made)) as device,
+        ):
+            for kind in (*kinds, "nobody"):
+                for number in range(options.quiet_runs if kind == "nobody" else options.runs):
+                    acts = None if kind == "nobody" else kind
+                    name = f"{kind}{number}"
+                    steps, done = run(device, Path(made), name, options.step_s, chance, acts)
+                    judge(steps, done, acts, found[kind])
+                    print(f"{kind}, run {number + 1} done", flush=True)
+    finally:
+        group_folder().rmdir()
+    print(f"\nsteps of {options.step_s:g} s; marked of all:\n")
     print(
-        f"undisturbed: {false} of {undisturbed} marked as foreign-io, {others} with something else"
+        f"| disturbed by | over {COUNTS:.0%} of the result | below | undisturbed steps of these runs |"
     )
+    print("|---|---|---|---|")
+    for kind, each in found.items():
+        codes = ", ".join(f"{count} {code}" for code, count in each.codes.items())
+        print(
+            f"| {kind} | {each.strong_marked} of {each.strong} | {each.weak_marked} of {each.weak} | "
+            f"{each.undisturbed_marked} of {each.undisturbed}{f' ({codes})' if codes else ''} |"
+        )
 
 
 if __name__ == "__main__":

@@ -58,8 +58,8 @@ def two_variables(first: Callable[[int], float], second: Callable[[int], float])
         return {STEPS[0].workload: measured(1000)}
 
     tracked = [
-        Tracked(tracking="A", unit="IOPS", value=value(first)),
-        Tracked(tracking="B", unit="us", value=value(second)),
+        Tracked(tracking="A", unit="IOPS", workload=STEPS[0].workload, value=value(first)),
+        Tracked(tracking="B", unit="us", workload=STEPS[0].workload, value=value(second)),
     ]
     return drive(rounds_until_all_steady("S", STEPS, RULES, tracked), answer)
 

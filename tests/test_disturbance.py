@@ -7,15 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tkperf.disturbance import (
-    Compared,
-    Counts,
-    Disturbance,
-    DisturbanceCode,
-    Glance,
-    judge_bytes,
-    judge_gap,
-)
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.disturbance.io import Compared, Counts, Glance, judge_bytes
+from tkperf.disturbance.pauses import judge_gap
 from tkperf.errors import StepFailedError
 from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.record import StepKind

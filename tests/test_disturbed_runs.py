@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tkperf.disturbance import DisturbanceCode
+from tkperf.disturbance.codes import DisturbanceCode
 from tkperf.record import RunRecord, StepKind, StepRecord
 from tkperf.runfile.reader import read_run
 
@@ -36,11 +37,18 @@ def profile(tmp_path: Path) -> Path:
 Act = Callable[[dict[str, Any], "subprocess.Popen[str]"], None]
 
 
-def run(folder: Path, profile: Path, target: Path, *argv: str, act: Act | None = None) -> RunRecord:
-    """A run of the IOPS test; ``act`` is told of each of its steps as it begins."""
+def run(
+    folder: Path,
+    profile: Path,
+    target: Path,
+    *argv: str,
+    act: Act | None = None,
+    within: tuple[str, ...] = (),
+) -> RunRecord:
+    """A run of the IOPS test, started by ``within``; ``act`` is told of each of its steps as it begins."""
     with subprocess.Popen(
         [
-            sys.executable, "-m", "tkperf", "ssd", "run", str(target), "--profile", str(profile),
+            *within, sys.executable, "-m", "tkperf", "ssd", "run", str(target), "--profile", str(profile),
             "-ssdt", "iops", "--output", str(folder), "--progress", "json", *argv,
         ],
         stdout=subprocess.PIPE,
@@ -121,7 +129,7 @@ def test_a_run_nobody_disturbs_has_no_foreign_io(
     assert sum(compared) > len(compared) / 2
     for step in record.tests[0].steps:
         # A machine that other things keep busy may let the device stand idle: that is true, too.
-        assert codes(step) <= {"idle-before", "idle-inside", "stopped"}
+        assert codes(step) <= {"idle-before", "idle-inside", "stopped", "host-cpu", "steal"}
 
 
 def test_a_stopped_tkperf_is_said(tmp_path: Path, profile: Path) -> None:
@@ -144,3 +152,80 @@ def test_a_stopped_tkperf_is_said(tmp_path: Path, profile: Path) -> None:
     assert {step.foreign_write_bytes for step in steps.values()} == {None}
     assert "not comparable" in str(record.info.device["other_io"])
     assert {"stopped", "idle-before"} <= {warning.code for warning in record.warnings}
+
+
+def test_cpu_burners_are_said_and_named(tmp_path: Path, profile: Path) -> None:
+    """Four of them in one step, on however many CPUs: their time, their name, how long fio waited."""
+    cpus = len(os.sched_getaffinity(0))
+    burners: list[subprocess.Popen[bytes]] = []
+
+    def act(event: dict[str, Any], _: object) -> None:
+        if (event["number"], event["position"]) == (2, 0):
+            burners.extend(
+                subprocess.Popen(["timeout", str(STEP_S - 1), "sh", "-c", "while :; do :; done"])
+                for _ in range(4 * cpus)
+            )
+
+    record = run(tmp_path, profile, tmp_path / "scratch", "--size", str(64 * MIB), act=act)
+    for burner in burners:
+        burner.wait()
+    steps = {(step.number, step.position): step for step in rounds(record)}
+    (found,) = [each for each in steps[2, 0].disturbances or () if each.code == "host-cpu"]
+    assert "other programs used" in found.text
+    use = steps[2, 0].host
+    assert use is not None
+    assert (use.others_cpu_percent or 0) > 25 * cpus
+    assert use.others
+    assert "host-cpu" in {warning.code for warning in record.warnings}
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> Iterator[tuple[tuple[str, ...], Callable[[float | None], None]]]:
+    """What starts a program in a cgroup of its own, and what gives it so many CPUs; None: all."""
+    folder = Path("/sys/fs/cgroup") / ("cpu" if Path("/sys/fs/cgroup/cpu").is_dir() else "")
+    if os.geteuid() != 0:
+        pytest.skip("needs root to make a cgroup")
+    group = folder / f"tkperf-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made here: {error}")
+
+    def limit(cpus: float | None) -> None:
+        if (group / "cpu.cfs_quota_us").exists():
+            period_us = int((group / "cpu.cfs_period_us").read_text())
+            quota = -1 if cpus is None else round(cpus * period_us)
+            (group / "cpu.cfs_quota_us").write_text(str(quota))
+        else:
+            (group / "cpu.max").write_text("max" if cpus is None else f"{round(cpus * 1e5)} 100000")
+
+    try:
+        if not ((group / "cpu.cfs_quota_us").exists() or (group / "cpu.max").exists()):
+            pytest.skip("no cgroup here can limit CPU time")
+        yield ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"), limit
+    finally:
+        group.rmdir()
+
+
+@pytest.mark.root
+def test_a_limit_on_the_cpu_time_of_tkperf_is_said(
+    tmp_path: Path,
+    profile: Path,
+    limited: tuple[tuple[str, ...], Callable[[float | None], None]],
+) -> None:
+    """A tenth of a CPU for two seconds of one step, in tkperf's own cgroup."""
+    within, limit = limited
+
+    def act(event: dict[str, Any], _: object) -> None:
+        if (event["number"], event["position"]) == (2, 0):
+            limit(0.1)
+            time.sleep(2)
+            limit(None)
+
+    record = run(
+        tmp_path, profile, tmp_path / "scratch", "--size", str(64 * MIB), act=act, within=within
+    )
+    steps = {(step.number, step.position): step for step in rounds(record)}
+    (found,) = [each for each in steps[2, 0].disturbances or () if each.code == "cpu-quota"]
+    assert "used up the CPU time of their cgroup" in found.text
+    assert [key for key, step in steps.items() if "cpu-quota" in codes(step)] == [(2, 0)]

@@ -12,7 +12,7 @@ from tests.resuming import cuts, find_faults, written_bytes
 from tests.test_own_workloads import EVERYTHING
 from tkperf import load, make_plan
 from tkperf.analysis.results import RunResult
-from tkperf.disturbance import DisturbanceCode
+from tkperf.disturbance.codes import DisturbanceCode
 from tkperf.errors import EngineError, RefusedError, TkperfError
 from tkperf.events import Event, StepEnded
 from tkperf.pipeline.api import resume, run

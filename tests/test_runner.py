@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.builders import FreeTarget, run_info
-from tkperf.disturbance import DisturbanceCode
+from tkperf.disturbance.codes import DisturbanceCode
 from tkperf.engine import Execution, Load, Next, OnSample
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel

@@ -6,8 +6,9 @@ Found by replay of the test's procedure with the answers so far (docs/adr/0007).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from tkperf.disturbance.codes import DisturbanceCode
 from tkperf.engine import Load, Next
 from tkperf.measurement import Measurement
 from tkperf.phases import Answer, Continuous, Course, Phase, Procedure, Round
@@ -77,7 +78,9 @@ class Ahead:
 
         def choose(so_far: Measurement) -> Load | None:
             ends = (so_far,) if planned_s is None else possible_ends(so_far, planned_s)
-            followers = {self.load_after(phase, answer(end)) for end in ends}
+            followers = {
+                self.load_after(phase, answer(told)) for end in ends for told in _told_of(end)
+            }
             return followers.pop() if len(followers) == 1 else None
 
         return Next(loads=ready, choose=choose, certain=len(loads) == 1)
@@ -113,3 +116,8 @@ class Ahead:
         procedure = self._procedure_of(test)
         expected = forecast(procedure, answers, case, active_range_bytes=self.active_range_bytes)
         return expected.duration_s
+
+
+def _told_of(end: Measurement) -> tuple[Measurement, ...]:
+    """As nobody or as somebody had a part in it, which is known only when it has ended."""
+    return end, replace(end, disturbed_by=(DisturbanceCode.FOREIGN_IO,))

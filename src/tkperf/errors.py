@@ -74,6 +74,10 @@ class StepFailedError(EngineError):
     """What was measured cannot be believed, though nothing says that trying again would fail."""
 
 
+class StepDisturbedError(StepFailedError):
+    """Something else than the device had a part in a step, which a strict run does not take."""
+
+
 class LostAtGateError(EngineError):
     """fio, or what holds one of its threads, was killed before any I/O: it can be started again."""
 

@@ -7,9 +7,16 @@ submission plus completion), in ns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tkperf import histogram
+from tkperf.disturbance.codes import (
+    HOST_LIMITED,
+    WORDS,
+    Disturbance,
+    DisturbanceCode,
+    find_doubtful,
+)
 from tkperf.histogram import LEAST_IOS_BEYOND, Histogram
 
 REPORTED_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
@@ -159,7 +166,8 @@ class Measurement:
     ``duration_s`` is measured, not nominal. ``samples`` are the seconds it is made of.
     ``host_limited`` says that the host's CPUs, not the device, set the pace. ``rates_known`` is
     False where nobody counted I/Os, as in an imported latency test: then ``iops`` and
-    ``megabytes_per_s`` mean nothing.
+    ``megabytes_per_s`` mean nothing. ``disturbed_by`` is told to procedures: what is kept of a step
+    has its disturbances itself.
     """
 
     duration_s: float
@@ -169,6 +177,14 @@ class Measurement:
     cpu: CpuUse | None = None
     host_limited: bool = False
     rates_known: bool = True
+    disturbed_by: tuple[DisturbanceCode, ...] = ()
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the values are not the device's alone, in words; None: they are, as far as is known."""
+        words = [HOST_LIMITED] if self.host_limited else []
+        words += [WORDS[code] for code in self.disturbed_by]
+        return ", ".join(words) or None
 
     @property
     def both(self) -> IoStats:
@@ -195,3 +211,11 @@ class Measurement:
     def latency_mean_us(self) -> float | None:
         mean_ns = self.both.latency_mean_ns
         return None if mean_ns is None else mean_ns / 1000
+
+
+def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
+    """What a procedure is answered: totals, and what was in them beside the device.
+
+    A day's samples go to the run file, not into memory.
+    """
+    return replace(measurement, samples=(), disturbed_by=find_doubtful(disturbances or ()))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Protocol
 
 from tkperf.ahead import Ahead
-from tkperf.disturbance import Counters
+from tkperf.disturbance.io import Counters
 from tkperf.engine import Engine, Execution, Next, OnSample
 from tkperf.errors import StepFailedError
 from tkperf.events import (
@@ -22,7 +23,8 @@ from tkperf.events import (
     TargetBusy,
     Warned,
 )
-from tkperf.measurement import Measurement, Sample
+from tkperf.host_use import HostLooks
+from tkperf.measurement import Measurement, Sample, as_answer
 from tkperf.phases import Answer, Continuous, Course, Fill, Idle, Phase, Purge, Round
 from tkperf.plan import Case
 from tkperf.plausibility import Plan, require_plausible
@@ -37,6 +39,7 @@ from tkperf.record import (
     StepRecord,
     kind_of,
 )
+from tkperf.repeating import TIMES, most_attempts, why_repeated
 from tkperf.replay import Resumed
 from tkperf.run_watch import RunWatch, Watched
 from tkperf.workload import Workload
@@ -77,7 +80,8 @@ class Run:
 
     The ``profile`` is what the tests follow, and what ``info`` then says they followed, whatever it was
     made with. ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
-    that is another. ``resumed``: what was done of it earlier.
+    that is another, ``host`` at what the host does. ``strict``: what is disturbed is measured again, or the
+    run ends. ``resumed``: what was done of it earlier.
     """
 
     info: RunInfo
@@ -90,6 +94,8 @@ class Run:
     warnings: Sequence[RunWarning] = ()
     counters: Counters | None = None
     fill_counters: Counters | None = None
+    host: HostLooks | None = None
+    strict: bool = False
     resumed: Resumed | None = None
 
     def __post_init__(self) -> None:
@@ -209,7 +215,7 @@ class Performer:
         # one asked for, and as long again.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
         watched = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
-        answer = _without_samples(execution)
+        answer = as_answer(execution.measurement, watched.disturbances)
         self._start_next(phase, then, answer)
         self._keep(phase, phase.workload, 0, None, execution, watched)
         return answer
@@ -224,37 +230,36 @@ class Performer:
                     phase, _answer_with(measurements, step.workload), step.duration_s
                 )
             execution, watched = self._measure(phase, position, then)
-            measurements[step.workload] = _without_samples(execution)
+            measurements[step.workload] = as_answer(execution.measurement, watched.disturbances)
             if position + 1 == len(phase.steps):
                 self._start_next(phase, then, measurements)
             self._keep(phase, step.workload, position, step.duration_s, execution, watched)
         return measurements
 
     def _measure(self, phase: Round, position: int, then: Next | None) -> tuple[Execution, Watched]:
-        """A step of a round; what cannot be believed is measured again, once."""
+        """A step of a round; what cannot be believed, or is not taken, is measured again at once."""
         step = phase.steps[position]
         plan = Plan(workload=step.workload, duration_s=step.duration_s)
-        began_s = self.run.clock()
-        execution: Execution | None = None
-        try:
-            execution = self._measure_once(phase, position, then)
-            return execution, self._believe(phase, execution, plan)
-        except StepFailedError as error:
-            # From here on the device is idle, also while it is looked at again.
-            ended_s = self.run.clock()
-            if execution is not None:
-                began_s = execution.started_s
-                ended_s = min(ended_s, began_s + execution.measurement.duration_s)
-            self.run.engine.rest()  # the next step, too, which may have begun
-            self.run.target.recheck()
-            self.watch.gave_up(began_s, ended_s, str(error))
-            text = _why_repeated(phase, position, then, error, ended_s - began_s)
-            self._warn("step-repeated", text)
-        try:
-            execution = self._measure_once(phase, position, then)
-            return execution, self._believe(phase, execution, plan)
-        except StepFailedError as error:
-            raise StepFailedError(f"{error} (measured twice, and failed twice)") from error
+        for attempt in count(1):
+            began_s = self.run.clock()
+            execution: Execution | None = None
+            try:
+                execution = self._measure_once(phase, position, then)
+                return execution, self._believe(phase, execution, plan)
+            except StepFailedError as error:
+                if attempt >= most_attempts(error):
+                    raise type(error)(f"{error} ({TIMES[attempt]})") from error
+                # From here on the device is idle, also while it is looked at again.
+                ended_s = self.run.clock()
+                if execution is not None:
+                    began_s = execution.started_s
+                    ended_s = min(ended_s, began_s + execution.measurement.duration_s)
+                self.run.engine.rest()  # the next step, too, which may have begun
+                self.run.target.recheck()
+                self.watch.gave_up(began_s, ended_s, str(error))
+                text = why_repeated(phase, position, then, error, ended_s - began_s)
+                self._warn("step-repeated", text)
+        raise AssertionError("attempts are counted without end")
 
     def _measure_once(self, phase: Round, position: int, then: Next | None) -> Execution:
         step = phase.steps[position]
@@ -281,7 +286,7 @@ class Performer:
         execution = self.run.engine.measure_slice(phase, then=then, on_sample=on_sample)
         plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
         watched = self._believe(phase, execution, plan)
-        answer = _without_samples(execution)
+        answer = as_answer(execution.measurement, watched.disturbances)
         self._start_next(phase, then, answer)
         self._keep(phase, phase.workload, 0, phase.duration_s, execution, watched)
         return answer
@@ -356,6 +361,7 @@ class Performer:
             foreign_read_bytes=watched.foreign_read_bytes,
             foreign_write_bytes=watched.foreign_write_bytes,
             disturbances=watched.disturbances,
+            host=watched.host,
             measurement=execution.measurement,
             job_file=execution.job_file,
             engine_output=execution.output,
@@ -369,26 +375,8 @@ class Performer:
         self.run.emit(Warned(warning=warning))
 
 
-def _without_samples(execution: Execution) -> Measurement:
-    """What a procedure is answered: totals. A day's samples go to the run file, not into memory."""
-    return replace(execution.measurement, samples=())
-
-
 def _answer_with(
     cells: dict[Workload, Measurement], last: Workload
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
     """The answer to a round of which all workloads but the last are known."""
     return lambda measurement: {**cells, last: measurement}
-
-
-def _why_repeated(
-    phase: Round, position: int, then: Next | None, error: StepFailedError, tried_s: float
-) -> str:
-    """Which step, for what reason, and what the device saw in between."""
-    saw = f"the failed attempt ({tried_s:.0f} s)"
-    if then is not None and then.certain:
-        saw += f" and perhaps the beginning of the next step, {then.loads[0].workload}"
-    return (
-        f"{phase.section}, round {phase.number}, step {position + 1} of {len(phase.steps)} was "
-        f"measured again, because {error}. In between the device saw {saw}"
-    )

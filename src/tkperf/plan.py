@@ -240,7 +240,7 @@ class _Imagination:
                     guess = _imagined(phase.workload, phase.duration_s, factor)
                     return _without_writes(_scaled(guess, factor))
                 if self._case is Case.BEST:
-                    return measured
+                    return _undisturbed(measured)
                 return _without_writes(_scaled(measured, factor))
             case Round():
                 last = self._learned.get((Round, id(phase.steps)), (None, None))[1]
@@ -346,7 +346,13 @@ def _scaled(measurement: Measurement, factor: float) -> Measurement:
             latency_sum_ns=round(stats.latency_sum_ns * factor**2),
         )
 
-    return replace(measurement, read=scale(measurement.read), write=scale(measurement.write))
+    scaled = replace(measurement, read=scale(measurement.read), write=scale(measurement.write))
+    return _undisturbed(scaled)
+
+
+def _undisturbed(measurement: Measurement) -> Measurement:
+    """What had a part in one round need not in the next."""
+    return replace(measurement, host_limited=False, disturbed_by=())
 
 
 def _without_writes(measurement: Measurement) -> Measurement:

@@ -9,9 +9,10 @@ import shlex
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tkperf.disturbance import Disturbance
+from tkperf.disturbance.codes import Disturbance
 from tkperf.figures import TestPlan
-from tkperf.measurement import Measurement
+from tkperf.host_use import HostUse
+from tkperf.measurement import Measurement, as_answer
 from tkperf.phases import Continuous, Fill, Round, SectionOutcome
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_capacity, format_count, parse_size_bytes
@@ -188,7 +189,8 @@ class StepRecord:
     tkperf's clock: of a step, or with ``planned_pause`` of a purge or of getting a set ready; None
     where nothing came before. ``foreign_*`` is what others moved meanwhile by the device's own
     counters, None where those could not be compared. ``disturbances`` is None where nobody watched, as in
-    an imported run or one of a tkperf that did not look. ``job_file`` is the fio job as
+    an imported run or one of a tkperf that did not look. ``host`` is what the host did meanwhile, None where
+    it was not looked at. ``job_file`` is the fio job as
     it can be run again; ``engine_output`` fio's last JSON document (empty if none).
     """
 
@@ -207,6 +209,12 @@ class StepRecord:
     foreign_read_bytes: int | None = None
     foreign_write_bytes: int | None = None
     disturbances: tuple[Disturbance, ...] | None = None
+    host: HostUse | None = None
+
+    @property
+    def answer(self) -> Measurement:
+        """What the step's procedure was answered."""
+        return as_answer(self.measurement, self.disturbances)
 
 
 def key_of(kind: StepKind, workload: Workload) -> Workload:

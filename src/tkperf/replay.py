@@ -215,9 +215,9 @@ class _Reader:
             return False
         steps = [self._step(phase, position, load) for position, load in enumerate(wanted)]
         if isinstance(phase, Round):
-            answer: Answer = {step.workload: step.measurement for step in steps}
+            answer: Answer = {step.workload: step.answer for step in steps}
         else:
-            answer = steps[0].measurement
+            answer = steps[0].answer
         self._keep(phase, answer, sequence)
         return True
 

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from tkperf.disturbance import (
-    COLD_START_LIMIT_S,
-    HANDOVER_LIMIT_S,
-    Counters,
+from tkperf.disturbance.codes import (
     Disturbance,
     DisturbanceCode,
     describe_count,
     find_codes,
-    find_refutation,
-    judge_bytes,
+    find_doubtful,
+)
+from tkperf.disturbance.host import judge_host
+from tkperf.disturbance.io import Counters, find_refutation, judge_bytes
+from tkperf.disturbance.pauses import (
+    COLD_START_LIMIT_S,
+    HANDOVER_LIMIT_S,
     judge_gap,
     judge_idle,
     judge_stops,
 )
-from tkperf.errors import StepFailedError
+from tkperf.errors import StepDisturbedError, StepFailedError
+from tkperf.host_use import HostLook, HostLooks, HostUse, compare_looks
 from tkperf.measurement import Measurement, Sample
 from tkperf.record import RunWarning, StepKind, StepRecord
 from tkperf.step_watch import StepWatch
@@ -31,6 +34,18 @@ from tkperf.workload import Access, Workload
 # told of late, as what came before was written down first.
 BEGINS_WITHIN_S = 0.5
 ENDS_WITHIN_S = 1.5
+# Within a step fio's threads are looked at this often, the rest of the host at its ends alone.
+LOOK_AT_THREADS_S = 1.0
+# A step that begins later after the last look than this has a look of its own.
+FRESH_S = 1.0
+# What may leave a preconditioned device in another state than asked for.
+ALTERS_A_FILL = (
+    DisturbanceCode.FOREIGN_IO,
+    DisturbanceCode.MISSING_IO,
+    DisturbanceCode.DEVICE_ERROR,
+    DisturbanceCode.LINK_CHANGE,
+    DisturbanceCode.SUSPENDED,
+)
 # Each repeated step and each interruption has a warning of its own.
 _WARNED_EACH_TIME = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
 
@@ -44,6 +59,7 @@ class Watched:
     foreign_read_bytes: int | None
     foreign_write_bytes: int | None
     disturbances: tuple[Disturbance, ...]
+    host: HostUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +79,16 @@ class _Before:
 class RunWatch:
     """Told by the runner what happens. Times are those of the run's clock, from ``origin_s``.
 
-    ``fill_counters`` are of what is preconditioned, if that is not the device that is measured.
+    ``fill_counters`` are of what is preconditioned, if that is not the device that is measured. ``strict``: a step
+    that something disturbed is refused.
     """
 
     origin_s: float
     counters: Counters | None = None
     fill_counters: Counters | None = None
+    host: HostLooks | None = None
+    strict: bool = False
+    _host_looks: list[HostLook] = field(default_factory=list)
     _before: _Before | None = None
     _prepared: bool = False
     _repeated: Disturbance | None = None
@@ -132,6 +152,7 @@ class RunWatch:
         else:
             self._step = StepWatch()
             self._look(only_latest=True)
+        self._host_begins(now_s)
         counters = self._looking
         if counters is not None and planned_s is not None:
             counters.look_seldom(now_s + BEGINS_WITHIN_S, now_s + planned_s - ENDS_WITHIN_S)
@@ -139,6 +160,23 @@ class RunWatch:
     def sample(self, sample: Sample, now_s: float) -> None:
         self._look()
         self._step.sample(sample, now_s)
+        if self.host is not None and now_s - self._host_looks[-1].at_s >= LOOK_AT_THREADS_S:
+            # Of those in between the last is enough.
+            self._host_looks[2:] = [self.host.look_at_threads()]
+
+    def _host_begins(self, now_s: float) -> None:
+        """Where one step follows another, the look at the end of the one is at the beginning of the other."""
+        if self.host is None:
+            return
+        self._host_looks = self._host_looks[-1:]
+        if not self._host_looks or now_s - self._host_looks[-1].at_s > FRESH_S:
+            self._host_looks = [self.host.look()]
+
+    def _host_ends(self) -> HostUse | None:
+        if self.host is None:
+            return None
+        self._host_looks.append(self.host.look())
+        return compare_looks(self._host_looks)
 
     @property
     def _looking(self) -> Counters | None:
@@ -170,6 +208,7 @@ class RunWatch:
 
         Raises:
             StepFailedError: the device did far less than fio says it did.
+            StepDisturbedError: the step was disturbed, and the run is strict.
         """
         self._look()
         ended_s = started_s + measurement.duration_s
@@ -183,6 +222,7 @@ class RunWatch:
         )
         if compared is not None and (refutation := find_refutation(compared)) is not None:
             raise StepFailedError(f"{workload}: {refutation}")
+        host = self._host_ends()
         before, gap_s = self._before, None
         if before is not None:
             gap_s = started_s - before.ended_s
@@ -195,8 +235,11 @@ class RunWatch:
             # A device that does not count seems to do nothing all the time.
             *judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s),
             *judge_stops(self._step.stops, self._step.sleeps, ended_s),
+            *judge_host(host, started_s, measurement.duration_s),
             *(once for once in (self._repeated, self._interrupted) if once is not None),
         )
+        if self.strict:
+            _require_undisturbed(kind, workload, disturbances)
         self._repeated = self._interrupted = None
         self._before, self._prepared = _Before(ended_s, workload), True
         self._steps.update(find_codes(disturbance.code for disturbance in disturbances))
@@ -213,6 +256,7 @@ class RunWatch:
                 replace(disturbance, started_s=disturbance.started_s - self.origin_s)
                 for disturbance in disturbances
             ),
+            host=host,
         )
 
     def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
@@ -257,3 +301,26 @@ class RunWatch:
             if count > 1 and code not in _WARNED_EACH_TIME:
                 text = f"{test}: {describe_count(code, count)}"
                 yield RunWarning(code=code, text=text, test=test, at_s=at_s)
+
+
+def _require_undisturbed(
+    kind: StepKind, workload: Workload, disturbances: Sequence[Disturbance]
+) -> None:
+    """Of a fill or warm-up counts what leaves another device behind; how fast it was is no result.
+
+    Raises:
+        StepDisturbedError: something disturbed it.
+    """
+    found = find_doubtful(disturbances)
+    if kind in (StepKind.FILL, StepKind.WARM_UP):
+        found = tuple(code for code in found if code in ALTERS_A_FILL)
+    if not found:
+        return
+    words = "; ".join(disturbance.text for disturbance in disturbances if disturbance.code in found)
+    whole = ""
+    if kind in (StepKind.FILL, StepKind.CONTINUOUS):
+        what = "preconditioning" if kind is StepKind.FILL else "a stream"
+        whole = f", and {what} cannot be measured again in part"
+    raise StepDisturbedError(
+        f"{workload} was disturbed: {words}; --strict takes no such result{whole}"
+    )

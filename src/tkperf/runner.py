@@ -24,9 +24,10 @@ from tkperf.performer import Performer, Run, Target
 from tkperf.phases import Answer, Course, Phase, Procedure, Reply, SectionOutcome, Told
 from tkperf.plan import section_names
 from tkperf.procedures import Test
-from tkperf.record import GoesOn, RunStatus
+from tkperf.record import GoesOn, RunStatus, RunWarning
 from tkperf.replay import NOTHING, Replay, at_found_demand
 from tkperf.run_watch import RunWatch
+from tkperf.steady_state import SteadyStateVerdict
 
 __all__ = ["Run", "Target", "execute"]
 
@@ -39,7 +40,7 @@ def execute(run: Run) -> None:
     """
     resumed = run.resumed
     origin_s = run.clock() - (0.0 if resumed is None else resumed.resumption.resumed_s)
-    watch = RunWatch(origin_s, run.counters, run.fill_counters)
+    watch = RunWatch(origin_s, run.counters, run.fill_counters, run.host, run.strict)
     try:
         _tell_beginning(run)
         for warning in run.warnings:
@@ -113,6 +114,7 @@ class _TestRun:
     performer: Performer
     replayed: Replay = NOTHING
     _answers: deque[Answer] = field(init=False)
+    _warned: bool = False
 
     def __post_init__(self) -> None:
         self._answers = deque(self.replayed.answers)
@@ -211,6 +213,25 @@ class _TestRun:
             self.run.emit(SectionEnded(test=name, outcome=told))
         else:
             self.run.emit(Judged(test=name, section=section, number=number, verdict=told))
+            self._warn_of_doubt(told)
+
+    def _warn_of_doubt(self, verdict: SteadyStateVerdict) -> None:
+        """At once, and once a test: every further round takes minutes."""
+        rules = self.run.profile.steady_state
+        if self._warned or verdict.rounds[-1] not in verdict.disturbed_rounds:
+            return
+        if rules.accept_disturbed:
+            return
+        self._warned = True
+        text = (
+            f"{verdict.tracking}: {verdict.reason}. That keeps the window from being steady: more is "
+            "measured until a window is undisturbed, as long as the test may last. If that is how this "
+            "host is, --accept-disturbed takes such windows, and every result says so"
+        )
+        warning = RunWarning(
+            code="window-disturbed", text=text, test=self.test.name, at_s=self.performer.now_s()
+        )
+        self.run.emit(Warned(warning=warning))
 
     def _answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
         """What it was answered before, or what is measured now."""

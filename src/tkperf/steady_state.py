@@ -7,24 +7,30 @@ consecutive rounds of the tracking variable y, with A = mean(y),
 - slope excursion: (max - min) of the least-squares line over the window <= 10 % of A.
 
 The comparison is inclusive. The +-10 % lines drawn in reports are a drawing convention; the
-criterion is the range.
+criterion is the range. The rule is about the device alone: a value that something else had a part in
+keeps its window from being steady, unless the user accepts that (docs/method.md).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """Limits of the window rule, as fractions of the window's average."""
+    """Limits of the window rule, as fractions of the window's average.
+
+    ``accept_disturbed``: a window is steady whatever else than the device had a part in its values.
+    """
 
     window_rounds: int = 5
     max_data_excursion: float = 0.20
     max_slope_excursion: float = 0.10
+    accept_disturbed: bool = False
 
 
 PTS_CRITERIA = Criteria()
+WITHIN_LIMITS = "data and slope excursion are within their limits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +55,8 @@ class SteadyStateVerdict:
     ``rounds`` and ``values`` are the window: the last ``window_rounds`` rounds, or fewer while
     fewer have been measured. Excursions are absolute, in ``unit``; ``fit`` is None with fewer
     than two values. ``reached`` and ``reason`` say the verdict and why; nothing was ``judged``
-    as long as there were fewer than ``needed_rounds``.
+    as long as there were fewer than ``needed_rounds``. ``disturbed_rounds`` are those of the window in
+    which something else than the device had a part.
     """
 
     tracking: str
@@ -65,6 +72,7 @@ class SteadyStateVerdict:
     reached: bool
     reason: str
     needed_rounds: int = 5
+    disturbed_rounds: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.rounds or len(self.rounds) != len(self.values):
@@ -99,6 +107,7 @@ def judge(
     tracking: str,
     unit: str,
     criteria: Criteria = PTS_CRITERIA,
+    doubts: Sequence[str | None] = (),
 ) -> SteadyStateVerdict:
     """Judge steady state on the last window of a series.
 
@@ -106,11 +115,13 @@ def judge(
         rounds: numbers of all rounds so far, ascending.
         values: tracking variable of each round, in ``unit``.
         tracking: what is tracked, for people, e.g. ``RND 4k R/W 0/100 IOPS``.
+        doubts: of each round what else than the device had a part in its value; None: nothing. Left out:
+            nothing in any of them.
 
     Raises:
         ValueError: the two sequences differ in length or are empty.
     """
-    if len(rounds) != len(values) or not values:
+    if len(rounds) != len(values) or not values or len(doubts) not in (0, len(values)):
         raise ValueError("steady state needs one value for each round, and at least one round")
     window = tuple(values[-criteria.window_rounds :])
     window_rounds = tuple(rounds[-criteria.window_rounds :])
@@ -122,9 +133,22 @@ def judge(
         slope_excursion = abs(fit.slope) * (window_rounds[-1] - window_rounds[0])
     allowed_data = criteria.max_data_excursion * average
     allowed_slope = criteria.max_slope_excursion * average
-    reason = _explain(
+    unsteady = _explain(
         window, criteria, average, data_excursion, allowed_data, slope_excursion, allowed_slope
     )
+    doubted = {
+        number: doubt
+        for number, doubt in zip(
+            rounds[-criteria.window_rounds :], doubts[-criteria.window_rounds :], strict=False
+        )
+        if doubt is not None
+    }
+    doubtful = _describe_doubts(doubted)
+    reached = unsteady is None and (not doubtful or criteria.accept_disturbed)
+    reasons = [unsteady or WITHIN_LIMITS]
+    if doubtful:
+        accepted = ", accepted" if criteria.accept_disturbed else ""
+        reasons.append(doubtful + accepted)
     return SteadyStateVerdict(
         tracking=tracking,
         unit=unit,
@@ -136,10 +160,20 @@ def judge(
         slope_excursion=slope_excursion,
         allowed_slope_excursion=allowed_slope,
         fit=fit,
-        reached=reason is None,
-        reason=reason or "data and slope excursion are within their limits",
+        reached=reached,
+        reason="; ".join(reasons),
         needed_rounds=criteria.window_rounds,
+        disturbed_rounds=tuple(doubted),
     )
+
+
+def _describe_doubts(doubted: Mapping[int, str]) -> str:
+    """``not the device alone in 4: other I/O on the device``; empty if none was doubted."""
+    named: dict[str, list[str]] = {}
+    for number, doubt in doubted.items():
+        named.setdefault(doubt, []).append(str(number))
+    told = [f"{', '.join(numbers)}: {doubt}" for doubt, numbers in named.items()]
+    return f"not the device alone in {'; '.join(told)}" if told else ""
 
 
 def _explain(

@@ -14,15 +14,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tkperf.disturbance import (
-    LEAST_IDLE_S,
-    LEAST_STOP_S,
-    LEAST_SUSPENDED_S,
-    TIMING_S,
-    Compared,
-    Counts,
-    Glance,
-)
+from tkperf.disturbance.io import TIMING_S, Compared, Counts, Glance
+from tkperf.disturbance.pauses import LEAST_IDLE_S, LEAST_STOP_S, LEAST_SUSPENDED_S
 from tkperf.measurement import Measurement, Sample
 from tkperf.workload import Workload
 

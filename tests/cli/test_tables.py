@@ -22,7 +22,7 @@ from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.check import print_checked
 from tkperf.cli.tables import print_results
-from tkperf.disturbance import Disturbance, DisturbanceCode
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.figures import matrix_keys
 from tkperf.quantity import PERCENTILES, QUANTITIES
 from tkperf.report.view import build_view

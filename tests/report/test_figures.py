@@ -58,7 +58,8 @@ def made_up_test(workloads: Sequence[Workload]) -> Test:
                 profile.steady_state,
                 tracking="IOPS of the first",
                 unit="IOPS",
-                tracked_value=lambda seen: seen[workloads[0]].iops,
+                workload=workloads[0],
+                tracked_value=lambda seen: seen.iops,
             )
         )
         for number in range(1, 4):

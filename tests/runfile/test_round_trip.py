@@ -19,7 +19,7 @@ from tests.builders import io_stats, latency_lists, run_info
 from tests.runfile.runs import a_run, a_step
 from tkperf.analysis.flags import describe_counts
 from tkperf.analysis.run_results import analyse
-from tkperf.disturbance import Disturbance, DisturbanceCode
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.events import (
     Event,
     Judged,
@@ -388,7 +388,9 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
     path, writer = a_run(tmp_path, steps=2)
     writer.close()
     with sqlite3.connect(path) as database:
-        for column in ("planned_pause", "foreign_read_bytes", "foreign_write_bytes", "watched"):
+        for column in (
+            "planned_pause", "foreign_read_bytes", "foreign_write_bytes", "watched", "host_use",
+        ):  # fmt: skip
             database.execute(f"ALTER TABLE step DROP COLUMN {column}")
         for column in (
             "block_mix", "zones", "offered_iops", "arrival", "compressible_percent",
@@ -407,7 +409,7 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
     database.close()
     for step in read_run(path).tests[0].steps:
         assert (step.foreign_read_bytes, step.foreign_write_bytes) == (None, None)
-        assert (step.planned_pause, step.disturbances) == (False, None)
+        assert (step.planned_pause, step.disturbances, step.host) == (False, None, None)
     (test,) = analyse(read_run(path)).tests
     assert (test.disturbed_steps, test.not_compared_steps) == (None, None)
     (section,) = test.sections

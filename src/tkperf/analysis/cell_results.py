@@ -9,7 +9,7 @@ from itertools import accumulate
 from operator import add
 
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
-from tkperf.disturbance import find_codes
+from tkperf.disturbance.codes import find_codes
 from tkperf.measurement import Measurement
 from tkperf.quantity import Direction, combine
 from tkperf.record import StepKind, StepRecord, key_of

@@ -33,7 +33,7 @@ from tkperf.analysis.conditions import (
     find_differences,
     find_remarks,
 )
-from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
+from tkperf.analysis.flags import describe_disturbed
 from tkperf.analysis.layout import (
     ACCESS,
     ARRIVAL,
@@ -53,6 +53,7 @@ from tkperf.analysis.uncertainty.estimate import (
     Uncertainty,
     scale,
 )
+from tkperf.disturbance.codes import HOST_LIMITED
 from tkperf.errors import UsageError
 from tkperf.importers import FIO_TEST
 from tkperf.measurement import TOO_FEW_IOS

@@ -24,7 +24,7 @@ from tkperf.analysis.layout import comparable_axes, place_of
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty, build_ratio
 from tkperf.analysis.uncertainty.wording import two_digits
-from tkperf.disturbance import DisturbanceCode
+from tkperf.disturbance.codes import DisturbanceCode
 from tkperf.errors import UsageError
 from tkperf.quantity import QUANTITIES, Better, Measure, Quantity
 from tkperf.workload import Workload

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tkperf.analysis.flags import HOST_LIMITED, describe_disturbed
+from tkperf.analysis.flags import describe_disturbed
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
-from tkperf.disturbance import find_codes
+from tkperf.disturbance.codes import HOST_LIMITED, find_codes
 from tkperf.procedures import find_test
 from tkperf.record import RunStatus
 from tkperf.units import format_count

@@ -9,6 +9,8 @@ from operator import add
 
 from tkperf.analysis.cell_results import starts_of_slices
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.host_use import HostUse
 from tkperf.measurement import NO_IO, IoStats
 from tkperf.quantity import Direction
 from tkperf.record import RunRecord, StepKind, StepRecord, key_of
@@ -18,7 +20,10 @@ from tkperf.workload import Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A round, area or slice within the time of a cell. ``judged``: in the verdict's window."""
+    """A round, area or slice within the time of a cell, with what it was like on the host meanwhile.
+
+    ``judged``: in the verdict's window. ``host`` is None where nobody looked.
+    """
 
     number: int
     start_s: float
@@ -26,6 +31,9 @@ class Part:
     judged: bool
     read: IoStats = NO_IO
     write: IoStats = NO_IO
+    host_limited: bool | None = None
+    disturbances: tuple[DisturbanceCode, ...] | None = None
+    host: HostUse | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +42,7 @@ class CellDetail:
 
     ``seconds`` are those of all its steps end to end: the time that other cells took between two
     rounds is left out. A stream's are where they were recorded, without those of its warm-ups. ``read``
-    and ``write`` are all I/Os of the window's rounds, or of a whole stream; ``job_file`` is its first fio
+    and ``write`` are all I/Os of the window's rounds, or of a whole stream, which are the parts ``counted``; ``job_file`` is its first fio
     job as it can be run again (empty if none).
     """
 
@@ -46,6 +54,7 @@ class CellDetail:
     read: IoStats
     write: IoStats
     job_file: str
+    counted: tuple[Part, ...] = ()
 
     @property
     def whole(self) -> IoStats:
@@ -98,25 +107,32 @@ def _details(
         counted = [step for step, _ in members if whole or step.number in window]
         steps_of_cell = [step for step, _ in members]
         starts_s = (starts_of_slices if stream else _starts_s)(steps_of_cell)
+        parts = tuple(
+            Part(
+                number=step.number,
+                start_s=start_s,
+                end_s=start_s + step.measurement.duration_s,
+                judged=verdict is not None and verdict.judged and step.number in verdict.rounds,
+                read=step.measurement.read,
+                write=step.measurement.write,
+                host_limited=step.measurement.host_limited,
+                disturbances=None
+                if step.disturbances is None
+                else find_codes(disturbance.code for disturbance in step.disturbances),
+                host=step.host,
+            )
+            for (step, _), start_s in zip(members, starts_s, strict=True)
+        )
         yield CellDetail(
             test=test,
             section=name,
             workload=workload,
-            parts=tuple(
-                Part(
-                    number=step.number,
-                    start_s=start_s,
-                    end_s=start_s + step.measurement.duration_s,
-                    judged=verdict is not None and verdict.judged and step.number in verdict.rounds,
-                    read=step.measurement.read,
-                    write=step.measurement.write,
-                )
-                for (step, _), start_s in zip(members, starts_s, strict=True)
-            ),
+            parts=parts,
             seconds=join([samples for _, samples in members], starts_s),
             read=reduce(add, (step.measurement.read for step in counted), NO_IO),
             write=reduce(add, (step.measurement.write for step in counted), NO_IO),
             job_file=members[0][0].job_file,
+            counted=tuple(part for part in parts if whole or part.number in window),
         )
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.export_uncertainty import U95, UNCERTAINTY, u95_row, uncertainty_rows
 from tkperf.analysis.export_workload import WORKLOAD, Row, workload_row
+from tkperf.analysis.host_facts import HOST_FACTS
 from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
-from tkperf.disturbance import DisturbanceCode
+from tkperf.disturbance.codes import DisturbanceCode, find_codes
 from tkperf.measurement import Sample
 from tkperf.quantity import QUANTITIES, Direction
 from tkperf.record import StepRecord
@@ -48,6 +49,13 @@ _RESUMPTION = (
     "set_aside_steps", "set_aside_written_bytes", "repeated", "added", "changes",
 )  # fmt: skip
 
+# What was beside each step; of steps that nobody watched there is no row.
+_HOST = (
+    "kind", "number", "position", *WORKLOAD, "step_started_s", "duration_s", "host_limited", "disturbances",
+    "disturbed_by", "seen_s", *(fact.key for fact in HOST_FACTS), "throttled_times", "others",
+    "kernel_log",
+)  # fmt: skip
+
 _COMPARISON = (
     *WORKLOAD,
     "measure",
@@ -71,7 +79,7 @@ _CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_le
 TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
     "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key", "basis",
-    "resumed_utc", "because", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
+    "resumed_utc", "because", "disturbed_by", "others", "kernel_log", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
 ))  # fmt: skip
 FLAGS = frozenset((
     "host_limited", "complete", "section_complete", "steady", "reached", "within_noise", "found", "interrupted", "accepted",
@@ -80,7 +88,7 @@ FLAGS = frozenset((
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
     "total_written_bytes", "last_round", "window_rounds", "needed_rounds", "round", "number",
-    "position", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
+    "position", "throttled_times", "heat_events", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
     "region_offset_bytes", "region_length_bytes", "set_aside_steps", "set_aside_written_bytes",
     "degrees_of_freedom",
 ))  # fmt: skip
@@ -115,6 +123,7 @@ def build_tables(
         ("characteristics", _CHARACTERISTIC, _characteristics(result)),
         ("uncertainties", UNCERTAINTY, _uncertainties(result)),
         ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
+        ("host", _HOST, _host(result)),
         ("resumptions", _RESUMPTION, _resumptions(result)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):  # fmt: skip
@@ -287,6 +296,23 @@ def _characteristics(result: RunResult) -> Iterator[Row]:
                 *_place(result, test), section.name, *workload_row(found.workload), measure.label,
                 found.key, measure.unit, found.value, found.value is not None, found.at_least,
                 found.at_most,
+            )  # fmt: skip
+
+
+def _host(result: RunResult) -> Iterator[Row]:
+    for test in result.tests:
+        for step in test.steps:
+            use, disturbances = step.host, step.disturbances or ()
+            yield (
+                *_place(result, test), step.section, step.kind.value, step.number, step.position,
+                *workload_row(step.workload), step.started_s, step.duration_s, step.host_limited,
+                _disturbances(find_codes(each.code for each in disturbances)),
+                "; ".join(each.text for each in disturbances),
+                use and use.seen_s,
+                *(None if use is None else fact.value(use) for fact in HOST_FACTS),
+                use and use.throttled_times,
+                None if use is None else ", ".join(use.others),
+                None if use is None or use.kernel_lines is None else "; ".join(use.kernel_lines),
             )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from tkperf.disturbance import (
+from tkperf.disturbance.codes import (
+    HOST_LIMITED,
     WORDS,
     DisturbanceCode,
     describe_count,
@@ -13,7 +14,6 @@ from tkperf.disturbance import (
 )
 from tkperf.units import format_count
 
-HOST_LIMITED = "limited by the host's CPUs"
 NOT_WATCHED = "not watched"
 NOT_COMPARED = "I/O of others not compared"
 
@@ -50,6 +50,13 @@ def explain_marks(flagged: Iterable[Flagged | None]) -> tuple[str, ...]:
 def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
     """``disturbed: other I/O on the device, idle time before the step``."""
     return "disturbed: " + ", ".join(WORDS[code] for code in codes)
+
+
+def describe_flags(flagged: Flagged) -> str:
+    """Why a figure may not be the device's alone, in a line; empty: nobody knows of a reason."""
+    words = [HOST_LIMITED] if flagged.host_limited else []
+    words += [describe_disturbed(flagged.disturbances)] if flagged.disturbances else []
+    return "; ".join(words)
 
 
 def describe_counts(

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tkperf.disturbance import COLD_START_LIMIT_S
+from tkperf.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.disturbance.pauses import COLD_START_LIMIT_S
 from tkperf.quantity import Quantity, Window
 from tkperf.record import RunRecord, StepKind, StepRecord
 from tkperf.seconds import Seconds
@@ -26,6 +27,16 @@ class TimedLoad:
     @property
     def end_s(self) -> float:
         return self.start_s + self.step.measurement.duration_s
+
+    @property
+    def host_limited(self) -> bool | None:
+        return self.step.measurement.host_limited
+
+    @property
+    def disturbances(self) -> tuple[DisturbanceCode, ...] | None:
+        """The kinds of what disturbed it; None: nobody watched."""
+        found = self.step.disturbances
+        return None if found is None else find_codes(disturbance.code for disturbance in found)
 
     @property
     def is_fill(self) -> bool:

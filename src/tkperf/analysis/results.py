@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from tkperf.analysis.characteristics import Characteristic
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
-from tkperf.disturbance import DisturbanceCode
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.figures import Figure, SectionPlan
+from tkperf.host_use import HostUse
 from tkperf.phases import Knee
 from tkperf.quantity import Direction, Figures, Quantity
-from tkperf.record import PurgeRecord, RunInfo, RunStatus, RunWarning
+from tkperf.record import PurgeRecord, RunInfo, RunStatus, RunWarning, StepKind
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Workload
@@ -156,6 +157,22 @@ class SectionResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepHost:
+    """A step and what was beside it: what disturbed it, and what the host did; None is not known."""
+
+    section: str
+    kind: StepKind
+    number: int
+    position: int
+    workload: Workload
+    started_s: float
+    duration_s: float
+    host_limited: bool | None
+    disturbances: tuple[Disturbance, ...] | None
+    host: HostUse | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TestResult:
     """``longest_gap_s`` lies between two steps; ``disturbed_steps`` counts steps for each kind.
 
@@ -188,6 +205,8 @@ class TestResult:
     """(Threads, queue depth) of what was measured, in order; empty: not known."""
     written_again_bytes: int = 0
     """Of ``written_bytes``, in steps that were measured again and are in no result."""
+    steps: tuple[StepHost, ...] = ()
+    """What was beside each step, fills included; none of steps that nobody watched."""
     resumptions: tuple[str, ...] = ()
     """Each interruption, repetition or later addition that concerns it, in words."""
 

@@ -14,7 +14,7 @@ from tkperf.analysis.incomplete import (
     describe_under_way,
     name_left_out,
 )
-from tkperf.analysis.results import SCHEMA, CellResult, RunResult, TestResult
+from tkperf.analysis.results import SCHEMA, CellResult, RunResult, StepHost, TestResult
 from tkperf.analysis.resumptions import (
     find_notices,
     find_resumptions,
@@ -22,7 +22,7 @@ from tkperf.analysis.resumptions import (
     with_resumptions,
 )
 from tkperf.analysis.section_results import build_section
-from tkperf.disturbance import find_codes
+from tkperf.disturbance.codes import find_codes
 from tkperf.errors import ProfileError
 from tkperf.figures import SectionPlan, TestPlan, generic_section
 from tkperf.phases import Round
@@ -235,6 +235,7 @@ def _test(
         not_compared_steps=None
         if nobody_watched
         else sum(not _is_compared(step) for step in watched),
+        steps=tuple(_beside(step) for step in watched),
         under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
     )
     return with_characteristics(_with_progress(result, test))
@@ -255,6 +256,21 @@ def _with_progress(result: TestResult, test: TestRecord) -> TestResult:
         result,
         not_measured=not_measured,
         progress=describe_progress(test.status, names[True], names[False], not_measured),
+    )
+
+
+def _beside(step: StepRecord) -> StepHost:
+    return StepHost(
+        section=step.section,
+        kind=step.kind,
+        number=step.number,
+        position=step.position,
+        workload=step.workload,
+        started_s=step.started_s,
+        duration_s=step.measurement.duration_s,
+        host_limited=step.measurement.host_limited,
+        disturbances=step.disturbances,
+        host=step.host,
     )
 
 

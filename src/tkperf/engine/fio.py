@@ -196,6 +196,9 @@ class FioEngine:
             self._waiting.let_go(then.loads[0], lambda _: False)
 
     def start_next(self, load: Load) -> None:
+        if self._stream is not None:
+            self._stream.process.interrupt()
+            self._stream.process.wait_for_jobs(time.monotonic() + LONGEST_REPORT_S, ignore)
         self._waiting.let_go(load, lambda _: False)
 
     def rest(self) -> None:

@@ -37,6 +37,8 @@ def find_alterations(request: RunRequest, fitted: Fitted) -> tuple[str, ...]:
     cache, plain_cache = (profile.write_cache.setting for profile in (fitted.profile, fitted.plain))
     if cache != plain_cache:
         alterations.append(f"write cache {plain_cache} -> {cache}")
+    if fitted.profile.steady_state.accept_disturbed > fitted.plain.steady_state.accept_disturbed:
+        alterations.append("disturbed rounds in steady state -> accepted")
     purges = any(isinstance(phase, Purge) for test in fitted.tests for phase in test.phases)
     if request.no_purge and purges:
         alterations.append("purge -> none")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tkperf.device.inspection import DeviceFacts
 from tkperf.device.permit import ErasePermit
-from tkperf.disturbance import Counters
+from tkperf.disturbance.io import Counters
 from tkperf.engine import Engine
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine

@@ -146,6 +146,7 @@ def fit(request: RunRequest, plain: Profile, identity: DeviceIdentity) -> Fitted
         step_s=request.step_s,
         write_cache=request.write_cache,
         active_range=request.active_range,
+        accept_disturbed=request.accept_disturbed,
     )
     sector_bytes = identity.logical_block_bytes
     chosen = choose_tests(

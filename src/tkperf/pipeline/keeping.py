@@ -11,8 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tkperf.device.identity import TargetKind
+from tkperf.device.kernel_log import KernelLog
 from tkperf.errors import RunFileError, TkperfError
 from tkperf.events import Event, Observer
+from tkperf.host_looks import ProcHostLooks
+from tkperf.host_use import HostLooks
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.going_on import build_resumed
@@ -144,6 +148,7 @@ def keep_run(
             equipment,
             info=build_run_info(plan, title, equipment, host),
             warnings=(*plan.warnings, *equipment.warnings),
+            strict=plan.request.strict,
         )
 
     with _prepared(plan) as host:
@@ -175,6 +180,7 @@ def keep_resumed(
             equipment,
             info=plan.info,
             warnings=plan.warnings,
+            strict=plan.plan.request.strict,
             resumed=build_resumed(plan, equipment, host, command_line),
         )
 
@@ -195,6 +201,7 @@ def _run(
     *,
     info: RunInfo,
     warnings: Sequence[RunWarning],
+    strict: bool,
     resumed: Resumed | None = None,
 ) -> Run:
     return Run(
@@ -208,6 +215,7 @@ def _run(
         warnings=warnings,
         counters=equipment.counters,
         fill_counters=equipment.fill_counters,
+        strict=strict,
         resumed=resumed,
     )
 
@@ -242,10 +250,28 @@ def _keep(
             run = make_run()
             with watch(writer) as opened:
                 views += opened
-                execute(replace(run, observers=(writer, tell_beginning, *views)))
+                with _looking_at_host(equipment) as looks:
+                    watched = replace(run, observers=(writer, tell_beginning, *views), host=looks)
+                    execute(watched)
     finally:
         writer.close()
         ended()
+
+
+@contextmanager
+def _looking_at_host(equipment: Equipment) -> Iterator[HostLooks | None]:
+    """Looks at the host and its log of the device; a simulated drive needs none."""
+    identity = equipment.fitted.identity
+    if identity.kind is TargetKind.SIMULATED:
+        yield None
+        return
+    log = KernelLog([identity.major_minor] if identity.major_minor else [])
+    looks = ProcHostLooks(log.read)
+    try:
+        yield looks
+    finally:
+        looks.close()
+        log.close()
 
 
 @contextmanager

@@ -39,7 +39,9 @@ from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile
 
 # Options that change numbers of the profile.
-_ALTERING = ("jobs", "io_depth", "auto_demand", "step_s", "active_range", "write_cache")
+_ALTERING = (
+    "jobs", "io_depth", "auto_demand", "step_s", "active_range", "write_cache", "accept_disturbed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

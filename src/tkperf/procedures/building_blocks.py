@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tkperf.measurement import Measurement
 from tkperf.phases import (
@@ -29,11 +29,12 @@ HISTOGRAM_SECTION = "Response time histogram"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tracked:
-    """A tracking variable: its name and unit for people, and how a round's value is found."""
+    """A tracking variable: its name and unit for people, the workload of a round, and what of it is tracked."""
 
     tracking: str
     unit: str
-    value: Callable[[RoundResult], float]
+    workload: Workload
+    value: Callable[[Measurement], float]
 
 
 def track_iops(workload: Workload, name: str) -> Tracked:
@@ -41,7 +42,8 @@ def track_iops(workload: Workload, name: str) -> Tracked:
     return Tracked(
         tracking=f"{name} IOPS",
         unit="IOPS",
-        value=lambda round_result: round_result[workload].iops,
+        workload=workload,
+        value=lambda measured: measured.iops,
     )
 
 
@@ -93,10 +95,11 @@ def rounds_until_steady(
     *,
     tracking: str,
     unit: str,
-    tracked_value: Callable[[RoundResult], float],
+    workload: Workload,
+    tracked_value: Callable[[Measurement], float],
 ) -> Generator[Yielded, Reply, SectionOutcome]:
     """``rounds_until_all_steady`` with one tracking variable."""
-    tracked = Tracked(tracking=tracking, unit=unit, value=tracked_value)
+    tracked = Tracked(tracking=tracking, unit=unit, workload=workload, value=tracked_value)
     return rounds_until_all_steady(section, steps, rules, (tracked,))
 
 
@@ -123,43 +126,60 @@ def rounds_until_all_steady(
     Raises:
         ValueError: nothing is tracked.
     """
-    rounds: list[int] = []
-    values: list[list[float]] = [[] for _ in tracked]
+    series = [_Series() for _ in tracked]
     number = 1
     while True:
         answer = None if before_each is None else (yield before_each(number))
         if not isinstance(answer, Interruption):
             answer = yield Round(section=section, number=number, steps=steps, repeatable=True)
         if isinstance(answer, Interruption):
-            rounds, values = [], [[] for _ in tracked]
+            series = [_Series() for _ in tracked]
             continue
-        rounds.append(number)
-        number += 1
         result = expect_round(answer)
         if results is not None:
             results.append(result)
         verdicts = []
-        for variable, series in zip(tracked, values, strict=True):
-            series.append(variable.value(result))
-            verdict = judge(
-                rounds,
-                series,
-                tracking=variable.tracking,
-                unit=variable.unit,
-                criteria=rules.criteria,
-            )
+        for variable, so_far in zip(tracked, series, strict=True):
+            measured = result[variable.workload]
+            so_far.add(number, variable.value(measured), measured)
+            verdict = so_far.judge(rules, tracking=variable.tracking, unit=variable.unit)
             yield verdict
             verdicts.append(verdict)
-        decided_by = find_decisive(verdicts)
-        if decided_by.reached or len(rounds) >= rules.max_rounds:
+        number += 1
+        decided_by, rounds = find_decisive(verdicts), len(series[0].numbers)
+        if decided_by.reached or rounds >= rules.max_rounds:
             break
     return SectionOutcome(
         section=section,
         window=decided_by.rounds,
         verdict=decided_by,
-        ended_because=_why_ended(decided_by, len(rounds), named=len(verdicts) > 1),
+        ended_because=_why_ended(decided_by, rounds, named=len(verdicts) > 1),
         verdicts=tuple(verdicts),
     )
+
+
+@dataclass(slots=True)
+class _Series:
+    """What was tracked in rounds or slices so far, and what else than the device had a part in it."""
+
+    numbers: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    doubts: list[str | None] = field(default_factory=list)
+
+    def add(self, number: int, value: float, measured: Measurement) -> None:
+        self.numbers.append(number)
+        self.values.append(value)
+        self.doubts.append(measured.doubt)
+
+    def judge(self, rules: SteadyStateTable, *, tracking: str, unit: str) -> SteadyStateVerdict:
+        return judge(
+            self.numbers,
+            self.values,
+            tracking=tracking,
+            unit=unit,
+            criteria=rules.criteria,
+            doubts=self.doubts,
+        )
 
 
 def as_many_rounds_as(
@@ -231,8 +251,7 @@ def stream_until(
         results: gets what each slice after them measured.
     """
     written_bytes = 0
-    sampled: list[int] = []
-    values: list[float] = []
+    judged = _Series()
     verdict: SteadyStateVerdict | None = None
     for phase in slices_of(section, workload, slice_s, max_slices, warm_ups=warm_up_slices):
         measured = expect_measurement((yield phase))
@@ -240,9 +259,8 @@ def stream_until(
         if results is not None and not phase.warm_up:
             results.append(measured)
         if not phase.warm_up and judge_every and (phase.number - 1) % judge_every == 0:
-            sampled.append(phase.number)
-            values.append(tracked_value(measured))
-            verdict = judge(sampled, values, tracking=tracking, unit=unit, criteria=rules.criteria)
+            judged.add(phase.number, tracked_value(measured), measured)
+            verdict = judged.judge(rules, tracking=tracking, unit=unit)
             yield verdict
         steady = verdict is not None and verdict.reached
         if not phase.warm_up and (steady or written_bytes >= enough_bytes):

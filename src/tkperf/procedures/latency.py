@@ -104,7 +104,8 @@ def latency(profile: Profile, _active_range_bytes: int) -> Procedure:
         profile.steady_state,
         tracking=f"RND {tracked.mix_and_size} mean latency",
         unit="us",
-        tracked_value=lambda round_result: mean_latency_us(round_result[tracked]),
+        workload=tracked,
+        tracked_value=mean_latency_us,
     )
     yield outcome
     if not table.histogram_s:

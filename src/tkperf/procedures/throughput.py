@@ -104,7 +104,8 @@ def _one_block_size(
             profile.steady_state,
             tracking=f"SEQ {written.mix_and_size} MB/s",
             unit="MB/s",
-            tracked_value=lambda round_result: round_result[written].megabytes_per_s,
+            workload=written,
+            tracked_value=lambda measured: measured.megabytes_per_s,
         )
     )
 

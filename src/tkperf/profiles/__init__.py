@@ -277,6 +277,7 @@ def apply_options(
     step_s: float | None = None,
     write_cache: str | None = None,
     active_range: str | None = None,
+    accept_disturbed: bool = False,
 ) -> Profile:
     """The profile with what the user set (-nj, -iod, -rt ...) in place.
 
@@ -296,7 +297,10 @@ def apply_options(
     used = profile.active_range
     if active_range is not None:
         used = msgspec.structs.replace(used, length=active_range, amount=None, segments=1)
-    profile = profile.with_tables(demand, cache, used)
+    steady_state = profile.steady_state
+    if accept_disturbed:
+        steady_state = msgspec.structs.replace(steady_state, accept_disturbed=True)
+    profile = profile.with_tables(demand, cache, used, steady_state)
     if step_s is None:
         return profile
     tests = (table for table in profile.tables.values() if isinstance(table, TestTable))

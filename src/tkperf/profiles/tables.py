@@ -84,6 +84,13 @@ class SteadyStateTable(Table, frozen=True, kw_only=True):
         Excursion, means("rise or fall of the best linear fit, in % of the average, at most")
     ]
     max_rounds: Annotated[Rounds, means("rounds after which a test ends, steady or not")]
+    accept_disturbed: Annotated[
+        bool,
+        means(
+            "whether a window may be steady although something else than the device had a part in a "
+            "tracked value of it"
+        ),
+    ] = False
 
     def fault(self, profile: Profile) -> str | None:
         if self.max_rounds < self.window_rounds:
@@ -96,6 +103,7 @@ class SteadyStateTable(Table, frozen=True, kw_only=True):
             window_rounds=self.window_rounds,
             max_data_excursion=self.max_data_excursion_percent / 100,
             max_slope_excursion=self.max_slope_excursion_percent / 100,
+            accept_disturbed=self.accept_disturbed,
         )
 
 

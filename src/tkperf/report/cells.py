@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.details import CellDetail, Part
-from tkperf.analysis.flags import describe_disturbances, explain_marks
+from tkperf.analysis.flags import describe_disturbances, describe_flags, explain_marks
+from tkperf.analysis.host_facts import HOST_FACTS
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
 from tkperf.analysis.tables import figure
 from tkperf.analysis.uncertainty.wording import COVERED, add_interval
@@ -35,16 +36,24 @@ from tkperf.report.charts.latency import (
     mark_rows,
     response_time_histogram,
 )
-from tkperf.report.charts.seconds import LATENCIES, over_seconds, part_rows, window_rows
+from tkperf.report.charts.seconds import (
+    LATENCIES,
+    flagged_rows,
+    over_seconds,
+    part_rows,
+    window_rows,
+)
 from tkperf.report.charts.vega import Spec
 from tkperf.report.naming import capitalise, describe_together
 from tkperf.report.page import CellView, Facts, TableView
 from tkperf.report.subject import Subject
 from tkperf.report.wording import format_fact
-from tkperf.units import format_number
+from tkperf.units import NOT_MEASURED, format_number
 
 _SHOWN = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX, IOS)
 _IN_ROUNDS = (IOPS, THROUGHPUT, LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
+# A day of minutes would make the page larger by all that nothing happened in.
+MOST_HOST_ROWS = 100
 # The page draws five digits; what single precision has beyond them would only make it larger.
 _FORGOTTEN_BITS = 6
 
@@ -55,7 +64,7 @@ def build_cell_charts() -> dict[str, Spec]:
     return {
         **{
             name: over_seconds(
-                [], [], [], quantities, f"{describe_together(quantities)}, every second"
+                [], [], [], [], quantities, f"{describe_together(quantities)}, every second"
             )
             for name, quantities in seconds.items()
         },
@@ -91,6 +100,8 @@ def build_cell(subject: Subject, detail: CellDetail) -> CellView:
         marks=tuple(mark_rows(detail.whole)),
         window=tuple(window_rows(detail)),
         parts=tuple(part_rows(detail)),
+        flagged=tuple(flagged_rows(detail)),
+        host=_host(detail, section.areas),
         rounds=None if stream else _rounds(detail, section.rounds, areas=section.areas),
         words=_words(subject, detail),
         job=detail.job_file,
@@ -282,4 +293,33 @@ def _rounds(
             for number, cell in of_cell
         ),
         notes=explain_marks(cell for _, cell in of_cell),
+    )
+
+
+def _host(detail: CellDetail, areas: int | None) -> TableView | None:
+    """What the host did beside each round, area or slice of a cell, of what is known of any."""
+    parts = [(part, part.host) for part in detail.parts if part.host is not None]
+    of = "area" if areas else "round or slice"
+    title = f"Host beside each {of}"
+    if len(parts) > MOST_HOST_ROWS:
+        parts = [(part, use) for part, use in parts if describe_flags(part)][:MOST_HOST_ROWS]
+        title = f"Host beside each {of} that is flagged, {MOST_HOST_ROWS} at most"
+    shown = [fact for fact in HOST_FACTS if any(fact.value(use) is not None for _, use in parts)]
+    if not shown:
+        return None
+    return TableView(
+        title=title,
+        columns=("", *(fact.title for fact in shown), "others on the CPUs", "kernel log"),
+        rows=tuple(
+            (
+                str(part.number),
+                *(format_number(fact.value(use), fact.digits) for fact in shown),
+                ", ".join(use.others) or NOT_MEASURED,
+                "not known"
+                if use.kernel_lines is None
+                else "; ".join(use.kernel_lines) or "nothing",
+            )
+            for part, use in parts
+        ),
+        notes=explain_marks(part for part, _ in parts),
     )

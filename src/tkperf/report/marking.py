@@ -1,9 +1,10 @@
-"""A chart taken out of its report still says what the report says on top: SIMULATED, IMPORTED ..."""
+"""A chart taken out of its report still says what the report says: SIMULATED, IMPORTED ..., disturbed."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from tkperf.report.charts.flagged import explain_flagged
 from tkperf.report.charts.vega import PALETTE, Spec
 from tkperf.report.page import ChartView, ReportView
 from tkperf.report.wording import shorten
@@ -13,17 +14,21 @@ _MOST_CHARACTERS = 40
 
 
 def mark_charts(view: ReportView) -> ReportView:
-    """The view with the keywords of its banners below the title of each chart."""
+    """The view with what is flagged in each chart, and the keywords of its banners, below its title."""
     keywords = find_keywords(view)
-    if not keywords:
-        return view
 
     def mark(spec: Spec) -> Spec:
+        spec = explain_flagged(spec)
         title = spec["title"]
         assert isinstance(title, dict)
+        lines = [line for line in (title.get("subtitle"), keywords) if line]
+        if not keywords:
+            return spec
+        colour = title.get("subtitleColor", _WARM)
         return spec | {
-            "title": title | {"subtitle": keywords, "subtitleColor": _WARM, "subtitleFontSize": 10}
-        }
+            "title": title | {"subtitle": lines[0] if len(lines) == 1 else lines,
+                              "subtitleColor": colour, "subtitleFontSize": 10}
+        }  # fmt: skip
 
     def mark_all(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
         return tuple(replace(chart, spec=mark(chart.spec)) for chart in charts)

@@ -53,7 +53,8 @@ class CellView:
     ``seconds`` and ``buckets`` are columns of numbers by name, each packed by ``pack``. ``words``
     say what the plots show. ``part_buckets`` has the histogram of each round, area or slice
     (``part_name``) of ``part_numbers``: edges, and for each part its counts and what is
-    marked, by the names of ``part_marks``.
+    marked, by the names of ``part_marks``. ``flagged`` are stretches that something else than the device
+    had a part in; ``host`` is what the host did in each part, None where nobody looked.
     """
 
     key: str
@@ -72,6 +73,8 @@ class CellView:
     part_numbers: tuple[int, ...] = ()
     part_buckets: dict[str, str] = field(default_factory=dict)
     part_marks: tuple[str, ...] = ()
+    flagged: tuple[dict[str, object], ...] = ()
+    host: TableView | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tkperf.disturbance import Disturbance
+from tkperf.disturbance.codes import Disturbance
 from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,

@@ -18,9 +18,10 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from tkperf.disturbance import Disturbance, DisturbanceCode
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.figures import TestPlan
 from tkperf.histogram import EMPTY
+from tkperf.host_use import HostUse
 from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
 from tkperf.phases import SectionOutcome
 from tkperf.record import (
@@ -381,8 +382,27 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
         disturbances=() if flags.watched else None,
         workload=parse_workload("step", mended),
         measurement=_measurement(mended, unread),
+        host=_host_use(columns["host_use"], unread),
     )
     return record, unread
+
+
+def render_host_use(use: HostUse) -> str:
+    """What is known of it, as JSON."""
+    facts = msgspec.to_builtins(use)
+    known = {name: value for name, value in facts.items() if value is not None}
+    return msgspec.json.encode(known).decode()
+
+
+def _host_use(text: object, unread: dict[str, str]) -> HostUse | None:
+    """None also of what cannot be read: the step is what it is without it."""
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(str(text), type=HostUse)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        unread["host_use"] = f"{str(text)[:30]}: {error}"
+        return None
 
 
 def parse_disturbance(columns: Columns) -> Disturbance:

@@ -181,6 +181,11 @@ def _sections_of(outcome: object) -> list[tuple[str, str]]:
         return [("", str(outcome))]
 
 
+def m009_host_use(connection: sqlite3.Connection) -> None:
+    """What the host did beside each step, as JSON; in the steps of older files nobody looked."""
+    connection.execute("ALTER TABLE step ADD COLUMN host_use TEXT")
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
@@ -190,6 +195,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m006_workloads,
     m007_resumptions,
     m008_outcomes,
+    m009_host_use,
 )
 VERSION = len(MIGRATIONS)
 

@@ -35,7 +35,7 @@ from tkperf.runfile.backlog import Backlog, Entry, Statement
 from tkperf.runfile.encoding import compress, encode_histogram, encode_sample_details, sample_rows
 from tkperf.runfile.opening import create_run_file, reopen_run_file
 from tkperf.runfile.possible import possible_samples
-from tkperf.runfile.rows import BAD_ROW, CHECKS, mend_fact
+from tkperf.runfile.rows import BAD_ROW, CHECKS, mend_fact, render_host_use
 from tkperf.runfile.under_way import StepUnderWay
 from tkperf.runfile.workload_columns import workload_columns
 
@@ -343,6 +343,7 @@ class RunFileWriter:
             foreign_read_bytes=step.foreign_read_bytes,
             foreign_write_bytes=step.foreign_write_bytes,
             watched=None if step.disturbances is None else 1,
+            host_use=None if step.host is None else render_host_use(step.host),
             duration_s=measurement.duration_s,
             **_stats_columns("read", measurement.read),
             **_stats_columns("write", measurement.write),

@@ -160,14 +160,11 @@ def _tracked(phase: RoundsPhase, setting: _Setting) -> list[Tracked]:
             Tracked(
                 tracking=f"{workload} {quantity.label}",
                 unit=quantity.unit,
-                value=partial(_value_of_round, quantity, workload),
+                workload=workload,
+                value=partial(_value, quantity, workload),
             )
         )
     return tracked
-
-
-def _value_of_round(quantity: Quantity, workload: Workload, result: RoundResult) -> float:
-    return _value(quantity, workload, result[workload])
 
 
 def _value(quantity: Quantity, workload: Workload, measured: Measurement) -> float:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tkperf.analysis.flags import mark
 from tkperf.analysis.layout import MIX, Axis, Layout, arrange
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
+from tkperf.report.charts.flagged import FLAGGED, flag
 from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, tooltip
 from tkperf.workload import Workload
 
@@ -62,7 +64,10 @@ def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | No
             "labels": list(_labels(columns, rows, top)),
             "titles": list(_titles(layout, quantity)),
         },
-        "layer": _layers([ends[1] - missing, ends[0] + missing], tip),
+        "layer": [
+            *_layers([ends[1] - missing, ends[0] + missing], tip),
+            *_marks_layer(list(_marks(section, layout, grid, order, top)), tip),
+        ],
     }
 
 
@@ -123,6 +128,46 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
         }
     )
     return layers
+
+
+def _marks(
+    section: SectionResult,
+    layout: Layout,
+    grid: list[list[float | None]],
+    order: list[int],
+    top: float,
+) -> Iterator[Row]:
+    """The mark of each flagged bar, above it."""
+    cell_of = {cell.workload: cell for cell in section.cells}
+    for back, row in enumerate(order):
+        for right, work in enumerate(layout.at[row]):
+            value, cell = grid[row][right], None if work is None else cell_of[work]
+            if value is not None and cell is not None and (found := flag(cell)):
+                x, y = _project(right, back, _HIGHEST * value / top)
+                yield {
+                    "column": layout.column_axis.text(layout.columns[right]),
+                    "row": layout.row_axes[0].text(layout.rows[row]),
+                    "value": value, "x": round(x, 3), "y": round(y + 0.12, 3), "text": mark(cell),
+                    **found,
+                }  # fmt: skip
+
+
+def _marks_layer(rows: list[Row], tip: list[dict[str, object]]) -> list[Spec]:
+    if not rows:
+        return []
+    plane = {"type": "quantitative", "axis": None}
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "text", "fontSize": 14, "fontWeight": "bold", "color": FLAGGED},
+            "encoding": {
+                "x": {**plane, "field": "x"},
+                "y": {**plane, "field": "y"},
+                "text": {"field": "text", "type": "nominal"},
+                "tooltip": tip,
+            },
+        }
+    ]
 
 
 def _project(right: float, back: float, height: float) -> Point:

@@ -8,6 +8,7 @@ from tkperf.analysis.compare import ComparedRow
 from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Measure, Quantity
+from tkperf.report.charts.flagged import FLAGGED, flag, with_flags
 from tkperf.report.charts.latency import exceedance_points
 from tkperf.report.charts.rounds import Over
 from tkperf.report.charts.vega import (
@@ -37,6 +38,7 @@ def compared_bars(
             "low": entry.low,
             "high": entry.high,
             "range": entry.span,
+            **flag(entry),
         }
         for row in rows
         for name, entry in zip(names, row.entries, strict=True)
@@ -86,8 +88,26 @@ def compared_bars(
                 },
             },
             *(ranges if spread_known else ()),
+            *(_marks_layer() if any("flag" in value for value in values) else ()),
         ],
     }
+
+
+def _marks_layer() -> list[Spec]:
+    """A mark above each bar that is flagged."""
+    return [
+        {
+            "transform": [{"filter": "isValid(datum.flag)"}],
+            "mark": {
+                "type": "text", "text": "!", "dy": -7, "fontSize": 14, "fontWeight": "bold",
+                "color": FLAGGED,
+            },
+            "encoding": {
+                "y": {"field": "value", "type": "quantitative"},
+                "tooltip": {"field": "flag", "type": "nominal"},
+            },
+        }
+    ]  # fmt: skip
 
 
 def describe_ranges(rows: Sequence[ComparedRow], text: str) -> str:
@@ -115,6 +135,7 @@ def compared_streams(
             "x": over[name].at(slice_result),
             "value": slice_result.values.value(quantity),
             "series": name,
+            **flag(slice_result.values),
         }
         for name, section in sections.items()
         for slice_result in section.slices
@@ -139,7 +160,7 @@ def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) ->
         for name, section in sections.items()
         for us, beyond_percent in exceedance_points(section.histogram_us)
     ]
-    return build_chart(
+    spec = build_chart(
         title,
         rows,
         {
@@ -157,6 +178,8 @@ def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) ->
         },
         mark={"type": "line"},
     )
+    slices = (each.values for section in sections.values() for each in section.slices)
+    return with_flags(spec, slices)
 
 
 def compared_areas(
@@ -178,6 +201,7 @@ def compared_areas(
             "value": cell.value(quantity),
             "series": name,
             "cell": naming.of(cell.workload),
+            **flag(cell),
         }
         for name, section in sections.items()
         if section.areas

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from tkperf.analysis.flags import mark
 from tkperf.analysis.layout import DEPTH, JOBS, OFFERED, Axis, arrange, find_axes
 from tkperf.analysis.results import CellResult
 from tkperf.quantity import Quantity
 from tkperf.report.charts.curves import build_curves
+from tkperf.report.charts.flagged import flag
 from tkperf.report.charts.vega import (
     SURE,
     Row,
@@ -33,6 +35,7 @@ _DARK_SHARE = 0.55
 def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spec:
     """The table of a quantity, its cells the darker the greater they are."""
     layout = arrange(cell.workload for cell in cells)
+    cell_of = {cell.workload: cell for cell in cells}
     value_of = {cell.workload: cell.value(quantity) for cell in cells}
     sure_of = {cell.workload: sure(cell, quantity) for cell in cells}
     shares = _shares([value for value in value_of.values() if value is not None])
@@ -44,7 +47,9 @@ def heat_map(cells: Sequence[CellResult], quantity: Quantity, title: str) -> Spe
             "value": value,
             "sure": sure_of[work],
             "share": shares[value],
-            "text": format_number(value, 0 if abs(value) >= 1000 else quantity.digits),
+            "text": format_number(value, 0 if abs(value) >= 1000 else quantity.digits)
+            + mark(cell_of[work]),
+            **flag(cell_of[work]),
         }
         for row, works in zip(layout.rows, layout.at, strict=True)
         for column, work in zip(layout.columns, works, strict=True)
@@ -126,6 +131,7 @@ def against(
             "place": place,
             "sure": sure(cell, upright),
             "series": naming.of(cell.workload),
+            **flag(cell),
         }
         for place, cell in enumerate(ordered)
         if (x := cell.value(across)) is not None and (value := cell.value(upright)) is not None
@@ -151,6 +157,7 @@ def over_demand(cells: Sequence[CellResult], quantity: Quantity, title: str, *, 
             "value": cell.value(quantity),
             "sure": sure(cell, quantity),
             "series": naming.of(cell.workload),
+            **flag(cell),
         }
         for cell in sorted(cells, key=lambda cell: cell.workload.total_outstanding_ios)
     ]

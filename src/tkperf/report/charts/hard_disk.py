@@ -5,6 +5,7 @@ from __future__ import annotations
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
 from tkperf.report.charts.curves import style_curves
+from tkperf.report.charts.flagged import flag
 from tkperf.report.charts.vega import (
     PALETTE,
     Row,
@@ -70,6 +71,7 @@ def _area_rows(section: SectionResult, quantity: Quantity, naming: Naming) -> li
             "area": area.number,
             "value": cell.value(quantity),
             "series": naming.of(cell.workload),
+            **flag(cell),
         }
         for area in section.rounds
         for cell in area.cells

@@ -8,6 +8,7 @@ from tkperf.analysis.layout import OFFERED
 from tkperf.analysis.results import CellResult
 from tkperf.phases import Knee
 from tkperf.quantity import IOPS, Quantity
+from tkperf.report.charts.flagged import flag
 from tkperf.report.charts.vega import (
     PALETTE,
     SURE,
@@ -45,6 +46,7 @@ def over_offered(
             "sure": sure(cell, quantity),
             "series": naming.of(cell.workload) if naming.axes else "measured",
             "cell": (links or {}).get(cell.workload, ""),
+            **flag(cell),
         }
         for cell in cells
         if (value := cell.value(quantity)) is not None

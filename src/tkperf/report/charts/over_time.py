@@ -11,7 +11,7 @@ from typing import Any
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.quantity import QUANTITIES, Quantity
-from tkperf.report.charts.vega import Row, Spec, tooltip
+from tkperf.report.charts.vega import Row, Spec, tooltip, with_layers
 
 # Seen on white and on dark pages, and by nobody taken for a curve's.
 LEVEL, DROP, SPIKE = "#882255", "#D55E00", "#E69F00"
@@ -50,15 +50,7 @@ def mark_over_time(
     ]
     if not layers:
         return spec
-    if "layer" in spec:
-        drawn = spec["layer"]
-        assert isinstance(drawn, list)
-        return spec | {"layer": [*drawn, *layers]}
-    own = ("data", "mark", "encoding", "params")
-    base: Spec = {key: spec[key] for key in own if key in spec}
-    return {key: value for key, value in spec.items() if key not in own} | {
-        "layer": [base, *layers]
-    }
+    return with_layers(spec, layers)
 
 
 def _level_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:

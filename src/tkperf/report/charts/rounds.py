@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isclose, isfinite
 
+from tkperf.analysis.flags import Flagged
 from tkperf.analysis.layout import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.quantity import Direction, Quantity
 from tkperf.report.charts.curves import build_curves, style_curves
+from tkperf.report.charts.flagged import flag
 from tkperf.report.charts.vega import (
     PALETTE,
     SURE,
@@ -44,6 +46,7 @@ def convergence(
             "round": round_result.number,
             "value": cell.value(quantity),
             "series": naming.of(cell.workload),
+            **flag(cell),
         }
         for round_result in section.rounds
         for cell in round_result.cells
@@ -83,7 +86,12 @@ def shown_over_rounds(
     return tuple(workload for workload in measured if workload.jobs == most or not most_threads)
 
 
-def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = "Round") -> Spec:
+def steady_state_window(
+    verdict: SteadyStateVerdict,
+    title: str,
+    x_title: str = "Round",
+    flagged: Mapping[int, Flagged] | None = None,
+) -> Spec:
     """The tracking variable in the window, its average, 110 % and 90 % lines and best fit."""
     first, last = verdict.rounds[0], verdict.rounds[-1]
     lines: list[Row] = []
@@ -100,7 +108,12 @@ def steady_state_window(verdict: SteadyStateVerdict, title: str, x_title: str = 
     if verdict.fit is not None:
         line("best linear fit", verdict.fit.at(first), verdict.fit.at(last))
     points = [
-        {"round": number, "value": value, "line": "measured"}
+        {
+            "round": number,
+            "value": value,
+            "line": "measured",
+            **flag((flagged or {}).get(number)),
+        }
         for number, value in zip(verdict.rounds, verdict.values, strict=True)
         if isfinite(value)
     ]
@@ -162,6 +175,7 @@ def over_axis(
             "value": cell.value(quantity),
             "sure": sure(cell, quantity),
             "series": naming.of(cell.workload),
+            **flag(cell),
         }
         for cell in cells
     ]
@@ -179,6 +193,19 @@ def over_axis(
     }
     workloads = [cell.workload for cell in cells]
     return build_curves(title, rows, encoding, fields, naming, workloads, bars=bars)
+
+
+def tracked_cells(section: SectionResult, verdict: SteadyStateVerdict) -> dict[int, CellResult]:
+    """The cells whose values a verdict is about, by their round or slice, as far as they can be told."""
+    of_number = {each.number: (each.values,) for each in section.slices} | {
+        each.number: each.cells for each in section.rounds
+    }
+    return {
+        number: cell
+        for number, value in zip(verdict.rounds, verdict.values, strict=True)
+        for cell in of_number.get(number, ())
+        if any(isclose(value, other) for other in cell.all.values() if other is not None)
+    }
 
 
 def split_axes(workloads: Iterable[Workload], axis: str = "") -> tuple[Axis, tuple[Axis, ...]]:
@@ -248,6 +275,7 @@ def stream(
             "series": f"{quantity.short} of {words}" if apart else quantity.short,
             "slice": slice_result.number,
             "cell": link,
+            **flag(slice_result.values),
         }
         for slice_result in section.slices
         for direction, words in directions

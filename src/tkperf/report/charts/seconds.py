@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from tkperf.analysis.details import CellDetail
 from tkperf.quantity import LATENCY_MAX, LATENCY_MEAN, Quantity
+from tkperf.report.charts.flagged import FLAGGED, flag
 from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, log_axis, tooltip
 from tkperf.report.naming import describe_together
 from tkperf.seconds import FloatArray, Seconds, reduce_to_columns
@@ -62,6 +63,15 @@ def window_rows(detail: CellDetail) -> list[Row]:
     ]
 
 
+def flagged_rows(detail: CellDetail) -> list[Row]:
+    """From where to where the parts reach that are flagged, in ms."""
+    return [
+        {"from": 1000 * part.start_s, "to": 1000 * part.end_s, **found}
+        for part in detail.parts
+        if (found := flag(part))
+    ]
+
+
 def part_rows(detail: CellDetail) -> list[Row]:
     """Where each part begins, in ms; none if there is one only, or too many to tell apart."""
     if not 1 < len(detail.parts) <= MOST_MARKED_PARTS:
@@ -73,6 +83,7 @@ def over_seconds(
     rows: list[Row],
     window: list[Row],
     parts: list[Row],
+    flagged: list[Row],
     quantities: Sequence[Quantity],
     title: str,
 ) -> Spec:
@@ -99,7 +110,7 @@ def over_seconds(
     if log and rows:
         y |= log_axis(row[field] for row in rows for field in ("low", "high"))
     names = [_name(quantity) for quantity in quantities]
-    datasets = {"seconds": rows, "window": window, "parts": parts}
+    datasets = {"seconds": rows, "window": window, "flagged": flagged, "parts": parts}
     colour: Spec = {
         "field": "series",
         "type": "nominal",
@@ -124,6 +135,15 @@ def _part_layers(x: Spec) -> list[Spec]:
             "data": {"name": "window"},
             "mark": {"type": "rect", "color": PALETTE[2], "opacity": 0.12},
             "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
+        },
+        {
+            "data": {"name": "flagged"},
+            "mark": {"type": "rect", "color": FLAGGED, "opacity": 0.14},
+            "encoding": {
+                "x": {**x, "field": "from"},
+                "x2": {"field": "to"},
+                "tooltip": {"field": "flag", "type": "nominal"},
+            },
         },
         {
             "data": {"name": "parts"},

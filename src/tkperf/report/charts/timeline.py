@@ -9,6 +9,7 @@ import numpy as np
 
 from tkperf.analysis.loads import LoadsOfTest, TimedLoad
 from tkperf.quantity import LATENCY_MAX, Quantity
+from tkperf.report.charts.flagged import flag, segments
 from tkperf.report.charts.rounds import find_time_unit
 from tkperf.report.charts.seconds import COLUMNS, find_recorded
 from tkperf.report.charts.vega import (
@@ -157,8 +158,25 @@ def over_test(
                 "encoding": {**line, "tooltip": tip},
             },
             *(dots if len(rows) <= MOST_DOTTED else ()),
+            *segments(_flagged(curves, begin_s, end_s, unit_s), x),
         ],
     }
+
+
+def _flagged(curves: Sequence[Curve], begin_s: float, end_s: float, unit_s: float) -> list[Row]:
+    """The loads that are flagged, as far as they are drawn."""
+    return [
+        {
+            "from": max(begin_s, load.start_s - curve.origin_s) / unit_s,
+            "to": min(end_s, load.end_s - curve.origin_s) / unit_s,
+            **found,
+        }
+        for curve in curves
+        for load in curve.loads
+        if load.end_s - curve.origin_s > begin_s
+        and load.start_s - curve.origin_s < end_s
+        and (found := flag(load))
+    ]
 
 
 def _points(

@@ -97,6 +97,18 @@ def build_frame(title: str) -> Spec:
     }
 
 
+def with_layers(spec: Spec, layers: Sequence[Spec]) -> Spec:
+    """The chart with more layers above its own."""
+    drawn = spec.get("layer")
+    if isinstance(drawn, list):
+        return spec | {"layer": [*drawn, *layers]}
+    own = ("data", "mark", "encoding", "params")
+    base: Spec = {key: spec[key] for key in own if key in spec}
+    return {key: value for key, value in spec.items() if key not in own} | {
+        "layer": [base, *layers]
+    }
+
+
 def quantity_axis(rows: Sequence[Row], title: str, *, log: bool) -> dict[str, object]:
     """The y axis of field ``value``; logarithmic only where all values can be shown so."""
     values = [row["value"] for row in rows]

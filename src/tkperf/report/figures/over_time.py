@@ -14,6 +14,7 @@ from tkperf.report.charts import rounds
 from tkperf.report.charts.over_time import mark_over_time
 from tkperf.report.charts.seconds import (
     find_recorded,
+    flagged_rows,
     over_seconds,
     part_rows,
     seconds_rows,
@@ -75,7 +76,12 @@ def show_window(subject: Subject, figure: Figure) -> Views:
             key=f"window{number or ''}",
             text=f"{verdict.tracking} in the window with its average, the lines at 110 % and 90 % of "
             "it, and the best linear fit. The lines are a convention; the criterion is the range.",
-            spec=rounds.steady_state_window(verdict, title, "Slice" if section.slices else "Round"),
+            spec=rounds.steady_state_window(
+                verdict,
+                title,
+                "Slice" if section.slices else "Round",
+                rounds.tracked_cells(section, verdict),
+            ),
         )
 
 
@@ -166,6 +172,7 @@ def show_seconds(subject: Subject, figure: Figure) -> Views:
                     seconds_rows(detail, quantities),
                     window_rows(detail),
                     part_rows(detail),
+                    flagged_rows(detail),
                     quantities,
                     figure.title or f"{what}, every second",
                 ),

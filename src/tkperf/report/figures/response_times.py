@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tkperf.analysis.tables import directions_of
 from tkperf.figures import Figure
+from tkperf.report.charts.flagged import with_flags
 from tkperf.report.charts.latency import (
     exceedance,
     histogram_rows,
@@ -45,4 +46,5 @@ def _distribution(
             of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)
             if buckets := histogram_rows(stats):
                 spec = draw(buckets, mark_rows(stats), f"{title}: {of}")
+                spec = with_flags(spec, detail.counted)
                 yield ChartView(key=key, text=text, spec=spec)

@@ -219,7 +219,8 @@ async function showCell(key, number = null) {
   dialog.querySelector("#cell-words").textContent = cell.words;
   dialog.querySelector("pre").textContent = cell.job;
   dialog.querySelector("#cell-job").hidden = !cell.job;
-  fillRounds(dialog.querySelector("#cell-rounds"), cell.rounds);
+  fillTable(dialog.querySelector("#cell-rounds"), cell.rounds);
+  fillTable(dialog.querySelector("#cell-host"), cell.host);
   const plots = dialog.querySelector("#cell-plots");
   plots.replaceChildren();
   if (!dialog.open) dialog.showModal();
@@ -229,7 +230,7 @@ async function showCell(key, number = null) {
     history.pushState(null, "", `#${key}`);
     pushed = true;
   }
-  const seconds = { window: cell.window, parts: cell.parts };
+  const seconds = { window: cell.window, parts: cell.parts, flagged: cell.flagged };
   if (cell.columns.start_s?.length) {
     // Both places first: a chart takes the width that it finds.
     for (const [name, holder] of [[cell.rate, add(plots)], ["latency", add(plots)]]) {
@@ -304,10 +305,10 @@ function add(plots) {
   return holder;
 }
 
-function fillRounds(details, rounds) {
-  details.hidden = !rounds?.rows.length;
+function fillTable(details, shown) {
+  details.hidden = !shown?.rows.length;
   if (details.hidden) return;
-  details.querySelector("summary").textContent = rounds.title;
+  details.querySelector("summary").textContent = shown.title;
   const table = details.querySelector("table");
   const rowOf = (tag, texts) => {
     const row = document.createElement("tr");
@@ -319,8 +320,8 @@ function fillRounds(details, rounds) {
     });
     return row;
   };
-  table.tHead.replaceChildren(rowOf("th", rounds.columns));
-  table.tBodies[0].replaceChildren(...rounds.rows.map((row) => rowOf("td", row)));
+  table.tHead.replaceChildren(rowOf("th", shown.columns));
+  table.tBodies[0].replaceChildren(...shown.rows.map((row) => rowOf("td", row)));
 }
 
 // ---- begin

@@ -1,17 +1,13 @@
-"""What came between a step and the device, as facts: others' I/O, idle time, a tkperf that stood still.
-
-Decided from numbers alone. A limit has its reason beside it; ``bench/disturbance.py`` measures how
-many disturbances are found with these limits, and how many are found that were none.
-"""
+"""Others' I/O: fio's bytes of a step beside those that the device counted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
-from tkperf.units import KIB, MIB, format_capacity, format_count
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.units import KIB, MIB, format_capacity
 
 # Of fio's own bytes in the step. Below it a result moves by less than its noise from run to run.
 FOREIGN_SHARE = 0.005
@@ -34,64 +30,6 @@ BOUNDARY_S = 0.01
 COUNTING_SHARE = 0.01
 # Beyond it a step is no result: what the device did not do is no noise of the comparison any more.
 REFUTED_SHARE = 0.1
-# Shorter stretches without I/O come from a host that let fio wait for a CPU, and matter to nobody.
-LEAST_IDLE_S = 0.2
-IDLE_SHARE = 0.02
-# tkperf looks fifty times a second; a busy host lets it wait for some tenths of one.
-LEAST_STOP_S = 1.0
-LEAST_SUSPENDED_S = 0.5
-# The PTS wants no time between steps. tkperf keeps it to some 20 ms, with quick steps on a busy host
-# to some 100 ms; only a host with several times as much to do as it has CPUs comes near this.
-HANDOVER_LIMIT_S = 1.0
-# A fio that could not be made ready beforehand starts within a third of a second, on a busy host
-# within several times that.
-COLD_START_LIMIT_S = 3.0
-
-
-class DisturbanceCode(StrEnum):
-    FOREIGN_IO = "foreign-io"
-    OTHER_PARTITION_IO = "other-partition-io"
-    MISSING_IO = "missing-io"
-    IDLE_BEFORE = "idle-before"
-    IDLE_INSIDE = "idle-inside"
-    STOPPED = "stopped"
-    SUSPENDED = "suspended"
-    REPEATED = "repeated"
-    INTERRUPTED = "interrupted"
-
-
-WORDS = {
-    DisturbanceCode.FOREIGN_IO: "other I/O on the device",
-    DisturbanceCode.OTHER_PARTITION_IO: "I/O on other partitions of the disk",
-    DisturbanceCode.MISSING_IO: "fio counted more than the device",
-    DisturbanceCode.IDLE_BEFORE: "idle time before the step",
-    DisturbanceCode.IDLE_INSIDE: "idle time within the step",
-    DisturbanceCode.STOPPED: "tkperf stood still",
-    DisturbanceCode.SUSPENDED: "the host was suspended",
-    DisturbanceCode.REPEATED: "measured again",
-    DisturbanceCode.INTERRUPTED: "the run was interrupted before the step",
-}
-# Between a number of steps and these words, where it is not "with".
-_JOINTS = {
-    DisturbanceCode.STOPPED: " while",
-    DisturbanceCode.SUSPENDED: " while",
-    DisturbanceCode.REPEATED: "",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disturbance:
-    """Something that a step's result may owe to others than the device.
-
-    ``started_s`` counts from the start of the run. ``share`` is of what ``text`` says it is: of
-    fio's bytes, or of the step's time; None where there is nothing to set it against.
-    """
-
-    code: DisturbanceCode
-    text: str
-    started_s: float
-    duration_s: float
-    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,71 +274,3 @@ def find_refutation(compared: Compared) -> str | None:
         f"fio counted {format_capacity(compared.fio_bytes)}, the device {share:.1%} less: "
         "it did not do all that fio was told it did"
     )
-
-
-def judge_gap(gap_s: float | None, limit_s: float, started_s: float) -> tuple[Disturbance, ...]:
-    """Whether the device stood idle too long before a step that began at ``started_s``."""
-    if gap_s is None or gap_s <= limit_s:
-        return ()
-    text = f"the device stood idle for {gap_s:.1f} s before the step"
-    return (
-        Disturbance(
-            code=DisturbanceCode.IDLE_BEFORE,
-            text=text,
-            started_s=started_s - gap_s,
-            duration_s=gap_s,
-        ),
-    )
-
-
-def judge_idle(
-    stretches: Iterable[tuple[float, float]], started_s: float, ended_s: float
-) -> tuple[Disturbance, ...]:
-    """Whether the device did nothing for part of a step, from (begin, end) of each such stretch."""
-    within = [(max(begin, started_s), min(end, ended_s)) for begin, end in stretches]
-    idle = [(begin, end) for begin, end in within if end - begin >= LEAST_IDLE_S]
-    idle_s, duration_s = sum(end - begin for begin, end in idle), ended_s - started_s
-    if not idle or idle_s <= IDLE_SHARE * duration_s:
-        return ()
-    share = idle_s / duration_s
-    return (
-        Disturbance(
-            code=DisturbanceCode.IDLE_INSIDE,
-            text=f"the device did nothing for {idle_s:.1f} s of the step ({share:.1%})",
-            started_s=idle[0][0],
-            duration_s=idle_s,
-            share=share,
-        ),
-    )
-
-
-def judge_stops(
-    stops: Iterable[tuple[float, float]], sleeps: Iterable[tuple[float, float]], ended_s: float
-) -> tuple[Disturbance, ...]:
-    """Whether tkperf or the host stood still, from (begin, duration) of each time that it did."""
-    of_step = [(begin, lasted_s) for begin, lasted_s in stops if begin < ended_s]
-    slept = [(begin, lasted_s) for begin, lasted_s in sleeps if begin < ended_s]
-    return tuple(
-        Disturbance(
-            code=code,
-            text=f"{who} for {sum(lasted_s for _, lasted_s in times):.1f} s",
-            started_s=times[0][0],
-            duration_s=sum(lasted_s for _, lasted_s in times),
-        )
-        for code, who, times in (
-            (DisturbanceCode.STOPPED, "tkperf was stopped or got no CPU", of_step),
-            (DisturbanceCode.SUSPENDED, "the host was suspended", slept),
-        )
-        if times
-    )
-
-
-def describe_count(code: DisturbanceCode, steps: int) -> str:
-    """``2 steps with other I/O on the device``."""
-    return f"{format_count(steps, 'step')}{_JOINTS.get(code, ' with')} {WORDS[code]}"
-
-
-def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
-    """The codes among these, each once, in the order of their definition."""
-    occurring = set(codes)
-    return tuple(code for code in DisturbanceCode if code in occurring)

@@ -1,0 +1,251 @@
+"""What the host did beside a step: looks at its counters, and what lies between two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+# Who used a CPU for less is nobody to name.
+LEAST_NAMED_PERCENT = 1.0
+MOST_NAMED = 3
+# A device in trouble repeats itself; the first lines say what it is.
+MOST_LINES = 8
+# A thread that used its CPU for less than this share of the time waited at its gate.
+_AT_WORK = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuTimes:
+    """Time of ``cpus`` CPUs together since the host started, in s, by what they did (proc(5), stat)."""
+
+    cpus: int
+    user_s: float
+    system_s: float
+    interrupts_s: float
+    idle_s: float
+    iowait_s: float
+    steal_s: float
+
+    @property
+    def busy_s(self) -> float:
+        return self.user_s + self.system_s + self.interrupts_s
+
+    def since(self, earlier: CpuTimes) -> CpuTimes:
+        """The kernel lets iowait and idle time go back by a little now and then."""
+        return CpuTimes(
+            cpus=self.cpus,
+            user_s=max(0.0, self.user_s - earlier.user_s),
+            system_s=max(0.0, self.system_s - earlier.system_s),
+            interrupts_s=max(0.0, self.interrupts_s - earlier.interrupts_s),
+            idle_s=max(0.0, self.idle_s - earlier.idle_s),
+            iowait_s=max(0.0, self.iowait_s - earlier.iowait_s),
+            steal_s=max(0.0, self.steal_s - earlier.steal_s),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """CPU time in s of a process, alone and with that of its children that ended."""
+
+    name: str
+    own_s: float
+    with_children_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostLook:
+    """One look at the host. Times add up since it started; None is not known.
+
+    Attributes:
+        at_s: by the run's clock.
+        cpus, allowed_cpus: of all of them, and of those that tkperf and fio may run on.
+        own_cpu_s, own_user_s: of tkperf, fio and all that they started.
+        processes: the others by their number; threads of the kernel are none. Looked through seldom where
+            there are many.
+        threads: (time on a CPU, time waiting for one) in s of fio's threads, by their number.
+        pressure_s: pressure stall totals, as ``cpu some``; of the own cgroup as ``own cpu some``.
+        throttled_s, throttled_times: for how long the own cgroup had used up its CPU time, and how often.
+        heat_events: how often CPUs slowed down as they were too hot.
+        frequency_mhz, frequency_max_mhz: mean of the CPUs that were looked at.
+        kernel_lines: about the device, logged since the look before.
+    """
+
+    at_s: float
+    cpus: CpuTimes | None = None
+    allowed_cpus: CpuTimes | None = None
+    own_cpu_s: float | None = None
+    own_user_s: float | None = None
+    processes: Mapping[int, Program] | None = None
+    threads: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    pressure_s: Mapping[str, float] = field(default_factory=dict)
+    throttled_s: float | None = None
+    throttled_times: int | None = None
+    heat_events: int | None = None
+    frequency_mhz: float | None = None
+    frequency_max_mhz: float | None = None
+    kernel_lines: tuple[str, ...] | None = None
+
+
+class HostLooks(Protocol):
+    """Looks at the host when asked to: a look takes a part of a millisecond to a few."""
+
+    def look(self) -> HostLook:
+        """At everything."""
+        ...
+
+    def look_at_threads(self) -> HostLook:
+        """At fio's threads alone, whose counters are gone when the step has ended."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUse:
+    """What the host did during a step, as its run file keeps it; None is not known.
+
+    Attributes:
+        seen_s: the time between the two looks, which may begin or end some tenths of a second late.
+        cpu_busy_percent, cpu_iowait_percent: of the time of all CPUs.
+        allowed_cpu_busy_percent: of the time of those that tkperf and fio may run on.
+        steal_percent: what the hypervisor gave to others, of the CPU time that was wanted.
+        own_cpu_percent, others_cpu_percent: CPU time of tkperf with fio, and of all other programs; 100
+            is one CPU.
+        others: who they were, the greatest first, as ``stress-ng 96 %``.
+        fio_wait_percent: how long fio's threads were ready to run and got no CPU, of the step's time.
+        pressure_percent: of the time, by the names of ``HostLook.pressure_s``.
+        throttled_percent: of the time; ``throttled_times`` how often.
+        heat_events: how often CPUs slowed down.
+        frequency_mhz, frequency_max_mhz: at the step's end.
+        kernel_lines: of the kernel's log about the device.
+    """
+
+    seen_s: float
+    cpu_busy_percent: float | None = None
+    cpu_iowait_percent: float | None = None
+    allowed_cpu_busy_percent: float | None = None
+    allowed_cpus: int | None = None
+    steal_percent: float | None = None
+    own_cpu_percent: float | None = None
+    others_cpu_percent: float | None = None
+    others: tuple[str, ...] = ()
+    fio_wait_percent: float | None = None
+    pressure_percent: dict[str, float] = field(default_factory=dict)
+    throttled_percent: float | None = None
+    throttled_times: int | None = None
+    heat_events: int | None = None
+    frequency_mhz: float | None = None
+    frequency_max_mhz: float | None = None
+    kernel_lines: tuple[str, ...] | None = None
+
+
+def compare_looks(looks: Sequence[HostLook]) -> HostUse | None:
+    """What lies between the first and the last of them; None with fewer than two."""
+    if len(looks) < 2 or looks[-1].at_s <= looks[0].at_s:
+        return None
+    before, after = looks[0], looks[-1]
+    seen_s = after.at_s - before.at_s
+
+    def percent(amount_s: float | None, of_s: float = seen_s) -> float | None:
+        return None if amount_s is None or of_s <= 0 else _rounded(100 * max(0.0, amount_s) / of_s)
+
+    cpus, allowed = (_between(getattr(before, key), getattr(after, key)) for key in _CPUS)
+    others_s, others = _others(looks, cpus)
+    throttled_s = _grown(before.throttled_s, after.throttled_s)
+    heat_events = _grown(before.heat_events, after.heat_events)
+    throttled_times = _grown(before.throttled_times, after.throttled_times)
+    return HostUse(
+        seen_s=round(seen_s, 3),
+        cpu_busy_percent=None if cpus is None else percent(cpus.busy_s, cpus.cpus * seen_s),
+        cpu_iowait_percent=None if cpus is None else percent(cpus.iowait_s, cpus.cpus * seen_s),
+        allowed_cpu_busy_percent=None
+        if allowed is None
+        else percent(allowed.busy_s, allowed.cpus * seen_s),
+        allowed_cpus=None if allowed is None else allowed.cpus,
+        steal_percent=None
+        if allowed is None
+        else percent(allowed.steal_s, allowed.busy_s + allowed.steal_s),
+        own_cpu_percent=percent(_grown(before.own_cpu_s, after.own_cpu_s)),
+        others_cpu_percent=percent(others_s),
+        others=others,
+        fio_wait_percent=_wait_percent(looks),
+        pressure_percent={
+            name: _rounded(100 * max(0.0, after.pressure_s[name] - begun_s) / seen_s)
+            for name, begun_s in before.pressure_s.items()
+            if name in after.pressure_s
+        },
+        throttled_percent=percent(throttled_s),
+        throttled_times=None if throttled_times is None else round(throttled_times),
+        heat_events=None if heat_events is None else round(heat_events),
+        frequency_mhz=after.frequency_mhz,
+        frequency_max_mhz=after.frequency_max_mhz,
+        kernel_lines=_lines(looks[1:]),
+    )
+
+
+_CPUS = ("cpus", "allowed_cpus")
+
+
+def _rounded(percent: float) -> float:
+    return round(percent, 2)
+
+
+def _grown(before: float | None, after: float | None) -> float | None:
+    """A count that begins anew, as when the cgroup is another, has grown by nothing known."""
+    return None if before is None or after is None or after < before else after - before
+
+
+def _between(before: CpuTimes | None, after: CpuTimes | None) -> CpuTimes | None:
+    """None also where CPUs came or went."""
+    if before is None or after is None or before.cpus != after.cpus:
+        return None
+    return after.since(before)
+
+
+def _others(
+    looks: Sequence[HostLook], cpus: CpuTimes | None
+) -> tuple[float | None, tuple[str, ...]]:
+    """CPU time of other programs, and who used most of it.
+
+    Where they were not looked through, all that is left of the time in user mode: threads of the
+    kernel, which work for fio, have none.
+    """
+    walked = [look for look in looks if look.processes is not None]
+    before, after = looks[0], looks[-1]
+    if len(walked) < 2:
+        own_s = _grown(before.own_user_s, after.own_user_s)
+        return None if cpus is None or own_s is None else max(0.0, cpus.user_s - own_s), ()
+    first, last = walked[0].processes or {}, walked[-1].processes or {}
+    # What a process that ended used is with the one that started it.
+    total_s = sum(program.with_children_s for program in last.values())
+    total_s = max(0.0, total_s - sum(program.with_children_s for program in first.values()))
+    seen_s = walked[-1].at_s - walked[0].at_s
+    used = sorted(
+        (100 * (program.own_s - (first[pid].own_s if pid in first else 0.0)) / seen_s, program.name)
+        for pid, program in last.items()
+    )[::-1][:MOST_NAMED]
+    named = tuple(
+        f"{name} {percent:.0f} %" for percent, name in used if percent >= LEAST_NAMED_PERCENT
+    )
+    return total_s * (after.at_s - before.at_s) / seen_s, named
+
+
+def _wait_percent(looks: Sequence[HostLook]) -> float | None:
+    """The mean over fio's threads that were seen twice and did something."""
+    first: dict[int, tuple[float, tuple[float, float]]] = {}
+    last: dict[int, tuple[float, tuple[float, float]]] = {}
+    for look in looks:
+        for thread, times in look.threads.items():
+            first.setdefault(thread, (look.at_s, times))
+            last[thread] = look.at_s, times
+    shares = []
+    for thread, (at_s, (ran_s, waited_s)) in last.items():
+        began_s, (ran_before_s, waited_before_s) = first[thread]
+        seen_s = at_s - began_s
+        if seen_s > 0 and ran_s - ran_before_s >= _AT_WORK * seen_s:
+            shares.append(100 * (waited_s - waited_before_s) / seen_s)
+    return _rounded(sum(shares) / len(shares)) if shares else None
+
+
+def _lines(looks: Iterable[HostLook]) -> tuple[str, ...] | None:
+    logged = [look.kernel_lines for look in looks if look.kernel_lines is not None]
+    return tuple(line for lines in logged for line in lines)[:MOST_LINES] if logged else None
