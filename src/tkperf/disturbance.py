@@ -58,6 +58,7 @@ class DisturbanceCode(StrEnum):
     SUSPENDED = "suspended"
     REPEATED = "repeated"
     INTERRUPTED = "interrupted"
+    THROTTLED = "throttled"
 
 
 WORDS = {
@@ -70,12 +71,14 @@ WORDS = {
     DisturbanceCode.SUSPENDED: "the host was suspended",
     DisturbanceCode.REPEATED: "measured again",
     DisturbanceCode.INTERRUPTED: "the run was interrupted before the step",
+    DisturbanceCode.THROTTLED: "the drive was throttled for heat",
 }
 # Between a number of steps and these words, where it is not "with".
 _JOINTS = {
     DisturbanceCode.STOPPED: " while",
     DisturbanceCode.SUSPENDED: " while",
     DisturbanceCode.REPEATED: "",
+    DisturbanceCode.THROTTLED: " while",
 }
 
 

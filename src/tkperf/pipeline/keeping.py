@@ -209,6 +209,7 @@ def _run(
         counters=equipment.counters,
         fill_counters=equipment.fill_counters,
         resumed=resumed,
+        telemetry=equipment.telemetry,
     )
 
 

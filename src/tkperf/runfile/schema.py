@@ -181,6 +181,20 @@ def _sections_of(outcome: object) -> list[tuple[str, str]]:
         return [("", str(outcome))]
 
 
+def m009_telemetry(connection: sqlite3.Connection) -> None:
+    """What drives told of themselves: temperature, throttling, wear, what they wrote."""
+    connection.execute(
+        "CREATE TABLE telemetry (id INTEGER PRIMARY KEY, at_s REAL NOT NULL, drive TEXT NOT NULL, "
+        "source TEXT NOT NULL, temperature_c REAL, host_read_bytes INTEGER, "
+        "host_written_bytes INTEGER, nand_written_bytes INTEGER, media_errors INTEGER, "
+        "percentage_used INTEGER, spare_percent INTEGER, unsafe_shutdowns INTEGER, "
+        "power_on_hours INTEGER, critical_warning INTEGER, warning_minutes INTEGER, "
+        "critical_minutes INTEGER, thermal_1_count INTEGER, thermal_2_count INTEGER, "
+        "thermal_1_s INTEGER, thermal_2_s INTEGER, throttle_events INTEGER, throttling INTEGER, "
+        "power_state INTEGER)"
+    )
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
@@ -190,6 +204,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m006_workloads,
     m007_resumptions,
     m008_outcomes,
+    m009_telemetry,
 )
 VERSION = len(MIGRATIONS)
 
