@@ -148,4 +148,5 @@ def view_of(path: Path) -> ReportView:
         result = analyse(record)
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
     details = build_details(result, record, seconds)
-    return build_view(result, details=details, loads_of_tests=loads_by_test(record, seconds))
+    loads = loads_by_test(record, seconds)
+    return build_view(result, details=details, loads_of_tests=loads, telemetry=record.telemetry)

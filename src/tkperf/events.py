@@ -22,6 +22,7 @@ from tkperf.record import (
     StepRecord,
 )
 from tkperf.steady_state import SteadyStateVerdict
+from tkperf.telemetry.reading import Reading
 from tkperf.workload import Workload
 
 
@@ -112,6 +113,13 @@ class TargetBusy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TelemetrySeen:
+    """A drive told of itself; told some seconds after it was read."""
+
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
     note: RunNote
 
@@ -177,6 +185,7 @@ Event = (
     | StepEnded
     | TargetBusy
     | PurgeEnded
+    | TelemetrySeen
     | Noted
     | Judged
     | SectionEnded

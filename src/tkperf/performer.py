@@ -41,7 +41,9 @@ from tkperf.record import (
 )
 from tkperf.repeating import TIMES, most_attempts, why_repeated
 from tkperf.replay import Resumed
+from tkperf.run_telemetry import RunTelemetry
 from tkperf.run_watch import RunWatch, Watched
+from tkperf.telemetry.reading import Telemetry
 from tkperf.workload import Workload
 
 Measured = Fill | Round | Continuous
@@ -81,7 +83,8 @@ class Run:
     The ``profile`` is what the tests follow, and what ``info`` then says they followed, whatever it was
     made with. ``counters`` look at the device that is measured, ``fill_counters`` at what is preconditioned if
     that is another, ``host`` at what the host does. ``strict``: what is disturbed is measured again, or the
-    run ends. ``resumed``: what was done of it earlier.
+    run ends. ``resumed``: what was done of it earlier. ``telemetry``
+    reads what the drives tell of themselves.
     """
 
     info: RunInfo
@@ -97,6 +100,7 @@ class Run:
     host: HostLooks | None = None
     strict: bool = False
     resumed: Resumed | None = None
+    telemetry: Telemetry | None = None
 
     def __post_init__(self) -> None:
         followed = replace(
@@ -123,6 +127,7 @@ class Performer:
     ahead: Ahead
     origin_s: float
     watch: RunWatch
+    telemetry: RunTelemetry
 
     @property
     def test(self) -> Test:
@@ -131,6 +136,7 @@ class Performer:
     def answer(self, phase: Phase, course: Course | None = None, position: int = 0) -> Answer:
         """Perform a phase, by itself or at this position of a course."""
         self.ahead.begin(course, position)
+        self.telemetry.look()
         self._announce(phase)
         answer = self._perform(phase)
         self.ahead.answers.append(answer)
@@ -178,7 +184,8 @@ class Performer:
     def _purge(self, phase: Purge) -> None:
         self.rest()
         began_s = self.now_s()
-        result = self.run.target.purge(on_progress=self._busy("purging"), on_note=self._note)
+        with self.telemetry.paused():
+            result = self.run.target.purge(on_progress=self._busy("purging"), on_note=self._note)
         record = PurgeRecord(
             section=phase.section,
             started_s=began_s,
@@ -334,6 +341,7 @@ class Performer:
 
         def on_sample(sample: Sample) -> None:
             self.watch.sample(sample, self.run.clock())
+            self.telemetry.look()
             self.run.emit(SampleSeen(test=self.test.name, sample=sample, at_s=self.now_s()))
 
         return on_sample

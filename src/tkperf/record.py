@@ -15,6 +15,7 @@ from tkperf.host_use import HostUse
 from tkperf.measurement import Measurement, as_answer
 from tkperf.phases import Continuous, Fill, Round, SectionOutcome
 from tkperf.steady_state import SteadyStateVerdict
+from tkperf.telemetry.reading import Reading
 from tkperf.units import format_capacity, format_count, parse_size_bytes
 from tkperf.workload import Workload
 
@@ -438,7 +439,8 @@ class RunRecord:
     """A whole run as read back from its file. ``ended_because`` is for people.
 
     ``left_out`` is what its file holds and nobody can read: everything else is there. ``earlier``
-    are measurements of tests that were then repeated, ``planned`` the names of all that was to run.
+    are measurements of tests that were then repeated, ``planned`` the names of all that was to run;
+    ``telemetry`` what its drives told of themselves, in the order of time.
     """
 
     info: RunInfo
@@ -452,3 +454,4 @@ class RunRecord:
     resumptions: tuple[Resumption, ...] = ()
     earlier: tuple[TestRecord, ...] = ()
     planned: tuple[str, ...] = ()
+    telemetry: tuple[Reading, ...] = ()

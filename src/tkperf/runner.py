@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -26,6 +27,7 @@ from tkperf.plan import section_names
 from tkperf.procedures import Test
 from tkperf.record import GoesOn, RunStatus, RunWarning
 from tkperf.replay import NOTHING, Replay, at_found_demand
+from tkperf.run_telemetry import RunTelemetry
 from tkperf.run_watch import RunWatch
 from tkperf.steady_state import SteadyStateVerdict
 
@@ -41,10 +43,12 @@ def execute(run: Run) -> None:
     resumed = run.resumed
     origin_s = run.clock() - (0.0 if resumed is None else resumed.resumption.resumed_s)
     watch = RunWatch(origin_s, run.counters, run.fill_counters, run.host, run.strict)
+    telemetry = RunTelemetry(run.telemetry, origin_s, run.emit)
     try:
         _tell_beginning(run)
         for warning in run.warnings:
             run.emit(Warned(warning=warning))
+        telemetry.look()
         profile = run.profile
         for position, test in enumerate(run.tests):
             outcomes = None if resumed is None else resumed.done.get(test.name)
@@ -52,17 +56,19 @@ def execute(run: Run) -> None:
                 replayed = NOTHING if resumed is None else resumed.replay_of(test.name)
                 later = tuple(_missing(run, position + 1))
                 ahead = Ahead(test, later, profile, run.active_range_bytes, [*replayed.answers])
-                outcomes = _TestRun(Performer(run, ahead, origin_s, watch), replayed).execute()
+                outcomes = _TestRun(
+                    Performer(run, ahead, origin_s, watch, telemetry), replayed
+                ).execute()
             profile = at_found_demand(profile, outcomes)
-        _end(run, RunStatus.COMPLETE, None)
+        _end(run, RunStatus.COMPLETE, None, telemetry)
     except KeyboardInterrupt:
-        _end(run, RunStatus.INTERRUPTED, "stopped by the user")
+        _end(run, RunStatus.INTERRUPTED, "stopped by the user", telemetry)
         raise Interrupted("stopped by the user; everything measured so far is kept") from None
     except TkperfError as error:
-        _end(run, RunStatus.FAILED, str(error))
+        _end(run, RunStatus.FAILED, str(error), telemetry)
         raise
     except BaseException as error:
-        _end(run, RunStatus.FAILED, f"internal error: {error!r}")
+        _end(run, RunStatus.FAILED, f"internal error: {error!r}", telemetry)
         raise
 
 
@@ -86,9 +92,11 @@ def _missing(run: Run, position: int) -> Iterator[Test]:
     return (test for test in run.tests[position:] if test.name not in done)
 
 
-def _end(run: Run, status: RunStatus, because: str | None) -> None:
-    """Stop the engine and tell every observer."""
+def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
+    """Stop the engine, read the drives' logs once more, and tell every observer."""
     run.engine.close()
+    with suppress(TkperfError):  # an observer that fails: it is told the end all the same
+        telemetry.finish()
     event = RunEnded(
         status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds")
     )
@@ -149,6 +157,7 @@ class _TestRun:
                 goes_on=goes_on,
             )
         )
+        self.performer.telemetry.test_begins(self.test.name)
         status = RunStatus.FAILED
         try:
             outcomes = self._follow(self.ahead.procedure())
@@ -172,6 +181,7 @@ class _TestRun:
             status,
             TestEnded(test=self.test.name, status=status, at_s=ended_s),
         )
+        self.performer.telemetry.test_ends()
         for warning in self.performer.watch.final_warnings(self.test.name, ended_s):
             _tell_end(self.run, status, Warned(warning=warning))
 

@@ -401,7 +401,7 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
         database.execute("ALTER TABLE test ADD COLUMN outcome TEXT")
         for table in (
             "disturbance", "under_way_sample", "under_way_part", "under_way", "resumption",
-            "outcome",
+            "outcome", "telemetry",
         ):  # fmt: skip
             database.execute(f"DROP TABLE {table}")
         database.execute("DELETE FROM migration WHERE number > 3")

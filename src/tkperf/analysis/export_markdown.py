@@ -17,6 +17,7 @@ from tkperf.analysis.tables import (
     build_matrices,
     build_stream,
 )
+from tkperf.analysis.telemetry_table import build_telemetry_table
 from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
@@ -76,6 +77,8 @@ def render_markdown(result: RunResult) -> str:
             lines += [*(f"- {_text(line)}" for line in described), *([""] if described else [])]
             lines += _tables(section)
         lines += ["", *(line for table in build_section_tables(test) for line in _table(table))]
+        telemetry = build_telemetry_table(test.telemetry)
+        lines += [] if telemetry is None else _table(telemetry)
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"

@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from tkperf.analysis.compare import Comparison
 from tkperf.analysis.export_uncertainty import U95, UNCERTAINTY, u95_row, uncertainty_rows
@@ -20,6 +20,7 @@ from tkperf.disturbance.codes import DisturbanceCode, find_codes
 from tkperf.measurement import Sample
 from tkperf.quantity import QUANTITIES, Direction
 from tkperf.record import StepRecord
+from tkperf.telemetry.reading import Reading
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
 _PIECE_CHARACTERS = 1 << 20
@@ -55,6 +56,7 @@ _HOST = (
     "disturbed_by", "seen_s", *(fact.key for fact in HOST_FACTS), "throttled_times", "others",
     "kernel_log",
 )  # fmt: skip
+_TELEMETRY = tuple(each.name for each in fields(Reading))
 
 _COMPARISON = (
     *WORKLOAD,
@@ -80,10 +82,12 @@ TEXTS = frozenset((
     *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
     "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key", "basis",
     "resumed_utc", "because", "disturbed_by", "others", "kernel_log", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
+    "drive", "source",
 ))  # fmt: skip
 FLAGS = frozenset((
     "host_limited", "complete", "section_complete", "steady", "reached", "within_noise", "found", "interrupted", "accepted",
     "lower_limit",
+    "throttling",
 ))  # fmt: skip
 COUNTS = frozenset((
     "read_percent", "block_size_bytes", "ios", "rounds", "round_or_area", "slice",
@@ -91,6 +95,7 @@ COUNTS = frozenset((
     "position", "throttled_times", "heat_events", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
     "region_offset_bytes", "region_length_bytes", "set_aside_steps", "set_aside_written_bytes",
     "degrees_of_freedom",
+    *(each.name for each in fields(Reading) if each.type == "int | None"),
 ))  # fmt: skip
 
 
@@ -104,7 +109,10 @@ class Table:
 
 
 def build_tables(
-    result: RunResult, steps: Iterable[tuple[str, StepRecord]], samples: Samples
+    result: RunResult,
+    steps: Iterable[tuple[str, StepRecord]],
+    samples: Samples,
+    telemetry: Iterable[tuple[str | None, Reading]] = (),
 ) -> Iterator[Table]:
     """Every table of a run: the results', then every second of every step.
 
@@ -112,6 +120,7 @@ def build_tables(
         result: the run's results.
         steps: each step with the name of its test.
         samples: the seconds of such a step.
+        telemetry: what the drives told of themselves, each with the name of its test.
     """
     for name, columns, rows in (
         ("cells", (*_CELL, "rounds", "section_complete", *U95), _cells(result)),
@@ -125,6 +134,7 @@ def build_tables(
         ("histograms", ("latency_from_us", "latency_to_us", "ios"), _histograms(result)),
         ("host", _HOST, _host(result)),
         ("resumptions", _RESUMPTION, _resumptions(result)),
+        ("telemetry", _TELEMETRY, _telemetry(result, telemetry)),
         ("samples", _SAMPLE, _seconds(result, steps, samples)),
     ):  # fmt: skip
         yield Table(name=name, columns=(*_PLACE, *columns), rows=rows)
@@ -324,6 +334,13 @@ def _resumptions(result: RunResult) -> Iterator[Row]:
             each.resumed_s, each.interrupted, each.because, each.goes_on, each.again, each.accepted,
             each.set_aside_steps, each.set_aside_written_bytes, ", ".join(each.repeated),
             ", ".join(each.added), ", ".join(each.changes),
+        )  # fmt: skip
+
+
+def _telemetry(result: RunResult, readings: Iterable[tuple[str | None, Reading]]) -> Iterator[Row]:
+    for test, reading in readings:
+        yield (
+            *_target(result), test, None, *(getattr(reading, column) for column in _TELEMETRY),
         )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tkperf.analysis.characteristics import Characteristic
+from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
 from tkperf.disturbance.codes import Disturbance, DisturbanceCode
@@ -209,6 +210,8 @@ class TestResult:
     """What was beside each step, fills included; none of steps that nobody watched."""
     resumptions: tuple[str, ...] = ()
     """Each interruption, repetition or later addition that concerns it, in words."""
+    telemetry: tuple[DriveTelemetry, ...] = ()
+    """What each drive told of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

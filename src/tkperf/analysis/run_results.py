@@ -22,6 +22,7 @@ from tkperf.analysis.resumptions import (
     with_resumptions,
 )
 from tkperf.analysis.section_results import build_section
+from tkperf.analysis.telemetry import find_telemetry_notices, find_test_telemetry
 from tkperf.disturbance.codes import find_codes
 from tkperf.errors import ProfileError
 from tkperf.figures import SectionPlan, TestPlan, generic_section
@@ -47,6 +48,7 @@ def analyse(record: RunRecord) -> RunResult:
     found = find_resumptions(record)
     begun = {test.name for test in record.tests}
     not_begun = tuple(name for name in record.planned if name not in begun)
+    telemetry = {test.name: find_test_telemetry(record, test) for test in record.tests}
     tests = tuple(
         with_resumptions(
             _test(
@@ -60,9 +62,19 @@ def analyse(record: RunRecord) -> RunResult:
         )
         for test in record.tests
     )
+    tests = tuple(replace(test, telemetry=telemetry[test.name]) for test in tests)
     result = RunResult(
         schema=SCHEMA,
-        info=replace(record.info, notices=(*record.info.notices, *find_notices(found))),
+        info=replace(
+            record.info,
+            notices=(
+                *record.info.notices,
+                *find_notices(found),
+                *find_telemetry_notices(
+                    record, telemetry, {test.name: test.title for test in tests}
+                ),
+            ),
+        ),
         status=record.status,
         ended_utc=record.ended_utc or None,
         ended_because=record.ended_because,

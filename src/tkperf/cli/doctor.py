@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.purge import PurgePlan, plan_purge
 from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.safety import Objection, find_data, find_objections
+from tkperf.device.telemetry.watch import look_at_telemetry
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import DeviceError, EngineError, RefusedError, UsageError
 from tkperf.host import read_host
@@ -25,6 +27,7 @@ from tkperf.host_audit import Audit, Level
 from tkperf.host_audit.site import DAY_S
 from tkperf.pipeline.host_check import audit_for
 from tkperf.process import PACKAGES, find_program
+from tkperf.telemetry.reading import DriveFacts, Reading
 from tkperf.units import format_capacity
 
 # What tkperf calls, by what for; without the first three nothing can be measured.
@@ -33,9 +36,9 @@ TOOLS = {
     "setpriv": "ending fio with tkperf",
     "flock": "handing over between steps",
     "wipefs": "recognising data on a device",
-    "nvme": "NVMe: identity, purge, write cache",
+    "nvme": "NVMe: identity, purge, write cache, telemetry",
     "hdparm": "SATA: security state, purge",
-    "smartctl": "SATA, SAS, USB: identity",
+    "smartctl": "SATA, SAS, USB: identity, telemetry",
     "sg_format": "SAS: purge",
     "mdadm": "software RAID",
     "file": "recognising what an existing file holds",
@@ -71,6 +74,8 @@ class _Diagnosis:
     data: tuple[str, ...]
     purge: PurgePlan
     audit: Audit
+    telemetry: DriveFacts | None
+    reading: Reading | None
 
 
 @click.command(short_help="Whether DEVICE could be tested and how; what this machine lacks.")
@@ -110,6 +115,7 @@ def _diagnose(device: str) -> _Diagnosis:
         data = tuple(str(signature) for signature in find_data(identity))
     except DeviceError as error:
         data = (str(error),)
+    telemetry, reading = look_at_telemetry(identity)
     return _Diagnosis(
         identity=identity,
         facts=inspect_device(identity),
@@ -117,6 +123,8 @@ def _diagnose(device: str) -> _Diagnosis:
         data=data,
         purge=plan_purge(identity),
         audit=audit_for([identity], lasts_s=DAY_S),
+        telemetry=telemetry,
+        reading=reading,
     )
 
 
@@ -141,6 +149,8 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
         console.print("the link runs below what the drive could do", style="bold yellow")
     _show_purge(diagnosis.purge, console, head="method" if is_file else "--purge")
     show_audit(diagnosis.audit, console)
+    for line in _describe_telemetry(diagnosis):
+        console.print(plain(line), highlight=False)
     if diagnosis.data:
         console.print(
             f"it holds: {plain(', '.join(diagnosis.data))}", style="bold yellow", highlight=False
@@ -192,6 +202,27 @@ def _show_purge(plan: PurgePlan, console: Console, *, head: str) -> None:
     console.print(table)
 
 
+def _describe_telemetry(diagnosis: _Diagnosis) -> Iterator[str]:
+    """What would be read of its log during a run, and what that says now."""
+    facts, reading = diagnosis.telemetry, diagnosis.reading
+    if facts is None:
+        return
+    yield f"telemetry: {', '.join(facts.sources) or 'none'}"
+    for gap in facts.gaps:
+        yield f"telemetry, not known: {gap}"
+    if reading is None:
+        return
+    told = {name: value for name, value in asdict(reading).items() if value is not None}
+    words = [
+        f"{name.replace('_', ' ')} {value:g}"
+        if isinstance(value, float)
+        else f"{name.replace('_', ' ')} {value:,}"
+        for name, value in told.items()
+        if name not in ("at_s", "drive", "source")
+    ]
+    yield f"it tells now: {', '.join(words)}"
+
+
 def _say(name: str, value: object) -> str:
     if value is None:
         return "not known"
@@ -218,6 +249,10 @@ def _plain(diagnosis: _Diagnosis) -> dict[str, object]:
         "purge_refusals": [asdict(refusal) for refusal in diagnosis.purge.refusals],
         "confirm_id": diagnosis.identity.confirm_id,
         "host": diagnosis.audit.plain(),
+        "telemetry": {
+            "facts": None if diagnosis.telemetry is None else asdict(diagnosis.telemetry),
+            "reading": None if diagnosis.reading is None else asdict(diagnosis.reading),
+        },
     }
 
 

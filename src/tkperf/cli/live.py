@@ -31,6 +31,7 @@ from tkperf.events import (
     StepEnded,
     StepStarted,
     TargetBusy,
+    TelemetrySeen,
     TestStarted,
     Warned,
 )
@@ -113,6 +114,7 @@ class _State:
         self.sample: Sample | None = None
         self.history: deque[float] = deque(maxlen=HISTORY)
         self.verdict: SteadyStateVerdict | None = None
+        self.temperatures_c: dict[str, float] = {}
         self.warnings: list[str] = []
         self.kept_bytes = 0
         self.step_bytes = 0
@@ -145,6 +147,9 @@ class _State:
             case StepEnded():
                 self.kept_bytes += event.record.measurement.write.bytes
                 self.step_bytes = 0
+            case TelemetrySeen():
+                if (celsius := event.reading.temperature_c) is not None:
+                    self.temperatures_c[event.reading.drive] = celsius
             case Judged():
                 self.verdict = event.verdict
             case Warned():
@@ -252,4 +257,5 @@ def _totals(state: _State) -> Text:
     return Text(
         f"written {format_capacity(state.written_bytes)}, elapsed {format_duration(state.at_s)}, "
         f"remaining {format_duration(shortest_s)} to {format_duration(longest_s)}"
+        + (f", {max(state.temperatures_c.values()):.0f} °C" if state.temperatures_c else "")
     )

@@ -53,6 +53,7 @@ class RunOptions:
     purge_method: str | None = None
     purge_command: str | None = None
     no_purge: bool = False
+    no_telemetry: bool = False
     write_cache: str | None
     strict: bool = False
     accept_disturbed: bool = False
@@ -302,6 +303,11 @@ def load_options(function: Function) -> Function:
             is_flag=True,
             expose_value=False,
             help="Fresh random data for every write; always on, accepted for TKperf's sake.",
+        ),
+        click.option(
+            "--no-telemetry",
+            is_flag=True,
+            help="Do not read temperature and SMART / NVMe logs during the run.",
         ),
         click.option(
             "--write-cache",

@@ -63,7 +63,8 @@ def build_run_view(
     result = with_left_out(result, opened.left_out)
     details = build_details(result, record, seconds)
     chosen = find_chosen(selections, result, record, details, opened.samples_left)
-    return build_view(result, checked, details, loads_by_test(record, seconds), chosen)
+    loads = loads_by_test(record, seconds)
+    return build_view(result, checked, details, loads, chosen, record.telemetry)
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:

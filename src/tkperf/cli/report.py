@@ -16,6 +16,7 @@ from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
+from tkperf.analysis.telemetry import place_readings
 from tkperf.cli.check import read_and_check
 from tkperf.cli.console import complain
 from tkperf.cli.output import Outputs, files_in
@@ -122,7 +123,8 @@ def report(
         record = opened.record()
         result = with_seconds(analyse(record), record, opened.seconds)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
-        tables = partial(build_tables, result, steps, opened.samples_left)
+        readings = tuple(place_readings(record))
+        tables = partial(build_tables, result, steps, opened.samples_left, readings)
         csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
         parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
         outputs = Outputs(

@@ -134,6 +134,7 @@ def request_of(options: RunOptions) -> RunRequest:
         purge_method=options.purge_method,
         purge_command=options.purge_command,
         no_purge=options.no_purge,
+        telemetry=not options.no_telemetry,
         raid=raid,
         remove_set=options.remove_set,
     )

@@ -23,6 +23,7 @@ from tkperf.analysis.tables import (
     build_stream,
     transpose,
 )
+from tkperf.analysis.telemetry_table import build_telemetry_table
 from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.cli.output import plain
 from tkperf.figures import matrix_keys
@@ -104,6 +105,8 @@ def _print_test(test: TestResult, console: Console) -> None:
         _print_section(section, console)
     for table in build_section_tables(test):
         print_table(table, console)
+    if (telemetry := build_telemetry_table(test.telemetry)) is not None:
+        print_table(telemetry, console)
     if test.under_way is not None:
         console.print(plain(test.under_way), highlight=False)
     if test.longest_gap_s is not None:

@@ -26,6 +26,7 @@ class DisturbanceCode(StrEnum):
     LINK_CHANGE = "link-change"
     REPEATED = "repeated"
     INTERRUPTED = "interrupted"
+    THROTTLED = "throttled"
 
 
 WORDS = {
@@ -45,6 +46,7 @@ WORDS = {
     DisturbanceCode.LINK_CHANGE: "trouble of the device's link in the kernel's log",
     DisturbanceCode.REPEATED: "measured again",
     DisturbanceCode.INTERRUPTED: "the run was interrupted before the step",
+    DisturbanceCode.THROTTLED: "the drive was throttled for heat",
 }
 HOST_LIMITED = "limited by the host's CPUs"
 # Between a number of steps and these words, where it is not "with".
@@ -52,6 +54,7 @@ _JOINTS = {
     DisturbanceCode.STOPPED: " while",
     DisturbanceCode.SUSPENDED: " while",
     DisturbanceCode.REPEATED: "",
+    DisturbanceCode.THROTTLED: " while",
 }
 
 

@@ -16,6 +16,7 @@ from tkperf.engine.simulation.latency import Draw
 from tkperf.engine.simulation.models import DriveModel
 from tkperf.engine.simulation.presets import build_drive
 from tkperf.engine.simulation.service import Second
+from tkperf.engine.simulation.telemetry import SimulatedTelemetry
 from tkperf.measurement import Measurement, Sample
 from tkperf.phases import Continuous, Fill
 from tkperf.workload import ActiveRange, Step, Workload
@@ -54,6 +55,7 @@ class SimulatedEngine:
         self._stream: Continuous | None = None
         # Until when the drive has seen what happened to it.
         self._lived_s = 0.0
+        self.telemetry = SimulatedTelemetry(self.drive, self.clock)
 
     def clock(self) -> float:
         """Simulated monotonic time in seconds."""
@@ -133,6 +135,7 @@ class SimulatedEngine:
         began_s = self._begins_s
         if began_s - self._lived_s > _NO_TIME_S:
             self.drive.idle(began_s - self._lived_s)
+            self.telemetry.pass_to(began_s)
         draw = Draw(workload, self._random)
         seconds: list[Second] = []
         durations_s: list[float] = []
@@ -164,6 +167,7 @@ class SimulatedEngine:
             seconds.append(second)
             durations_s.append(second_s)
             lasted_s += second_s
+            self.telemetry.pass_to(began_s + lasted_s)
         take(None if amount_bytes is None else -(-amount_bytes // workload.block_size_bytes))
         read, write = draw.total("read"), draw.total("write")
         if amount_bytes is not None:

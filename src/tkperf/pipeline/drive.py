@@ -24,6 +24,7 @@ from tkperf.device.permit import ErasePermit, refuse_objections
 from tkperf.device.purge import PurgeMethod, plan_purge, refuse_purge_under_way
 from tkperf.device.purge.ata import clear_left_password
 from tkperf.device.target import DriveTarget
+from tkperf.device.telemetry.watch import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import DeviceError, RefusedError
@@ -118,7 +119,11 @@ class DriveSubject:
     ) -> Iterator[Equipment]:
         ioengine = find_ioengine(self._request.ioengine, fitted, permit)
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
-        with restoring(cache), watching(permit.identity) as counters:
+        with (
+            restoring(cache),
+            watching(permit.identity) as counters,
+            reading_logs(permit.identity, wanted=self._request.telemetry) as telemetry,
+        ):
             disclosed = cache.apply()
             yield Equipment(
                 engine=fio_engine(permit, fitted, ioengine.name, version),
@@ -130,6 +135,8 @@ class DriveSubject:
                 fitted=fitted,
                 facts=facts,
                 counters=counters,
+                telemetry=telemetry,
+                drives=telemetry.facts,
             )
 
 

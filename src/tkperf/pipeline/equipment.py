@@ -16,6 +16,7 @@ from tkperf.engine.local_fio import Mapped
 from tkperf.pipeline.fitting import Fitted
 from tkperf.record import RunWarning
 from tkperf.runner import Target
+from tkperf.telemetry.reading import DriveFacts, Telemetry
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Equipment:
         write_cache: in words how the drive's cache is set during the run.
         instead_of: which I/O engine does not work here, and why.
         counters: look at the device, ``fill_counters`` at the members of a set while they are filled.
+        telemetry: reads what the drives tell of themselves; ``drives``: what is known of that beforehand.
         began: whether a run file was begun: then a device made for the run stays.
     """
 
@@ -41,6 +43,8 @@ class Equipment:
     counters: Counters | None = None
     fill_counters: Counters | None = None
     began: bool = False
+    telemetry: Telemetry | None = None
+    drives: tuple[DriveFacts, ...] = ()
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:

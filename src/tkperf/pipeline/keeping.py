@@ -217,6 +217,7 @@ def _run(
         fill_counters=equipment.fill_counters,
         strict=strict,
         resumed=resumed,
+        telemetry=equipment.telemetry,
     )
 
 

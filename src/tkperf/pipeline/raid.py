@@ -28,6 +28,7 @@ from tkperf.device.raid.config import RaidConfig
 from tkperf.device.raid.mdadm import MdadmSet
 from tkperf.device.raid.storcli import ERASE, StorcliSet
 from tkperf.device.raid.target import MdadmTarget, Member, StorcliTarget, create_of
+from tkperf.device.telemetry.watch import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import DeviceError, Interrupted, TkperfError, UsageError
@@ -136,6 +137,10 @@ class SoftwareRaidSubject:
             equipment.counters = undo.enter_context(watching(permit.identity))
             identities = [member_permit.identity for member_permit in permits]
             equipment.fill_counters = undo.enter_context(watching(*identities))
+            telemetry = undo.enter_context(
+                reading_logs(*identities, wanted=self._request.telemetry)
+            )
+            equipment.telemetry, equipment.drives = telemetry, telemetry.facts
             opened.append(equipment)
             yield equipment
 

@@ -41,6 +41,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "purge_method": _TEXT,
     "purge_command": _TEXT,
     "no_purge": (bool,),
+    "telemetry": (bool,),
     "raid": (RaidConfig, NoneType),
     "remove_set": (bool,),
 }
@@ -66,6 +67,7 @@ class Wishes(TypedDict, total=False):
     purge_method: str | None
     purge_command: str | None
     no_purge: bool
+    telemetry: bool
     raid: RaidConfig | None
     remove_set: bool
 
@@ -91,6 +93,7 @@ class RunRequest:
         accept_disturbed: a window may be steady although a tracked value in it was disturbed.
         tune: set governor, scheduler and the like for the run, and put them back.
         purge_method, purge_command, no_purge: one of them at most.
+        telemetry: read what the drives tell of themselves during the run.
         raid: what the set is made of; for the suite ``raid`` only, and needed there.
         remove_set: take the set down again after the run.
 
@@ -116,6 +119,7 @@ class RunRequest:
     purge_method: str | None = None
     purge_command: str | None = None
     no_purge: bool = False
+    telemetry: bool = True
     raid: RaidConfig | None = None
     remove_set: bool = False
 

@@ -256,6 +256,7 @@ def _request_of(
         strict=strict or bool(options.get("strict")),
         accept_disturbed=bool(options.get("accept_disturbed")),
         tune=bool(options.get("tune")),
+        telemetry=bool(options.get("telemetry", True)),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from tkperf import __version__
@@ -74,12 +74,14 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment, host: Host
             "purge": request.purge_method,
             "purge_command": request.purge_command,
             "no_purge": request.no_purge,
+            "telemetry": request.telemetry,
         },
         device={
             **equipment.facts.plain(),
             **host.device_facts(),
             "write_cache_in_run": equipment.write_cache,
             "other_io": OTHER_IO[kind],
+            "telemetry": [asdict(drive) for drive in equipment.drives],
         },
         hosts=({**read_host(), **host.facts()},),
         active_range_offset_bytes=fitted.active_range.offset_bytes,

@@ -20,6 +20,7 @@ from tkperf.device.inspection import DeviceFacts
 from tkperf.device.permit import ErasePermit
 from tkperf.device.segments_target import SegmentMapping, SegmentsTarget, mapping_name
 from tkperf.device.target import DriveTarget
+from tkperf.device.telemetry.watch import reading_logs
 from tkperf.device.write_cache import WriteCache, restoring
 from tkperf.engine.local_fio import Mapped
 from tkperf.errors import DeviceError, TkperfError, UsageError
@@ -69,7 +70,11 @@ class SegmentsSubject(DriveSubject):
         self, permit: ErasePermit, fitted: Fitted, version: str, facts: DeviceFacts
     ) -> Iterator[Equipment]:
         cache = WriteCache(permit, fitted.profile.write_cache.setting)
-        with restoring(cache), watching(permit.identity) as counters:
+        with (
+            restoring(cache),
+            watching(permit.identity) as counters,
+            reading_logs(permit.identity, wanted=self._request.telemetry) as telemetry,
+        ):
             disclosed = cache.apply()
             mapping = SegmentMapping(permit, self.segments)
             target = SegmentsTarget(mapping, DriveTarget(permit, self._method, cache))
@@ -94,6 +99,8 @@ class SegmentsSubject(DriveSubject):
                     facts=facts,
                     # The drive's own: what goes to other places than the mapping's is seen as well.
                     counters=counters,
+                    telemetry=telemetry,
+                    drives=telemetry.facts,
                 )
 
 

@@ -56,6 +56,7 @@ class SimulatedSubject:
         preset = request.device.removeprefix(PREFIX)
         self._model = find_preset(preset)
         self._no_purge = request.no_purge
+        self._wanted = request.telemetry
         if in_segments is not None:
             if isinstance(self._model, DiskModel):
                 raise refuse_segments(
@@ -92,6 +93,8 @@ class SimulatedSubject:
             write_cache="simulated",
             fitted=fitted,
             facts=self.facts,
+            telemetry=engine.telemetry if self._wanted else None,
+            drives=engine.telemetry.facts if self._wanted else (),
         )
 
 
@@ -105,6 +108,11 @@ def relive(engine: Engine, log: Sequence[LogEntry], fitted: Fitted) -> None:
     """
     if not isinstance(engine, SimulatedEngine):
         return
+    _relive(engine, log, fitted)
+    engine.telemetry.take()  # the log has it
+
+
+def _relive(engine: SimulatedEngine, log: Sequence[LogEntry], fitted: Fitted) -> None:
     for entry in log:
         done = entry.record
         if isinstance(done, PurgeRecord) and done.method != NO_PURGE:

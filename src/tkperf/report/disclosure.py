@@ -9,6 +9,7 @@ from tkperf.analysis.results import RunResult, TestResult
 from tkperf.record import RunInfo
 from tkperf.report.page import Facts
 from tkperf.report.preconditioning import describe_fill, describe_load
+from tkperf.report.telemetry import describe_telemetry
 from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity, format_moment
 from tkperf.units import NOT_MEASURED
 
@@ -65,6 +66,7 @@ def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
                 ("Write cache (kernel)", format_fact(device.get("write_cache"))),
                 ("I/O scheduler", format_fact(device.get("scheduler"))),
                 ("Other I/O during the run", format_fact(device.get("other_io"))),
+                ("Telemetry", describe_telemetry(device)),
                 ("Purge method", ", ".join(sorted(purges)) or _no_purge(info)),
             ),
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.layout import MIX
@@ -14,7 +15,10 @@ from tkperf.quantity import IOPS, QUANTITIES, THROUGHPUT, Quantity
 from tkperf.report.charts.vega import has_values
 from tkperf.report.naming import capitalise, describe_axes, name_links
 from tkperf.report.page import ChartView, TableView
+from tkperf.telemetry.course import Course
 from tkperf.workload import Workload
+
+NO_COURSES: Mapping[str, Course] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,7 @@ class Subject:
 
     ``details`` has what lies behind its cells, where samples and histograms are at hand; ``links``
     the key of what a click on each of them opens. ``capacity_bytes`` is what a drive fill is, None
-    is not known.
+    is not known. ``course`` is what drives told during its stream, None where nothing was.
     """
 
     section: SectionResult
@@ -31,6 +35,7 @@ class Subject:
     details: Mapping[Workload, CellDetail] = field(default_factory=dict)
     links: Mapping[Workload, str] = field(default_factory=dict)
     capacity_bytes: int | None = None
+    course: Course | None = None
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -45,9 +50,12 @@ class Subject:
 
 
 def build_subjects(
-    test: TestResult, details: Sequence[CellDetail], capacity_bytes: int | None
+    test: TestResult,
+    details: Sequence[CellDetail],
+    capacity_bytes: int | None,
+    courses: Mapping[str, Course] = NO_COURSES,
 ) -> tuple[Subject, ...]:
-    """The sections of a test with what lies behind them."""
+    """The sections of a test with what lies behind them, ``courses`` by their names."""
     subjects = []
     for number, section in enumerate(test.sections):
         key = f"{test.name}{number}"
@@ -63,6 +71,7 @@ def build_subjects(
                 details=behind,
                 links=name_links(key, behind),
                 capacity_bytes=capacity_bytes,
+                course=courses.get(section.name),
             )
         )
     return tuple(subjects)

@@ -23,8 +23,10 @@ from tkperf.report.page import ReportView, TableView, TestView
 from tkperf.report.procedure_text import describe_procedure
 from tkperf.report.sections import build_section, build_test_charts
 from tkperf.report.subject import Subject, build_subjects
+from tkperf.report.telemetry import find_section_courses, find_test_course
 from tkperf.report.whole_test import build_test_figures
 from tkperf.report.wording import format_known_capacity, format_written
+from tkperf.telemetry.reading import Reading
 from tkperf.units import NOT_MEASURED, format_duration, format_quantity
 
 EMPTY: Mapping[str, LoadsOfTest] = MappingProxyType({})
@@ -36,6 +38,7 @@ def build_view(
     details: Sequence[CellDetail] = (),
     loads_of_tests: Mapping[str, LoadsOfTest] = EMPTY,
     chosen: Sequence[Chosen] = (),
+    telemetry: Sequence[Reading] = (),
 ) -> ReportView:
     """Everything the report of a run says.
 
@@ -44,6 +47,7 @@ def build_view(
         details: what lies behind the cells; without, none can be opened.
         loads_of_tests: what was done in each test, by its name; without, no whole test is drawn.
         chosen: parts of the run whose histograms were asked for.
+        telemetry: what the drives told of themselves; drawn where ``loads_of_tests`` has the time.
     """
     banners = list(result.info.notices)
     if result.status.value != "complete":
@@ -51,7 +55,12 @@ def build_view(
             0, f"RUN {result.status.value.upper()}: {result.ended_because or 'going on'}"
         )
     subjects = {
-        test.name: build_subjects(test, details, result.info.active_range_length_bytes)
+        test.name: build_subjects(
+            test,
+            details,
+            result.info.active_range_length_bytes,
+            find_section_courses(result, loads_of_tests.get(test.name), telemetry),
+        )
         for test in result.tests
     }
     view = ReportView(
@@ -62,7 +71,9 @@ def build_view(
         disclosure=build_disclosure(result),
         cards=build_cards((test, subjects[test.name]) for test in result.tests),
         tests=tuple(
-            _test(result, test, subjects[test.name], loads_of_tests.get(test.name), chosen)
+            _test(
+                result, test, subjects[test.name], loads_of_tests.get(test.name), chosen, telemetry
+            )
             for test in result.tests
         ),
         words=explain(result),
@@ -131,8 +142,10 @@ def _test(
     subjects: tuple[Subject, ...],
     loads: LoadsOfTest | None,
     chosen: Sequence[Chosen],
+    telemetry: Sequence[Reading],
 ) -> TestView:
-    tables, charts = build_test_figures(test, loads)
+    course = find_test_course(result, loads, telemetry)
+    tables, charts = build_test_figures(test, loads, course)
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import TestResult
 from tkperf.analysis.section_table import build_section_tables
+from tkperf.analysis.telemetry_table import build_telemetry_table
 from tkperf.figures import Figure, FigureKind
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import PERCENTILES, Quantity
+from tkperf.report.charts.rounds import find_time_unit
+from tkperf.report.charts.telemetry import align
 from tkperf.report.charts.timeline import FILL, Curve, curves_by_section, over_test
 from tkperf.report.naming import capitalise, describe_together, list_words
 from tkperf.report.page import ChartView, TableView
 from tkperf.report.subject import find_quantities, key_charts, show_table
+from tkperf.report.telemetry import show_course
+from tkperf.telemetry.course import Course
 from tkperf.units import format_duration
 
 Charts = Iterator[ChartView]
@@ -24,17 +30,38 @@ LEAST_ZOOMED_S = 20.0
 
 
 def build_test_figures(
-    test: TestResult, loads: LoadsOfTest | None
+    test: TestResult, loads: LoadsOfTest | None, course: Course | None = None
 ) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
-    """The tables and charts that the test's plan asks for and that have something to show."""
-    tables = tuple(show_table(table, {}) for table in build_section_tables(test))
-    charts = (
-        chart
-        for figure in test.figures
-        if loads is not None and figure.kind in _BUILD
-        for chart in _BUILD[figure.kind](figure, loads)
-    )
-    return tables, tuple(key_charts(charts, test.name))
+    """The tables and charts that the test's plan asks for and that have something to show.
+
+    Below the first chart of the whole test's time stands what the drives told of themselves, ``course``.
+    """
+    telemetry = build_telemetry_table(test.telemetry)
+    tables = (*build_section_tables(test), *(() if telemetry is None else (telemetry,)))
+    views = tuple(show_table(table, {}) for table in tables)
+    if loads is None:
+        return views, ()
+    charts: list[ChartView] = []
+    for figure in test.figures:
+        drawn = list(_BUILD[figure.kind](figure, loads)) if figure.kind in _BUILD else []
+        if course is not None and drawn and _is_of_whole_test(figure):
+            charts.append(_aligned(drawn[0], course))
+            charts += [*show_course(course, "the same time"), *drawn[1:]]
+            course = None
+        else:
+            charts += drawn
+    if course is not None:
+        charts += show_course(course, "the whole test")
+    return views, tuple(key_charts(charts, test.name))
+
+
+def _is_of_whole_test(figure: Figure) -> bool:
+    return figure.kind is FigureKind.TIMELINE and not figure.groups
+
+
+def _aligned(chart: ChartView, course: Course) -> ChartView:
+    unit_s = find_time_unit(course.length_s)[1]
+    return replace(chart, spec=align(chart.spec, 0.0, course.length_s, unit_s))
 
 
 def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:

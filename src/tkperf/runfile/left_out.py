@@ -40,12 +40,15 @@ from tkperf.runfile.rows import (
     parse_outcome,
     parse_plan,
     parse_purge,
+    parse_reading,
     parse_resumption,
     parse_step,
     parse_test,
     parse_under_way,
     parse_verdict,
 )
+from tkperf.telemetry.marking import with_throttled_steps
+from tkperf.telemetry.reading import Reading
 from tkperf.units import drop_controls
 
 KILLED = "tkperf was stopped without being able to end the run"
@@ -95,7 +98,7 @@ class Rows:
         current, earlier = self._tests(written, earlier_ids)
         places = {name: place for place, name in enumerate(planned)}
         self.log.sort(key=lambda entry: entry.sequence)
-        return RunRecord(
+        record = RunRecord(
             info=info,
             status=end.status,
             ended_utc=end.ended_utc,
@@ -107,8 +110,14 @@ class Rows:
             planned=planned,
             warnings=self._texts("warning", RunWarning),
             notes=self._texts("note", RunNote),
+            telemetry=self._telemetry(),
             left_out=tuple(self.left_out),
         )
+        return with_throttled_steps(record)
+
+    def _telemetry(self) -> tuple[Reading, ...]:
+        rows = self._all("SELECT * FROM telemetry ORDER BY at_s, id")
+        return tuple(self._parse_rows(rows, parse_reading, lambda row: f"telemetry {row['id']}"))
 
     def _all(self, query: str, *values: object) -> list[dict[str, Any]]:
         return [dict(row) for row in self._db.execute(query, values)]

@@ -40,6 +40,7 @@ from tkperf.runfile.encoding import decode_histogram
 from tkperf.runfile.workload_columns import parse_workload
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.strict import describe_mistake
+from tkperf.telemetry.reading import Reading
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
@@ -178,6 +179,31 @@ class _DisturbanceRow(msgspec.Struct):
     started_s: Moment
     duration_s: Amount
     share: Moment | None
+
+
+class _TelemetryRow(msgspec.Struct):
+    at_s: Moment
+    drive: str
+    source: str
+    temperature_c: Moment | None
+    host_read_bytes: Count | None
+    host_written_bytes: Count | None
+    nand_written_bytes: Count | None
+    media_errors: Count | None
+    percentage_used: Count | None
+    spare_percent: Count | None
+    unsafe_shutdowns: Count | None
+    power_on_hours: Count | None
+    critical_warning: Count | None
+    warning_minutes: Count | None
+    critical_minutes: Count | None
+    thermal_1_count: Count | None
+    thermal_2_count: Count | None
+    thermal_1_s: Count | None
+    thermal_2_s: Count | None
+    throttle_events: Count | None
+    throttling: Flag | None
+    power_state: Count | None
 
 
 class _UnderWayRow(msgspec.Struct):
@@ -446,6 +472,12 @@ def parse_resumption(columns: Columns) -> Resumption:
     return resumption
 
 
+def parse_reading(columns: Columns) -> Reading:
+    row = msgspec.structs.asdict(convert("telemetry", columns, _TelemetryRow))
+    throttling = row.pop("throttling")
+    return Reading(**row, throttling=None if throttling is None else bool(throttling))
+
+
 def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedStep:
     """The step under way from its row and the seconds that were kept of it."""
     row = convert("under_way", columns, _UnderWayRow)
@@ -472,6 +504,7 @@ CHECKS: dict[str, Callable[[Columns], dict[str, str]]] = {
     "outcome": lambda row: _no_more(parse_outcome(row)),
     "warning": lambda row: _no_more(convert("warning", row, RunWarning)),
     "resumption": lambda row: _no_more(parse_resumption(row)),
+    "telemetry": lambda row: _no_more(parse_reading(row)),
     "note": lambda row: _no_more(convert("note", row, RunNote)),
     "under_way": lambda row: _no_more(convert("under_way", row, _UnderWayRow)),
 }

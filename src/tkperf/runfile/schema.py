@@ -186,6 +186,20 @@ def m009_host_use(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE step ADD COLUMN host_use TEXT")
 
 
+def m010_telemetry(connection: sqlite3.Connection) -> None:
+    """What drives told of themselves: temperature, throttling, wear, what they wrote."""
+    connection.execute(
+        "CREATE TABLE telemetry (id INTEGER PRIMARY KEY, at_s REAL NOT NULL, drive TEXT NOT NULL, "
+        "source TEXT NOT NULL, temperature_c REAL, host_read_bytes INTEGER, "
+        "host_written_bytes INTEGER, nand_written_bytes INTEGER, media_errors INTEGER, "
+        "percentage_used INTEGER, spare_percent INTEGER, unsafe_shutdowns INTEGER, "
+        "power_on_hours INTEGER, critical_warning INTEGER, warning_minutes INTEGER, "
+        "critical_minutes INTEGER, thermal_1_count INTEGER, thermal_2_count INTEGER, "
+        "thermal_1_s INTEGER, thermal_2_s INTEGER, throttle_events INTEGER, throttling INTEGER, "
+        "power_state INTEGER)"
+    )
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
@@ -196,6 +210,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m007_resumptions,
     m008_outcomes,
     m009_host_use,
+    m010_telemetry,
 )
 VERSION = len(MIGRATIONS)
 

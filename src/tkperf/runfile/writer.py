@@ -24,6 +24,7 @@ from tkperf.events import (
     SectionEnded,
     StepEnded,
     StepStarted,
+    TelemetrySeen,
     TestEnded,
     TestStarted,
     Warned,
@@ -94,6 +95,7 @@ class RunFileWriter:
         self._backlog.frame(_frame_of(self._db))
         self._mended: set[tuple[str, ...]] = set()
         self._statements: list[Statement] = []
+        self._readings: list[Statement] = []
 
     def close(self) -> None:
         self._db.close()
@@ -119,6 +121,10 @@ class RunFileWriter:
         if samples := self._under_way.take_part(event):
             self._backlog.put(Entry(statements=self._part_statements(samples), part=True))
         self._under_way.see(event)
+        if isinstance(event, TelemetrySeen):
+            # No transaction of its own: it is kept with what comes next, within a minute or so.
+            self._readings += self._build(event)
+            return
         if isinstance(event, StepEnded):
             self._backlog.drop_parts()
         if isinstance(event, _KEPT):
@@ -148,7 +154,10 @@ class RunFileWriter:
                 raise RunFileError(f"cannot write {self._path}: {error}") from error
             self._statements = []
             self._warn("not-kept", f"{_describe(event)} is not kept: {error}")
-        return tuple(self._statements)
+        if isinstance(event, TelemetrySeen):
+            return tuple(self._statements)
+        readings, self._readings = self._readings, []
+        return (*readings, *self._statements)
 
     def _warn(self, code: str, text: str) -> None:
         """A warning of our own, kept and shown."""
@@ -177,6 +186,8 @@ class RunFileWriter:
                 self._section_ended(event)
             case Warned():
                 self._insert("warning", **msgspec.to_builtins(event.warning))
+            case TelemetrySeen():
+                self._insert("telemetry", **msgspec.to_builtins(event.reading))
             case Noted():
                 self._insert("note", **msgspec.to_builtins(event.note))
             case TestEnded():
@@ -394,7 +405,8 @@ class RunFileWriter:
             "INSERT INTO under_way_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *((self._parts_kept, number, *row) for number, row in enumerate(sample_rows(samples))),
         )
-        return tuple(self._statements)
+        readings, self._readings = self._readings, []
+        return (*readings, *self._statements)
 
     def _forget_parts(self) -> None:
         for table in ("under_way_sample", "under_way_part", "under_way"):

@@ -13,6 +13,7 @@ from tkperf.engine.simulation.service import (
     Answer,
     Latency,
     Second,
+    Told,
     balance,
     mean_units,
 )
@@ -68,6 +69,8 @@ class FlashDrive:
         self._cached_bytes = 0.0
         self._warmth = 0.0
         self._throttled = False
+        self._throttled_count = 0
+        self._host_read = self._host_written = self._programmed = 0.0
         self._positions: dict[ActiveRange, float] = {}
         self._demands: dict[Workload, _Demand] = {}
         self._answers: dict[tuple[Workload, _State], Answer] = {}
@@ -118,6 +121,21 @@ class FlashDrive:
             stall_s=stall_s,
         )
 
+    def tell(self) -> Told:
+        """As its log would: what garbage collection copies and folding moves is written to the flash, too."""
+        model = self._model
+        return Told(
+            temperature_c=model.idle_c + model.heat_c * self._warmth,
+            host_read_bytes=self._host_read,
+            host_written_bytes=self._host_written,
+            nand_written_bytes=self._programmed + self.translation.copied_bytes,
+            throttled=self._throttled,
+            throttled_count=self._throttled_count,
+            warning_c=None
+            if model.throttle_at is None
+            else model.idle_c + model.heat_c * model.throttle_at,
+        )
+
     def idle(self, duration_s: float) -> None:
         """The cache is folded, then garbage collected until the reserve is free; it cools down."""
         self._at_s += duration_s
@@ -126,6 +144,7 @@ class FlashDrive:
         folded = min(self._cached_bytes, left_us / self._fold_us(self.translation.amplification))
         left_us -= folded * self._fold_us(self.translation.amplification)
         self._cached_bytes -= folded
+        self._programmed += folded
         reserve = self._model.idle_reserve_percent / 100 * self._model.capacity_bytes
         self.translation.collect(left_us / (self._read_us + self._tlc_us), reserve)
 
@@ -218,6 +237,11 @@ class FlashDrive:
         """What so many I/Os a second leave behind."""
         self._at_s += duration_s
         written = rate * (1 - demand.reads) * demand.block_bytes * duration_s
+        self._host_written += written
+        self._host_read += rate * demand.reads * demand.block_bytes * duration_s
+        self._programmed += rate * (1 - demand.reads) * demand.write_flash_bytes * duration_s
+        if state.folds and not state.in_cache:
+            self._programmed += written
         if written:
             if demand.spread is not None:
                 self.translation.write_random(written, demand.spread)
@@ -230,14 +254,16 @@ class FlashDrive:
             folded = spare * duration_s * 1e6 * state.dies / self._fold_us(state.amplification)
             cached = self._cached_bytes + (written if state.in_cache else 0.0)
             self._cached_bytes = max(0.0, cached - folded)
+            self._programmed += cached - self._cached_bytes
         self._warm(rate * demand.block_bytes / self._model.interface_bytes_per_s, duration_s)
 
     def _warm(self, load: float, duration_s: float) -> None:
         limit = self._model.throttle_at
+        self._warmth += (load - self._warmth) * (1 - exp(-duration_s / self._model.warm_up_s))
         if limit is None:
             return
-        self._warmth += (load - self._warmth) * (1 - exp(-duration_s / self._model.warm_up_s))
         if self._warmth >= limit:
+            self._throttled_count += not self._throttled
             self._throttled = True
         elif self._warmth <= self._model.cool_at:
             self._throttled = False

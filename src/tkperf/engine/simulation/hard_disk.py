@@ -37,6 +37,9 @@ class HardDisk:
     def trim(self, region: ActiveRange) -> None:
         """Nor does their lack."""
 
+    def tell(self) -> None:
+        """Its model has neither heat nor counters."""
+
     def idle(self, duration_s: float) -> None:
         self._at_s += duration_s
 

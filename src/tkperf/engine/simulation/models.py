@@ -53,6 +53,8 @@ class FlashModel:
         throttle_at: load (share of the interface's rate, averaged over ``warm_up_s``) at which it
             is too hot; None: never. It then serves ``throttle_share`` of its rate until the load
             is down to ``cool_at``.
+        idle_c, heat_c: its temperature after a long time without load, and by how much it rises with the
+            interface's rate for a long time; in between by the averaged load.
         housekeeping_every_s, housekeeping_s: so often for so long it needs ``housekeeping_share``
             of its dies for itself.
         noise: relative spread of a second's rate.
@@ -85,6 +87,8 @@ class FlashModel:
     throttle_share: float = 1.0
     cool_at: float = 0.0
     warm_up_s: float = 300.0
+    idle_c: float = 34.0
+    heat_c: float = 20.0
     housekeeping_every_s: float | None = None
     housekeeping_s: float = 0.0
     housekeeping_share: float = 0.0

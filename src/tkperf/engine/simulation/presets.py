@@ -49,6 +49,7 @@ PRESETS: dict[str, DriveModel] = {
         throttle_at=0.7,
         throttle_share=0.6,
         cool_at=0.45,
+        heat_c=58.0,
         housekeeping_every_s=60.0,
         housekeeping_s=2.0,
         housekeeping_share=0.3,

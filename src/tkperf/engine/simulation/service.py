@@ -31,6 +31,19 @@ class Second(NamedTuple):
     stall_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a drive tells of itself: bytes since it was made, ``warning_c`` None where it knows no limit."""
+
+    temperature_c: float
+    host_read_bytes: float
+    host_written_bytes: float
+    nand_written_bytes: float
+    throttled: bool
+    throttled_count: int
+    warning_c: float | None
+
+
 class Drive(Protocol):
     """A model of a drive under way. It raises EngineError where it fails for good."""
 
@@ -51,6 +64,10 @@ class Drive(Protocol):
 
     def trim(self, region: ActiveRange) -> None:
         """Addresses that are needed no more, counted from the active range's start."""
+        ...
+
+    def tell(self) -> Told | None:
+        """What it tells of itself; None: nothing."""
         ...
 
 

@@ -20,6 +20,7 @@ from tkperf.report.charts.seconds import (
     seconds_rows,
     window_rows,
 )
+from tkperf.report.charts.telemetry import align
 from tkperf.report.naming import (
     capitalise,
     describe_curves,
@@ -29,6 +30,7 @@ from tkperf.report.naming import (
 )
 from tkperf.report.page import ChartView, Views
 from tkperf.report.subject import Subject, find_quantities
+from tkperf.report.telemetry import show_course
 from tkperf.units import format_capacity
 from tkperf.workload import Workload
 
@@ -88,6 +90,9 @@ def show_window(subject: Subject, figure: Figure) -> Views:
 def show_over_time(subject: Subject, figure: Figure) -> Views:
     if len(subject.section.slices) > 1:
         yield _stream(subject, figure, "time", rounds.TIME, "over time", "over time")
+        asked = (each for each in subject.section.plan.figures if each.kind is figure.kind)
+        if subject.course is not None and figure is next(asked):
+            yield from show_course(subject.course, "the same time")
 
 
 def show_over_written(subject: Subject, figure: Figure) -> Views:
@@ -134,6 +139,8 @@ def _stream(
         directions=directions,
         link=subject.links.get(workload, ""),
     )
+    if over is rounds.TIME and subject.course is not None:
+        spec = align(spec, 0.0, subject.course.length_s, rounds.stream_unit(subject.section)[1])
     if over is rounds.TIME:
         timelines = preferred(subject.section.timelines)
         spec = mark_over_time(

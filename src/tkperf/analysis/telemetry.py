@@ -1,0 +1,200 @@
+"""What drives told of themselves during each test, as numbers, and what stands on every page of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from tkperf.record import RunRecord, TestRecord
+from tkperf.telemetry.course import parse_drives
+from tkperf.telemetry.judge import (
+    EDGE_S,
+    by_drive,
+    find_amplification,
+    find_span,
+    find_throttling,
+    growth,
+)
+from tkperf.telemetry.marking import find_pauses
+from tkperf.telemetry.reading import DriveFacts, Reading
+from tkperf.units import format_duration
+
+THROTTLED = "THROTTLED"
+MEDIA_ERRORS = "MEDIA ERRORS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveTelemetry:
+    """What one drive told of itself during a test; None: it does not tell, or nobody asked.
+
+    Attributes:
+        temperature_least_c, temperature_mean_c, temperature_most_c: over the test, the mean by time.
+        load_written_bytes: what the test's steps wrote by fio's count; None of a set's members.
+        host_written_bytes, nand_written_bytes: by the drive's own counters.
+        write_amplification: the ratio of these two.
+        throttled_s: how long between readings that say that it was throttled.
+        media_errors, unsafe_shutdowns, warning_minutes, critical_minutes, thermal_1_count,
+            thermal_2_count, thermal_1_s, thermal_2_s, throttle_events: by how much they grew.
+        percentage_used_growth: likewise, in percentage points.
+        percentage_used, spare_percent, power_on_hours, power_state: at its end.
+    """
+
+    drive: str
+    temperature_least_c: float | None = None
+    temperature_mean_c: float | None = None
+    temperature_most_c: float | None = None
+    load_written_bytes: int | None = None
+    host_written_bytes: int | None = None
+    nand_written_bytes: int | None = None
+    write_amplification: float | None = None
+    throttled_s: float | None = None
+    media_errors: int | None = None
+    unsafe_shutdowns: int | None = None
+    warning_minutes: int | None = None
+    critical_minutes: int | None = None
+    thermal_1_count: int | None = None
+    thermal_2_count: int | None = None
+    thermal_1_s: int | None = None
+    thermal_2_s: int | None = None
+    throttle_events: int | None = None
+    percentage_used_growth: int | None = None
+    percentage_used: int | None = None
+    spare_percent: int | None = None
+    power_on_hours: int | None = None
+    power_state: int | None = None
+
+
+_GROWN = (
+    "host_written_bytes", "nand_written_bytes", "media_errors", "unsafe_shutdowns", "warning_minutes",
+    "critical_minutes", "thermal_1_count", "thermal_2_count", "thermal_1_s", "thermal_2_s",
+    "throttle_events",
+)  # fmt: skip
+_AT_THE_END = ("percentage_used", "spare_percent", "power_on_hours", "power_state")
+
+
+def find_test_telemetry(record: RunRecord, test: TestRecord) -> tuple[DriveTelemetry, ...]:
+    """Of each drive what it told during a test; empty where nothing was told."""
+    drives, facts = by_drive(record.telemetry), parse_drives(record.info.device)
+    ended_s = test.ended_s if test.ended_s is not None else _last_moment(test)
+    pauses = find_pauses(record.resumptions)
+    found = (
+        _of_drive(drive, readings, facts.get(drive), test, ended_s, pauses, alone=len(drives) == 1)
+        for drive, readings in drives.items()
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def place_readings(record: RunRecord) -> Iterator[tuple[str | None, Reading]]:
+    """Each reading with the name of the test in whose time it was; None: between tests."""
+    for reading in record.telemetry:
+        names = (
+            test.name
+            for test in record.tests
+            if test.started_s <= reading.at_s
+            and (test.ended_s is None or reading.at_s <= test.ended_s)
+        )
+        yield next(names, None), reading
+
+
+def _last_moment(test: TestRecord) -> float:
+    ends_s = [step.started_s + step.measurement.duration_s for step in test.steps]
+    return max(ends_s, default=test.started_s)
+
+
+def _of_drive(
+    drive: str,
+    readings: Sequence[Reading],
+    facts: DriveFacts | None,
+    test: TestRecord,
+    ended_s: float,
+    pauses: Sequence[tuple[float, float]],
+    *,
+    alone: bool,
+) -> DriveTelemetry | None:
+    span = find_span(readings, test.started_s, ended_s)
+    temperatures = [
+        (reading.at_s, reading.temperature_c)
+        for reading in span.within
+        if reading.temperature_c is not None
+    ]
+    celsius = [value for _, value in temperatures]
+    warmth = DriveTelemetry(
+        drive=drive,
+        temperature_least_c=min(celsius, default=None),
+        temperature_mean_c=_mean(temperatures),
+        temperature_most_c=max(celsius, default=None),
+    )
+    if span.edges is None:
+        return warmth if celsius else None
+    first, last = span.edges
+    throttled_s = sum(
+        min(each.ended_s, ended_s) - max(each.began_s, test.started_s)
+        for each in find_throttling(readings, pauses)
+        if each.began_s < ended_s and test.started_s < each.ended_s
+    )
+    tells_heat = any(
+        getattr(last, name) is not None
+        for name in ("critical_warning", "thermal_1_count", "throttle_events", "throttling")
+    )
+    grown: dict[str, Any] = {name: growth(first, last, name) for name in _GROWN}
+    return replace(
+        warmth,
+        load_written_bytes=_written_by_load(test, first, last) if alone else None,
+        write_amplification=find_amplification(first, last, facts),
+        throttled_s=throttled_s if tells_heat else None,
+        percentage_used_growth=growth(first, last, "percentage_used"),
+        **grown,
+        **{name: getattr(last, name) for name in _AT_THE_END},
+    )
+
+
+def _mean(temperatures: Sequence[tuple[float, float]]) -> float | None:
+    """By time: a reading is kept when the temperature changed."""
+    if not temperatures:
+        return None
+    lasted_s = temperatures[-1][0] - temperatures[0][0]
+    if lasted_s <= 0:
+        return temperatures[-1][1]
+    area = sum(
+        (after_s - before_s) * (before + after) / 2
+        for (before_s, before), (after_s, after) in pairwise(temperatures)
+    )
+    return area / lasted_s
+
+
+def _written_by_load(test: TestRecord, first: Reading, last: Reading) -> int:
+    """In the steps between two readings, those that were measured again among them."""
+    steps = (*test.steps, *(step for _, step in test.set_aside))
+    return sum(
+        step.measurement.write.bytes
+        for step in steps
+        if first.at_s - EDGE_S <= step.started_s
+        and step.started_s + step.measurement.duration_s <= last.at_s + EDGE_S
+    )
+
+
+def find_telemetry_notices(
+    record: RunRecord, by_test: Mapping[str, Sequence[DriveTelemetry]], titles: Mapping[str, str]
+) -> Iterator[str]:
+    """What stands on every page: that a drive was throttled, or could not keep data."""
+    throttled = {
+        name: sum(each.throttled_s or 0.0 for each in drives) for name, drives in by_test.items()
+    }
+    hot = [
+        f"{titles[name]} ({format_duration(for_s)})" for name, for_s in throttled.items() if for_s
+    ]
+    if hot:
+        yield (
+            f"{THROTTLED}: by its own log a drive slowed itself down for heat, or was beyond a temperature "
+            f"limit, in {', '.join(hot)}; such steps are marked"
+        )
+    errors = 0
+    for readings in by_drive(record.telemetry).values():
+        full = [reading for reading in readings if reading.media_errors is not None]
+        errors += sum(
+            growth(before, after, "media_errors") or 0 for before, after in pairwise(full)
+        )
+    if errors:
+        yield f"{MEDIA_ERRORS}: by its own log a drive could not read or keep data, {errors:,} times during the run"

@@ -1,0 +1,56 @@
+"""What drives told of themselves during a test, as a table: the same in every output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tkperf.analysis.tables import Figure, Table
+from tkperf.analysis.telemetry import DriveTelemetry
+
+# Attribute, what the table calls it, what it is divided by, digits.
+_ROWS = (
+    ("temperature_least_c", "Temperature, lowest (°C)", 1, 0),
+    ("temperature_mean_c", "Temperature, mean (°C)", 1, 1),
+    ("temperature_most_c", "Temperature, highest (°C)", 1, 0),
+    ("throttled_s", "Throttled, between readings (s)", 1, 0),
+    ("load_written_bytes", "Written by the test, as fio counts (GB)", 1e9, 3),
+    ("host_written_bytes", "Written by the host, as the drive counts (GB)", 1e9, 3),
+    ("nand_written_bytes", "Written to the flash (GB)", 1e9, 3),
+    ("write_amplification", "Write amplification (flash / host)", 1, 2),
+    ("media_errors", "Media errors, new", 1, 0),
+    ("unsafe_shutdowns", "Unsafe shutdowns, new", 1, 0),
+    ("warning_minutes", "Above its warning temperature, new (min)", 1, 0),
+    ("critical_minutes", "Above its critical temperature, new (min)", 1, 0),
+    ("thermal_1_count", "Slowed down lightly for heat, times", 1, 0),
+    ("thermal_1_s", "Slowed down lightly for heat (s)", 1, 0),
+    ("thermal_2_count", "Slowed down heavily for heat, times", 1, 0),
+    ("thermal_2_s", "Slowed down heavily for heat (s)", 1, 0),
+    ("throttle_events", "Thermal throttling events, new", 1, 0),
+    ("percentage_used", "Life used, at the end (%)", 1, 0),
+    ("percentage_used_growth", "Life used, new (percentage points)", 1, 0),
+    ("spare_percent", "Spare blocks, at the end (%)", 1, 0),
+    ("power_on_hours", "Power-on hours, at the end", 1, 0),
+    ("power_state", "Power state, at the end (0: fastest)", 1, 0),
+)  # fmt: skip
+
+
+def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> Table | None:
+    """A line for each thing that any of the drives tells, a column for each drive."""
+    if not telemetry:
+        return None
+    lines: tuple[tuple[str | Figure, ...], ...] = tuple(
+        (label, *(_figure(getattr(each, name), divisor, digits) for each in telemetry))
+        for name, label, divisor, digits in _ROWS
+        if any(getattr(each, name) is not None for each in telemetry)
+    )
+    return Table(
+        title="What the drive told of itself"
+        if len(telemetry) == 1
+        else "What each drive told of itself",
+        head=("", *(each.drive for each in telemetry)),
+        rows=lines,
+    )
+
+
+def _figure(value: float | None, divisor: float, digits: int) -> Figure:
+    return Figure(value=None if value is None else value / divisor, digits=digits)

@@ -1,0 +1,316 @@
+"""One drive's log through its bus's tool, which only reads, and never another drive's.
+
+A tool is given the kernel's own node of the disk, which must be that before and afterwards; what it says
+about the drive itself must be so, too.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from tkperf.device.identity import DeviceIdentity
+from tkperf.device.sysfs import (
+    SYS_ROOT,
+    device_number,
+    find_disk,
+    find_node,
+    find_nvme_controller,
+    number,
+    text,
+)
+from tkperf.device.telemetry.hwmon import Thermometer
+from tkperf.errors import EngineError
+from tkperf.process import PACKAGES, Completed, find_program, run_command
+from tkperf.telemetry import nvme, smartctl
+from tkperf.telemetry.numbers import Document
+from tkperf.telemetry.reading import DriveFacts, Reading
+
+# A healthy drive answers within milliseconds, a busy disk within a second or two.
+TOOL_LIMIT_S = 10.0
+Clock = Callable[[], float]
+Run = Callable[..., Completed]
+
+
+class UnreadError(Exception):
+    """A drive's log cannot be read just now; the message says why.
+
+    ``for_good``: nor later. ``usual``: such drives have none.
+    """
+
+    def __init__(self, text: str, *, for_good: bool = False, usual: bool = False) -> None:
+        super().__init__(text)
+        self.for_good = for_good or usual
+        self.usual = usual
+
+
+class Tool(Protocol):
+    """What reads one drive's log."""
+
+    def find_facts(self, node: str) -> DriveFacts:
+        """Who it is and what it counts in.
+
+        Raises:
+            UnreadError: it cannot be asked.
+        """
+        ...
+
+    def read(self, node: str, now_s: Clock) -> Reading:
+        """Everything worth knowing during a run.
+
+        Raises:
+            UnreadError: it cannot be read.
+        """
+        ...
+
+
+class DriveLog:
+    """What one drive tells of itself."""
+
+    def __init__(
+        self, identity: DeviceIdentity, *, sys_root: Path = SYS_ROOT, run: Run = run_command
+    ) -> None:
+        """Of a partition its disk is meant. Nothing is asked yet."""
+        assert identity.major_minor is not None, "files have no log"
+        self._disk = find_disk(find_node(identity.major_minor, sys_root))
+        self.name = f"/dev/{self._disk.name}"
+        self._device = device_number(self._disk)
+        self._marks = self._read_marks()
+        self._thermometer = Thermometer(self._disk)
+        self._tool, self.missing = _choose_tool(self._disk, self.name, run)
+        # Behind a USB bridge it may be the bridge's.
+        self._serial = None if identity.interface == "USB" else identity.serial
+        gap = "" if self._tool else self.missing or "such devices keep no log that can be read"
+        self.facts = DriveFacts(drive=self.name, gaps=(gap,) if gap else ())
+
+    @property
+    def has_log(self) -> bool:
+        return self._tool is not None
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing can be known of it."""
+        return self._tool is None and self._thermometer.name is None
+
+    def look_first(self, now_s: Clock) -> Reading | None:
+        """Find out what it tells, and the first reading, before the run.
+
+        A tool that does not work is given up, and ``facts`` say why.
+
+        Raises:
+            UnreadError: a tool hangs or prints what is no log.
+        """
+        thermometer = self._thermometer
+        sources = [f"hwmon ({name})"] if (name := thermometer.name) else []
+        self.facts = replace(
+            self.facts,
+            sources=tuple(sources),
+            warning_c=thermometer.warning_c,
+            critical_c=thermometer.critical_c,
+        )
+        if self._tool is None:
+            return None
+        try:
+            found = self._tool.find_facts(self._checked_node())
+            self._require_same(found)
+            reading = self.read(now_s)
+        except UnreadError as error:
+            self._tool = None
+            self.facts = replace(self.facts, gaps=(str(error),))
+            raise
+        self.facts = replace(
+            found,
+            sources=(*found.sources, *sources),
+            warning_c=found.warning_c if found.warning_c is not None else thermometer.warning_c,
+            critical_c=found.critical_c if found.critical_c is not None else thermometer.critical_c,
+        )
+        return reading
+
+    def read(self, now_s: Clock) -> Reading:
+        """Its log, once.
+
+        Raises:
+            UnreadError: it cannot be read, or is another drive's.
+        """
+        assert self._tool is not None
+        reading = self._tool.read(self._checked_node(), now_s)
+        self._require_same(None)
+        if reading.is_empty:
+            raise UnreadError(f"{self.name} tells nothing of itself", for_good=True)
+        return reading
+
+    def read_temperature(self, now_s: Clock) -> Reading | None:
+        """By the kernel's thermometer, if there is one that answers."""
+        at_s, celsius = now_s(), self._thermometer.read_c()
+        if celsius is None:
+            return None
+        return Reading(at_s=at_s, drive=self.name, source="hwmon", temperature_c=celsius)
+
+    def give_up(self) -> None:
+        """Its tool is not started again."""
+        self._tool = None
+
+    def _checked_node(self) -> str:
+        """The node that the kernel made for the disk."""
+        try:
+            status = Path(self.name).lstat()
+        except OSError as error:
+            raise UnreadError(f"{self.name}: {error.strerror}") from error
+        if not stat.S_ISBLK(status.st_mode) or status.st_rdev != self._device:
+            raise UnreadError(f"{self.name} is not the kernel's node of the drive", for_good=True)
+        self._require_same(None)
+        return self.name
+
+    def _require_same(self, found: DriveFacts | None) -> None:
+        """Raises UnreadError if it is another drive by now, or by its own words."""
+        if self._read_marks() != self._marks:
+            raise UnreadError(f"{self.name} is another drive by now", for_good=True)
+        if found is None or not found.serial or not self._serial:
+            return
+        ours, its = self._serial.replace(" ", ""), found.serial.replace(" ", "")
+        if ours not in its and its not in ours:
+            raise UnreadError(
+                f"{self.name}: its log says serial number {found.serial}, the kernel {self._serial}: "
+                "it is not read",
+                for_good=True,
+            )
+
+    def _read_marks(self) -> tuple[object, ...]:
+        """What another drive of the same name would have otherwise."""
+        device = self._disk / "device"
+        return (
+            device_number(self._disk),
+            number(self._disk / "diskseq"),
+            text(device / "serial"),
+            text(self._disk / "wwid") or text(device / "wwid"),
+        )
+
+
+def _choose_tool(disk: Path, name: str, run: Run) -> tuple[Tool | None, str | None]:
+    """The tool of the drive's bus, and what would have to be installed for there to be one."""
+    is_nvme = find_nvme_controller(disk) is not None
+    if is_nvme and find_program("nvme") is not None:
+        return NvmeTool(name, run), None
+    if not is_nvme and not (disk / "device/scsi_level").exists():
+        return None, None
+    if find_program("smartctl") is not None:
+        return SmartctlTool(name, run), None
+    program = "nvme" if is_nvme else "smartctl"
+    return None, f"'{program}' is not installed: sudo apt-get install {PACKAGES[program]}"
+
+
+class NvmeTool:
+    """nvme-cli: three short commands to the admin queue, beside which I/O goes on."""
+
+    def __init__(self, drive: str, run: Run) -> None:
+        self._drive, self._run = drive, run
+        self._has_ocp = False
+
+    def find_facts(self, node: str) -> DriveFacts:
+        facts = nvme.parse_controller(
+            _json(self._run, ["nvme", "id-ctrl", "-o", "json", node]), drive=self._drive
+        )
+        ocp = self._ask_ocp(node)
+        self._has_ocp = nvme.is_ocp_log(ocp)
+        logs = "smart-log, OCP log C0h" if self._has_ocp else "smart-log"
+        return replace(
+            facts,
+            sources=(f"{self._version()}: {logs}",),
+            nand_unit_bytes=1 if self._has_ocp else None,
+            gaps=() if self._has_ocp else ("no OCP log: what it writes to its flash is not known",),
+        )
+
+    def read(self, node: str, now_s: Clock) -> Reading:
+        at_s = now_s()
+        log = _json(self._run, ["nvme", "smart-log", "-o", "json", node])
+        reading = nvme.parse_smart_log(log, at_s=at_s, drive=self._drive)
+        if self._has_ocp:
+            reading = nvme.with_ocp_log(reading, self._ask_ocp(node))
+        power = _call(self._run, ["nvme", "get-feature", "--feature-id=2", node])
+        if reading.is_empty or power.status != 0:
+            return reading
+        return replace(reading, power_state=nvme.parse_power_state(power.stdout))
+
+    def _ask_ocp(self, node: str) -> Document:
+        """Empty where the drive, or this version of nvme-cli, does not have it."""
+        try:
+            return _json(self._run, ["nvme", "ocp", "smart-add-log", "-o", "json", node])
+        except UnreadError as error:
+            if error.for_good:
+                raise
+            return {}
+
+    def _version(self) -> str:
+        words = _call(self._run, ["nvme", "version"]).stdout.split()
+        return f"nvme-cli {words[2]}" if len(words) > 2 else "nvme-cli"
+
+
+class SmartctlTool:
+    """smartctl: what it asks an ATA drive for waits until no other command is under way."""
+
+    def __init__(self, drive: str, run: Run) -> None:
+        self._drive, self._run = drive, run
+        self._logs: tuple[str, ...] = ("-l", "devstat", "-l", "error")
+
+    def find_facts(self, node: str) -> DriveFacts:
+        """The statistics log is read during the run only if what the host wrote is found nowhere else."""
+        document = self._ask(node)
+        facts = smartctl.parse_facts(document, drive=self._drive)
+        if "ata_smart_attributes" in document:
+            self._logs = ("-l", "devstat") if smartctl.needs_statistics(document) else ()
+        elif "nvme_smart_health_information_log" in document:
+            self._logs = ()
+        else:
+            self._logs = ("-l", "error")
+        unknown = [] if facts.host_unit_bytes else ["what the host wrote, in a known unit"]
+        unknown += [] if facts.nand_unit_bytes else ["what it writes to its flash"]
+        return replace(
+            facts,
+            sources=(smartctl.parse_version(document),),
+            gaps=tuple(f"{what} is not told" for what in unknown),
+        )
+
+    def read(self, node: str, now_s: Clock) -> Reading:
+        at_s = now_s()
+        return smartctl.parse(self._ask(node), at_s=at_s, drive=self._drive)
+
+    def _ask(self, node: str) -> Document:
+        # Some bits of its exit status only say that the drive has seen errors.
+        document = _json(
+            self._run, ["smartctl", "--json", "-i", "-A", *self._logs, node], any_status=True
+        )
+        if failure := smartctl.find_failure(document):
+            usual = failure == smartctl.NO_SMART or smartctl.UNKNOWN_BRIDGE in failure
+            raise UnreadError(
+                f"smartctl cannot read {self._drive}: {failure}", for_good=True, usual=usual
+            )
+        return document
+
+
+def _call(run: Run, argv: list[str]) -> Completed:
+    try:
+        return run(argv, timeout_s=TOOL_LIMIT_S)
+    except EngineError as error:
+        raise UnreadError(str(error), for_good=True) from error
+
+
+def _json(run: Run, argv: list[str], *, any_status: bool = False) -> Document:
+    """The JSON object that a tool prints.
+
+    Raises:
+        UnreadError: it hangs, fails, or prints something else.
+    """
+    done = _call(run, argv)
+    try:
+        document = json.loads(done.stdout)
+    except (ValueError, RecursionError):
+        document = None
+    if isinstance(document, dict) and (any_status or done.status == 0):
+        return document
+    said = " ".join((done.stderr or done.stdout).split())[:120]
+    wrong = f"ended with status {done.status}" if done.status else "printed no JSON object"
+    raise UnreadError(f"'{' '.join(argv)}' {wrong}" + (f": {said}" if said else ""))

@@ -1,0 +1,96 @@
+"""What a simulated drive tells of itself, in simulated time; every result with it says SIMULATED."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+from tkperf.engine.simulation.service import Drive
+from tkperf.telemetry.reading import DriveFacts, Reading
+
+NAME = "simulated drive"
+# As real drives are read.
+TEMPERATURE_EVERY_S, LOG_EVERY_S = 10.0, 60.0
+
+
+class SimulatedTelemetry:
+    """Looked at as time passes; ``clock`` is the simulated one."""
+
+    def __init__(self, drive: Drive, clock: Callable[[], float]) -> None:
+        self._drive, self._clock = drive, clock
+        self._readings: deque[Reading] = deque()
+        self._temperature_s = self._log_s = 0.0
+
+    @property
+    def facts(self) -> tuple[DriveFacts, ...]:
+        """Empty where the model has no heat and counts nothing."""
+        told = self._drive.tell()
+        if told is None:
+            return ()
+        return (
+            DriveFacts(
+                drive=NAME,
+                sources=("model",),
+                warning_c=told.warning_c,
+                host_unit_bytes=1,
+                nand_unit_bytes=1,
+            ),
+        )
+
+    def pass_to(self, now_s: float) -> None:
+        """The drive is now as it is at this time: look at it, if it is time to."""
+        if now_s - self._log_s >= LOG_EVERY_S:
+            self._look(now_s)
+        elif now_s - self._temperature_s >= TEMPERATURE_EVERY_S:
+            self._temperature_s = now_s
+            if (told := self._drive.tell()) is not None:
+                self._readings.append(
+                    Reading(
+                        at_s=now_s,
+                        drive=NAME,
+                        source="simulated",
+                        temperature_c=round(told.temperature_c, 1),
+                    )
+                )
+
+    def take(self) -> Sequence[Reading]:
+        """As the protocol has it."""
+        taken = list(self._readings)
+        self._readings.clear()
+        return taken
+
+    def take_troubles(self) -> Sequence[str]:
+        """A model has none."""
+        return ()
+
+    def ask(self) -> None:
+        """As the protocol has it; it takes no time."""
+        self._look(self._clock())
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Nothing is disturbed by looking at a model."""
+        return nullcontext()
+
+    def finish(self) -> None:
+        """As the protocol has it."""
+        self.ask()
+
+    def _look(self, now_s: float) -> None:
+        self._log_s = self._temperature_s = now_s
+        told = self._drive.tell()
+        if told is None:
+            return
+        self._readings.append(
+            Reading(
+                at_s=now_s,
+                drive=NAME,
+                source="simulated",
+                temperature_c=round(told.temperature_c, 1),
+                host_read_bytes=round(told.host_read_bytes),
+                host_written_bytes=round(told.host_written_bytes),
+                nand_written_bytes=round(told.nand_written_bytes),
+                thermal_1_count=told.throttled_count,
+                throttling=told.throttled,
+            )
+        )

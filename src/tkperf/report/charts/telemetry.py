@@ -1,0 +1,196 @@
+"""Charts of what drives told of themselves, below those of what they did, on the same time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tkperf.report.charts.vega import MANY_COLOURS, Row, Spec, build_frame, tooltip
+from tkperf.telemetry.course import Course, DriveCourse
+
+HEIGHT = 170
+# So wide are the labels of an axis: charts below each other begin at the same place.
+AXIS_PX = 64
+WARM, HOT = "#E69F00", "#D55E00"
+MOST_DOTTED = 120
+
+
+def align(spec: Spec, from_s: float, to_s: float, unit_s: float) -> Spec:
+    """A chart over time, drawn so that another one with the same times fits below it."""
+    config = spec["config"]
+    assert isinstance(config, dict)
+    axis = {**config.get("axisYQuantitative", {}), "minExtent": AXIS_PX}
+    legend = {**config.get("legend", {}), "orient": "top"}
+    aligned = spec | {"config": config | {"axisYQuantitative": axis, "legend": legend}}
+    encoding = aligned.get("encoding")
+    if isinstance(encoding, dict) and isinstance(encoding.get("x"), dict):
+        channel = encoding["x"]
+        scale = {"nice": False, "domain": [from_s / unit_s, to_s / unit_s]}
+        aligned["encoding"] = encoding | {"x": channel | {"scale": scale}}
+    return aligned
+
+
+def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
+    """Temperatures with the drives' own limits; shaded while one was throttled."""
+    rows: list[Row] = [
+        {"x": at_s / unit_s, "value": celsius, "series": each.facts.drive}
+        for each in course.drives
+        for at_s, celsius in each.temperatures
+    ]
+    return _chart(
+        course,
+        title,
+        unit,
+        unit_s,
+        [each.facts.drive for each in course.drives if each.temperatures],
+        [
+            *_throttled(course, unit_s),
+            *_limits(course.drives),
+            *_lines(rows, "Temperature (°C)", unit, zero=False),
+        ],
+    )
+
+
+def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
+    """What the host wrote and what went to the flash, by the drives' counters."""
+    rows: list[Row] = []
+    names = []
+    for each in course.drives:
+        for what, amount in (("host", "host_bytes"), ("flash", "nand_bytes")):
+            name = what if len(course.drives) == 1 else f"{each.facts.drive} {what}"
+            found = [
+                {"x": at_s / unit_s, "value": part.megabytes_per_s(bytes_), "series": name}
+                for part in each.written
+                if (bytes_ := getattr(part, amount)) is not None
+                for at_s in (part.began_s, part.ended_s)
+            ]
+            names += [name] if found else []
+            rows += found
+    axis = "Written (MB/s)"
+    return _chart(course, title, unit, unit_s, names, _lines(rows, axis, unit, zero=True))
+
+
+def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
+    """Bytes to the flash for each of the host's, from reading to reading."""
+    rows: list[Row] = [
+        {"x": at_s / unit_s, "value": part.amplification, "series": each.facts.drive}
+        for each in course.drives
+        for part in each.written
+        if part.amplification is not None
+        for at_s in (part.began_s, part.ended_s)
+    ]
+    names = list(dict.fromkeys(str(row["series"]) for row in rows))
+    axis = "Write amplification"
+    return _chart(course, title, unit, unit_s, names, _lines(rows, axis, unit, zero=False))
+
+
+def _chart(
+    course: Course,
+    title: str,
+    unit: str,
+    unit_s: float,
+    names: Sequence[str],
+    layers: Sequence[Spec],
+) -> Spec:
+    colours = [MANY_COLOURS[number % len(MANY_COLOURS)] for number in range(len(names))]
+    frame = build_frame(title) | {
+        "height": HEIGHT,
+        # Layers bring their own rows; a page asks here whether there are any.
+        "data": {"values": [{}]},
+        "encoding": {
+            "x": {
+                "field": "x",
+                "type": "quantitative",
+                "title": f"Time ({unit})",
+            },
+            "color": {
+                "field": "series",
+                "type": "nominal",
+                "title": None,
+                "sort": None,
+                "scale": {"domain": list(names), "range": colours},
+                "legend": {"orient": "top"} if len(names) > 1 else None,
+            },
+        },
+        "layer": list(layers),
+    }
+    return align(frame, 0.0, course.length_s, unit_s)
+
+
+def _lines(rows: list[Row], axis: str, unit: str, *, zero: bool) -> list[Spec]:
+    y = {
+        "field": "value",
+        "type": "quantitative",
+        "title": axis,
+        "scale": {"zero": zero, "nice": True},
+    }
+    tip = tooltip(("series", "Drive"), ("x", f"Time ({unit})"), ("value", axis))
+    point = {"size": 18, "filled": True} if len(rows) <= MOST_DOTTED else False
+    zoom: Row = {"type": "interval", "encodings": ["x"]}
+    return [
+        {
+            "data": {"values": rows},
+            "params": [{"name": "zoom", "select": zoom, "bind": "scales"}],
+            "mark": {"type": "line", "strokeWidth": 1.4, "clip": True, "point": point},
+            "encoding": {"y": y, "tooltip": tip},
+        }
+    ]
+
+
+def _throttled(course: Course, unit_s: float) -> list[Spec]:
+    rows: list[Row] = [
+        {"from": max(0.0, began_s) / unit_s, "to": min(course.length_s, ended_s) / unit_s}
+        for each in course.drives
+        for began_s, ended_s in each.throttled
+        if began_s < course.length_s and ended_s > 0
+    ]
+    if not rows:
+        return []
+    return [
+        {
+            "data": {"values": rows},
+            "mark": {"type": "rect", "color": HOT, "opacity": 0.15},
+            "encoding": {
+                "x": {"field": "from", "type": "quantitative"},
+                "x2": {"field": "to"},
+                "color": {"value": HOT},
+            },
+        }
+    ]
+
+
+def _limits(drives: Iterable[DriveCourse]) -> list[Spec]:
+    """A line for each limit that any of the drives has."""
+    facts = [each.facts for each in drives]
+    limits = [
+        (celsius, words, colour)
+        for values, words, colour in (
+            ({each.warning_c for each in facts} - {None}, "warning", WARM),
+            ({each.critical_c for each in facts} - {None}, "critical", HOT),
+        )
+        for celsius in sorted(value for value in values if value is not None)
+    ]
+    layers: list[Spec] = []
+    for celsius, words, colour in limits:
+        y = {"field": "value", "type": "quantitative", "title": "Temperature (°C)"}
+        values = [{"value": celsius, "text": f"{words} {celsius:g} °C"}]
+        shown = {"y": y, "color": {"value": colour}, "x": {"value": 0}}
+        layers += [
+            {
+                "data": {"values": values},
+                "mark": {"type": "rule", "strokeDash": [6, 3]},
+                "encoding": {"y": y, "color": {"value": colour}, "x": None},
+            },
+            {
+                "data": {"values": values},
+                "mark": {
+                    "type": "text",
+                    "align": "left",
+                    "baseline": "top",
+                    "dx": 4,
+                    "dy": 4,
+                    "fontSize": 11,
+                },
+                "encoding": {**shown, "text": {"field": "text", "type": "nominal"}},
+            },
+        ]
+    return layers

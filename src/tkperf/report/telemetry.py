@@ -1,0 +1,94 @@
+"""What drives told of themselves, below the charts of what they did in the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tkperf.analysis.loads import LoadsOfTest, TimedLoad
+from tkperf.analysis.results import RunResult
+from tkperf.record import StepKind
+from tkperf.report.charts import telemetry
+from tkperf.report.charts.rounds import find_time_unit
+from tkperf.report.page import ChartView
+from tkperf.report.wording import NOT_KNOWN
+from tkperf.telemetry.course import Course, find_course, parse_drives
+from tkperf.telemetry.reading import Reading
+
+
+def show_course(course: Course, of: str) -> Iterator[ChartView]:
+    """Charts of what is known, on the time axis of the chart before them.
+
+    Args:
+        of: whose time that is, for captions.
+    """
+    unit, unit_s = find_time_unit(course.length_s)
+    drives = course.drives
+    if any(len(each.temperatures) > 1 for each in drives):
+        text = f"Temperature by the drive's own sensor over {of}"
+        if any(each.facts.warning_c is not None for each in drives):
+            text += "; dashed: its own limits"
+        if any(each.throttled for each in drives):
+            text += "; shaded: between two readings that say that it was throttled"
+        yield ChartView(
+            key="temperature",
+            text=f"{text}.",
+            spec=telemetry.temperature(course, "Temperature", unit, unit_s),
+        )
+    parts = [part for each in drives for part in each.written]
+    if any(part.nand_bytes is not None for part in parts):
+        yield ChartView(
+            key="flash",
+            text=f"Written by the host, and to the flash, by the drive's own counters, from reading to reading, over {of}.",
+            spec=telemetry.written(course, "Written, as the drive counts", unit, unit_s),
+        )
+    if any(part.amplification is not None for part in parts):
+        yield ChartView(
+            key="amplification",
+            text=f"Bytes written to the flash for each byte of the host's, from reading to reading, over {of}; none where "
+            "too little was written for what the drive counts in.",
+            spec=telemetry.amplification(course, "Write amplification", unit, unit_s),
+        )
+
+
+def find_test_course(
+    result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
+) -> Course | None:
+    """What was told from the first I/O of a test to its last; None: nothing."""
+    if loads is None or not loads.loads:
+        return None
+    return _find(result, loads.loads, readings)
+
+
+def find_section_courses(
+    result: RunResult, loads: LoadsOfTest | None, readings: Sequence[Reading]
+) -> dict[str, Course]:
+    """The same of each section that is a stream, by its name."""
+    streams: dict[str, list[TimedLoad]] = {}
+    for load in () if loads is None else loads.loads:
+        if load.step.kind is StepKind.CONTINUOUS:
+            streams.setdefault(load.step.section, []).append(load)
+    found = {name: _find(result, of_stream, readings) for name, of_stream in streams.items()}
+    return {name: course for name, course in found.items() if course is not None}
+
+
+def _find(
+    result: RunResult, loads: Sequence[TimedLoad], readings: Sequence[Reading]
+) -> Course | None:
+    ends_s = [load.step.started_s + load.step.measurement.duration_s for load in loads]
+    facts = parse_drives(result.info.device)
+    return find_course(readings, facts, loads[0].step.started_s, max(ends_s))
+
+
+def describe_telemetry(device: Mapping[str, object]) -> str:
+    """By what each drive's log was read, and what it does not tell."""
+    drives = parse_drives(device)
+    if not drives:
+        return "none" if "telemetry" in device else NOT_KNOWN
+    texts: dict[str, list[str]] = {}
+    for each in drives.values():
+        sources = ", ".join(each.sources) or "none"
+        text = f"{sources} ({'; '.join(each.gaps)})" if each.gaps else sources
+        texts.setdefault(text, []).append(each.drive)
+    if len(texts) == 1:
+        return next(iter(texts))
+    return "; ".join(f"{', '.join(names)}: {text}" for text, names in texts.items())

@@ -1,0 +1,122 @@
+"""What drives told over a stretch of time, for drawing: times count from its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tkperf.telemetry.judge import by_drive, find_amplification, find_throttling, growth
+from tkperf.telemetry.numbers import count, rows, temperature, word
+from tkperf.telemetry.reading import DriveFacts, Reading
+
+# A reading a little outside the stretch still says what was at its ends.
+_BEYOND_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Between two readings; None: not known."""
+
+    began_s: float
+    ended_s: float
+    host_bytes: int
+    nand_bytes: int | None
+    amplification: float | None
+
+    def megabytes_per_s(self, amount_bytes: int) -> float:
+        return amount_bytes / (self.ended_s - self.began_s) / 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriveCourse:
+    """One drive; ``temperatures`` are (time in s, degrees Celsius)."""
+
+    facts: DriveFacts
+    temperatures: tuple[tuple[float, float], ...]
+    written: tuple[Written, ...]
+    throttled: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """All drives over ``length_s``."""
+
+    drives: tuple[DriveCourse, ...]
+    length_s: float
+
+
+def find_course(
+    readings: Iterable[Reading], facts: Mapping[str, DriveFacts], began_s: float, ended_s: float
+) -> Course | None:
+    """What was told from then to then; None where there is nothing to draw."""
+    near = [
+        reading
+        for reading in readings
+        if began_s - _BEYOND_S <= reading.at_s <= ended_s + _BEYOND_S
+    ]
+    drives = tuple(
+        _drive(of_drive, facts.get(drive, DriveFacts(drive=drive)), began_s, ended_s)
+        for drive, of_drive in by_drive(near).items()
+    )
+    drawn = tuple(each for each in drives if len(each.temperatures) > 1 or each.written)
+    return Course(drives=drawn, length_s=ended_s - began_s) if drawn else None
+
+
+def _drive(
+    readings: list[Reading], facts: DriveFacts, began_s: float, ended_s: float
+) -> DriveCourse:
+    full = [reading for reading in readings if reading.is_full]
+    return DriveCourse(
+        facts=facts,
+        temperatures=tuple(
+            (reading.at_s - began_s, reading.temperature_c)
+            for reading in readings
+            if reading.temperature_c is not None
+        ),
+        written=tuple(
+            Written(
+                began_s=before.at_s - began_s,
+                ended_s=after.at_s - began_s,
+                host_bytes=host_bytes,
+                nand_bytes=growth(before, after, "nand_written_bytes"),
+                amplification=find_amplification(before, after, facts),
+            )
+            for before, after in pairwise(full)
+            if (host_bytes := growth(before, after, "host_written_bytes")) is not None
+            and after.at_s - before.at_s >= 1.0
+            and before.at_s < ended_s
+            and after.at_s > began_s
+        ),
+        throttled=tuple(
+            (each.began_s - began_s, each.ended_s - began_s) for each in find_throttling(readings)
+        ),
+    )
+
+
+def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
+    """The drives of a run by their names, from the facts that its file keeps of its device."""
+    return {
+        drive: DriveFacts(
+            drive=drive,
+            model=word(row.get("model")),
+            serial=word(row.get("serial")),
+            firmware=word(row.get("firmware")),
+            sources=_texts(row.get("sources")),
+            warning_c=temperature(row.get("warning_c")),
+            critical_c=temperature(row.get("critical_c")),
+            host_unit_bytes=count(row.get("host_unit_bytes")),
+            nand_unit_bytes=count(row.get("nand_unit_bytes")),
+            gaps=_texts(row.get("gaps")),
+        )
+        for row in rows(device.get("telemetry"))
+        if (drive := word(row.get("drive"))) is not None
+    }
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return (
+        tuple(each for each in value if isinstance(each, str))
+        if isinstance(value, list | tuple)
+        else ()
+    )

@@ -1,0 +1,60 @@
+"""Steps in whose time a drive was throttled: found when the run is read, from what its file holds.
+
+A drive's log tells of a minute, so that what it says may be known only after a step was kept.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, takewhile
+
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.record import Resumption, RunRecord, StepRecord, TestRecord
+from tkperf.telemetry.judge import Throttled, find_throttling
+
+
+def with_throttled_steps(record: RunRecord) -> RunRecord:
+    """The run with a mark on each step that a drive was throttled in, or may have been."""
+    stretches: dict[str, list[Throttled]] = {}
+    for each in find_throttling(record.telemetry, find_pauses(record.resumptions)):
+        stretches.setdefault(each.drive, []).append(each)
+    if not stretches:
+        return record
+    tests = tuple(_test(test, list(stretches.values())) for test in record.tests)
+    return replace(record, tests=tests)
+
+
+def find_pauses(resumptions: Sequence[Resumption]) -> tuple[tuple[float, float], ...]:
+    """From when to when the run stood still."""
+    return tuple((each.stopped_s, each.resumed_s) for each in resumptions)
+
+
+def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRecord:
+    return replace(test, steps=tuple(_step(step, stretches) for step in test.steps))
+
+
+def _overlapping(
+    stretches: Sequence[Throttled], began_s: float, ended_s: float
+) -> Iterator[Throttled]:
+    """Those of one drive, which follow each other: a day may have as many as it has minutes."""
+    first = bisect_right(stretches, began_s, key=lambda each: each.ended_s)
+    yield from takewhile(lambda each: each.began_s < ended_s, islice(stretches, first, None))
+
+
+def _step(step: StepRecord, stretches: Sequence[Sequence[Throttled]]) -> StepRecord:
+    began_s, duration_s = step.started_s, step.measurement.duration_s
+    ended_s = began_s + duration_s
+    found = [
+        Disturbance(
+            code=DisturbanceCode.THROTTLED,
+            text=f"{each.drive} was throttled between two readings of its log: {each.because}",
+            started_s=max(began_s, each.began_s),
+            duration_s=min(ended_s, each.ended_s) - max(began_s, each.began_s),
+            share=(min(ended_s, each.ended_s) - max(began_s, each.began_s)) / duration_s,
+        )
+        for of_drive in stretches
+        for each in _overlapping(of_drive, began_s, ended_s)
+    ]
+    return replace(step, disturbances=(*(step.disturbances or ()), *found)) if found else step

@@ -1,0 +1,342 @@
+"""Reading drives' logs: tools that are missing, hang or speak rubbish, drives that are exchanged, pauses."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.telemetry.documents import CONTROLLER, OCP_LOG, POWER, SAS, SMART_LOG, attribute, sata
+from tkperf.device.identity import read_identity
+from tkperf.device.telemetry import drive as drive_module
+from tkperf.device.telemetry.drive import DriveLog, UnreadError
+from tkperf.device.telemetry.watch import TelemetryWatch, look_at_telemetry, reading_logs
+from tkperf.errors import EngineError
+from tkperf.process import Completed
+from tkperf.telemetry.reading import Reading
+
+pytestmark = pytest.mark.root
+MIB = 1 << 20
+
+
+class Tools:
+    """nvme and smartctl as programs of this test, called instead of run."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self.answers: dict[str, Any] = {
+            "id-ctrl": CONTROLLER,
+            "smart-log": SMART_LOG,
+            "ocp": OCP_LOG,
+            "get-feature": POWER,
+            "version": "nvme version 2.3 (git 2.3)\nlibnvme version 1.3 (git 1.3)\n",
+            "--json": sata(attribute(241, "Host_Writes_32MiB", 100)),
+        }
+
+    def __call__(self, argv: list[str], *, timeout_s: float) -> Completed:
+        self.calls.append(argv)
+        answer = self.answers[argv[1]]
+        if isinstance(answer, Exception):
+            raise answer
+        if callable(answer):
+            answer = answer()
+        if isinstance(answer, Completed):
+            return answer
+        text = answer if isinstance(answer, str) else json.dumps(answer)
+        return Completed(status=0, stdout=text, stderr="")
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
+    monkeypatch.setattr(drive_module, "find_program", lambda name: f"/usr/sbin/{name}")
+    return Tools()
+
+
+class MadeUp:
+    """A loop device whose sysfs, made up here, says that it is another drive."""
+
+    def __init__(self, folder: Path, device: Path, *, nvme: bool) -> None:
+        self.identity = replace(
+            read_identity(device),
+            serial="MADEUP0001" if nvme else "MADEUP0002",
+            interface="NVMe" if nvme else "SATA",
+        )
+        self.sys_root = folder
+        self.disk = folder / "block" / device.name
+        (self.disk / "device").mkdir(parents=True)
+        number = os.stat(device).st_rdev
+        name = f"{os.major(number)}:{os.minor(number)}"
+        self.write("dev", name)
+        self.write("diskseq", "7")
+        self.write("device/transport" if nvme else "device/scsi_level", "pcie" if nvme else "6")
+        (folder / "dev/block").mkdir(parents=True)
+        (folder / "dev/block" / name).symlink_to(self.disk)
+
+    def write(self, name: str, text: str) -> None:
+        (self.disk / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.disk / name).write_text(text + "\n")
+
+    def log(self, tools: Tools) -> DriveLog:
+        return DriveLog(self.identity, sys_root=self.sys_root, run=tools)
+
+
+@pytest.fixture
+def nvme(tmp_path: Path, loop_device: Callable[..., Path]) -> MadeUp:
+    return MadeUp(tmp_path, loop_device(size=MIB), nvme=True)
+
+
+@pytest.fixture
+def disk(tmp_path: Path, loop_device: Callable[..., Path]) -> MadeUp:
+    return MadeUp(tmp_path, loop_device(size=MIB), nvme=False)
+
+
+@pytest.fixture
+def watch_of() -> Iterator[Callable[..., TelemetryWatch]]:
+    opened: list[TelemetryWatch] = []
+
+    def make(*drives: DriveLog, **options: Any) -> TelemetryWatch:
+        opened.append(TelemetryWatch(drives, **options))
+        return opened[-1]
+
+    yield make
+    for watch in opened:
+        watch.close()
+
+
+def wait_for(found: Callable[[], Any]) -> Any:
+    """What is found within some seconds."""
+    until_s = time.monotonic() + 10
+    while time.monotonic() < until_s:
+        if value := found():
+            return value
+        time.sleep(0.01)
+    raise AssertionError("it did not come")
+
+
+def test_an_nvme_drive_by_nvme_cli(nvme: MadeUp, tools: Tools) -> None:
+    """Its log, OCP's, its power state; who it is and by what, from one look beforehand."""
+    log = nvme.log(tools)
+    reading = log.look_first(lambda: 5.0)
+    assert reading is not None
+    assert (reading.at_s, reading.drive) == (5.0, nvme.identity.path)
+    assert (reading.temperature_c, reading.power_state) == (45, 0)
+    assert reading.nand_written_bytes == 1_868_795_904_000
+    assert log.facts.sources == ("nvme-cli 2.3: smart-log, OCP log C0h",)
+    assert (log.facts.warning_c, log.facts.nand_unit_bytes, log.facts.gaps) == (70, 1, ())
+    assert all(nvme.identity.path in call for call in tools.calls if call[1] != "version")
+
+
+def test_without_ocps_log_it_is_asked_for_once(nvme: MadeUp, tools: Tools) -> None:
+    """A drive that refuses it is not asked again and again; what goes to its flash is not known."""
+    tools.answers["ocp"] = Completed(status=1, stdout="", stderr="NVMe status: Invalid Log Page")
+    log = nvme.log(tools)
+    log.look_first(lambda: 0.0)
+    reading = log.read(lambda: 1.0)
+    assert reading.nand_written_bytes is None
+    assert sum(call[1] == "ocp" for call in tools.calls) == 1
+    assert log.facts.gaps == ("no OCP log: what it writes to its flash is not known",)
+
+
+def test_a_sata_drive_by_smartctl(disk: MadeUp, tools: Tools) -> None:
+    """Only what is needed is asked for during the run: each SMART command stops the drive's queue."""
+    log = disk.log(tools)
+    reading = log.look_first(lambda: 0.0)
+    assert reading is not None
+    assert reading.host_written_bytes == 100 * 32 * MIB
+    assert log.facts.sources == ("smartctl 7.3",)
+    assert tools.calls[0][2:-1] == ["-i", "-A", "-l", "devstat", "-l", "error"]
+    assert tools.calls[-1][2:-1] == ["-i", "-A"]
+
+
+def test_hwmon_is_the_kernels_thermometer(disk: MadeUp, tools: Tools) -> None:
+    """Thousandths of a degree, with the drive's limits; it is there without any tool."""
+    for name, text in (("name", "drivetemp"), ("temp1_input", "41500"), ("temp1_max", "70000")):
+        disk.write(f"device/hwmon/hwmon3/{name}", text)
+    log = disk.log(tools)
+    log.look_first(lambda: 0.0)
+    found = log.read_temperature(lambda: 2.0)
+    assert found == Reading(at_s=2.0, drive=log.name, source="hwmon", temperature_c=41.5)
+    assert log.facts.sources == ("smartctl 7.3", "hwmon (drivetemp)")
+    disk.write("device/hwmon/hwmon3/temp1_input", "-273150")
+    assert log.read_temperature(lambda: 3.0) is None
+
+
+def test_another_drives_log_is_not_taken_for_ours(disk: MadeUp, tools: Tools) -> None:
+    """By the drive's own words: its serial number is not the kernel's."""
+    tools.answers["--json"] = {**SAS, "scsi_error_counter_log": {}}
+    log = disk.log(tools)
+    with pytest.raises(
+        UnreadError, match="its log says serial number MADEUP0003, the kernel MADEUP0002"
+    ):
+        log.look_first(lambda: 0.0)
+    assert not log.has_log
+
+
+def test_a_drive_exchanged_while_its_log_is_read(disk: MadeUp, tools: Tools) -> None:
+    """The kernel counts disks: what was read meanwhile is thrown away, and nothing is read again."""
+    log = disk.log(tools)
+    log.look_first(lambda: 0.0)
+
+    def exchange() -> dict[str, Any]:
+        disk.write("diskseq", "8")
+        return sata(attribute(241, "Host_Writes_32MiB", 7))
+
+    tools.answers["--json"] = exchange
+    with pytest.raises(UnreadError, match="is another drive by now") as error:
+        log.read(lambda: 1.0)
+    assert error.value.for_good
+
+
+def test_a_node_that_is_not_the_drives_is_not_given_to_a_tool(disk: MadeUp, tools: Tools) -> None:
+    """The name in /dev leads to another number."""
+    disk.write("dev", "7:4095")
+    log = disk.log(tools)
+    with pytest.raises(UnreadError, match="is not the kernel's node of the drive"):
+        log.look_first(lambda: 0.0)
+    assert not tools.calls
+
+
+def test_a_missing_tool_is_told_once_with_its_package(
+    disk: MadeUp, watch_of: Callable[..., TelemetryWatch], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on without."""
+    monkeypatch.setattr(drive_module, "find_program", lambda _: None)
+    watch = watch_of(disk.log(Tools()))
+    watch.ask()
+    watch.finish()
+    (trouble,) = watch.take_troubles()
+    assert trouble.endswith("'smartctl' is not installed: sudo apt-get install smartmontools")
+    assert watch.take() == []
+    assert watch.facts[0].gaps == (
+        "'smartctl' is not installed: sudo apt-get install smartmontools",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (EngineError("'smartctl' did not end within 10 s"), "did not end within 10 s"),
+        ("\x00 nonsense", "printed no JSON object: "),
+        ("[1, 2]", "printed no JSON object"),
+        ({"smartctl": {"exit_status": 2, "messages": [{"string": "open failed"}]}}, "open failed"),
+        ({}, "tells nothing of itself"),
+    ],
+)
+def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
+    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch], answer: object, said: str
+) -> None:
+    """Said once, and not started again in this run."""
+    tools.answers["--json"] = answer
+    watch = watch_of(disk.log(tools), log_every_s=0.02)
+    time.sleep(0.2)
+    watch.finish()
+    (trouble,) = watch.take_troubles()
+    assert said in trouble
+    assert disk.identity.path in trouble
+    assert len(tools.calls) <= 2
+    assert said in watch.facts[0].gaps[0]
+
+
+def test_a_drive_without_smart_is_no_news(
+    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
+) -> None:
+    """Disclosed, but no warning: many a USB stick has none."""
+    tools.answers["--json"] = {"smart_support": {"available": False}}
+    watch = watch_of(disk.log(tools))
+    assert watch.take_troubles() == []
+    assert watch.facts[0].gaps[0].endswith("it has no SMART")
+
+
+def test_failures_that_pass_are_tried_again_some_times(
+    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
+) -> None:
+    """Three in a row are the end; said at the first and at the last."""
+    watch = watch_of(disk.log(tools), log_every_s=0.02)
+    tools.answers["--json"] = "rubbish"
+    before = len(tools.calls)
+    wait_for(lambda: len(tools.calls) >= before + 3)
+    time.sleep(0.1)
+    watch.finish()
+    troubles = watch.take_troubles()
+    assert [text.rpartition("; ")[2] for text in troubles] == [
+        "it is tried again", "it is not read any more",
+    ]  # fmt: skip
+    assert len(tools.calls) == before + 3
+
+
+def test_logs_are_read_now_and_then_and_when_asked(
+    nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
+) -> None:
+    """In the order of their time; who asks twice at once has one reading."""
+    watch = watch_of(nvme.log(tools), log_every_s=3600)
+    assert len(watch.take()) == 1
+    for _ in range(5):
+        watch.ask()
+    watch.finish()
+    readings = watch.take()
+    assert 1 <= len(readings) <= 3
+    assert all(reading.is_full for reading in readings)
+    assert sorted(reading.at_s for reading in readings) == [reading.at_s for reading in readings]
+
+
+def test_nothing_is_read_while_a_drive_is_purged(
+    nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch]
+) -> None:
+    """What was asked for before comes first; an erase must not meet SMART commands."""
+    watch = watch_of(nvme.log(tools), log_every_s=0.02, temperature_every_s=0.02)
+    with watch.paused():
+        before = len(tools.calls)
+        watch.ask()
+        time.sleep(0.2)
+        assert len(tools.calls) == before
+    wait_for(lambda: len(tools.calls) > before)
+
+
+def test_a_hanging_tool_holds_nobody_up_for_long(
+    nvme: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A run's end and a purge wait for a limit; taking what was read never waits."""
+    watch = watch_of(nvme.log(tools), log_every_s=3600)
+    watch.take()
+    monkeypatch.setattr("tkperf.device.telemetry.watch.FINISH_LIMIT_S", 0.2)
+    monkeypatch.setattr("tkperf.device.telemetry.watch.PAUSE_LIMIT_S", 0.2)
+
+    def hang() -> dict[str, Any]:
+        time.sleep(6)
+        return SMART_LOG
+
+    tools.answers["smart-log"] = hang
+    watch.ask()
+    began_s = time.monotonic()
+    assert watch.take() == []
+    with watch.paused():
+        pass
+    watch.finish()
+    assert time.monotonic() - began_s < 5
+
+
+def test_files_and_unwanted_telemetry_have_none(tmp_path: Path, disk: MadeUp) -> None:
+    """No thread, no facts, no trouble."""
+    file = tmp_path / "file"
+    file.write_bytes(bytes(4096))
+    for identity, wanted in ((read_identity(file), True), (disk.identity, False)):
+        with reading_logs(identity, wanted=wanted) as watch:
+            watch.ask()
+            watch.finish()
+            assert (watch.facts, watch.take(), watch.take_troubles()) == ((), [], [])
+    assert look_at_telemetry(read_identity(file)) == (None, None)
+
+
+def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
+    """Nor does it hide that of the disk below: a loop device is no drive."""
+    facts, reading = look_at_telemetry(read_identity(loop_device(size=MIB)))
+    assert reading is None
+    assert facts is not None
+    assert facts.gaps == ("such devices keep no log that can be read",)

@@ -1,0 +1,75 @@
+"""Readings of drives' logs in the run file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tests.runfile.runs import a_run, a_step
+from tkperf.events import RunEnded, StepEnded, TelemetrySeen, TestEnded, Warned
+from tkperf.record import RunStatus
+from tkperf.runfile.reader import read_run
+from tkperf.telemetry.reading import Reading
+
+READING = Reading(
+    at_s=1.25,
+    drive="/dev/nvme0n1",
+    source="nvme",
+    temperature_c=41.5,
+    host_read_bytes=1,
+    host_written_bytes=2**62,
+    nand_written_bytes=3,
+    media_errors=0,
+    percentage_used=101,
+    spare_percent=99,
+    unsafe_shutdowns=4,
+    power_on_hours=5,
+    critical_warning=2,
+    warning_minutes=6,
+    critical_minutes=7,
+    thermal_1_count=8,
+    thermal_2_count=9,
+    thermal_1_s=10,
+    thermal_2_s=11,
+    throttle_events=12,
+    throttling=False,
+    power_state=0,
+)
+
+
+def test_a_reading_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Every field, whether known or not, in the order of time."""
+    path, writer = a_run(tmp_path)
+    alone = Reading(at_s=0.5, drive="/dev/sda", source="hwmon", temperature_c=-3.0)
+    writer(TelemetrySeen(reading=READING))
+    writer(TelemetrySeen(reading=alone))
+    writer(StepEnded(test="iops", record=a_step()))
+    writer.close()
+    assert read_run(path).telemetry == (alone, READING)
+
+
+def test_readings_are_kept_with_what_follows_them(tmp_path: Path) -> None:
+    """No transaction of their own, which would sync a disk every ten seconds; none is lost at the end."""
+    path, writer = a_run(tmp_path)
+    writer(TelemetrySeen(reading=READING))
+    assert read_run(path).telemetry == ()
+    writer(TestEnded(test="iops", status=RunStatus.COMPLETE, at_s=2.0))
+    assert read_run(path).telemetry == (READING,)
+    writer(TelemetrySeen(reading=replace(READING, at_s=3.0)))
+    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc=None))
+    writer.close()
+    assert [each.at_s for each in read_run(path).telemetry] == [1.25, 3.0]
+
+
+def test_an_impossible_reading_is_not_kept(tmp_path: Path) -> None:
+    """A warning says so, as of any row that no reader would take."""
+    warned: list[object] = []
+    path, writer = a_run(tmp_path)
+    writer._tell = warned.append
+    writer(TelemetrySeen(reading=replace(READING, media_errors=-1)))
+    writer(StepEnded(test="iops", record=a_step()))
+    writer.close()
+    record = read_run(path)
+    assert record.telemetry == ()
+    assert [warning.code for warning in record.warnings] == ["not-kept"]
+    assert isinstance(warned[0], Warned)
