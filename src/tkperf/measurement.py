@@ -7,7 +7,7 @@ submission plus completion), in ns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tkperf import histogram
 from tkperf.histogram import LEAST_IOS_BEYOND, Histogram
@@ -195,3 +195,26 @@ class Measurement:
     def latency_mean_us(self) -> float | None:
         mean_ns = self.both.latency_mean_ns
         return None if mean_ns is None else mean_ns / 1000
+
+
+def without_details(measurement: Measurement) -> Measurement:
+    """What a procedure is answered and is replayed with, which is kept in memory for days.
+
+    Totals without samples. Its histograms are good for the reported percentiles alone, of reads, of
+    writes and of both together: those are as before, to the bucket.
+    """
+    histograms = [stats.histogram for stats in (measurement.read, measurement.write)]
+    both = (
+        [sum(histograms, histogram.EMPTY)] if all(each.indices.size for each in histograms) else []
+    )
+    found = {
+        each.bucket_of_percentile(percent)
+        for each in (*histograms, *both)
+        for percent in REPORTED_PERCENTILES
+    }
+    ends = [bucket for bucket in found if bucket is not None]
+    read, write = (
+        replace(stats, histogram=stats.histogram.gathered(ends))
+        for stats in (measurement.read, measurement.write)
+    )
+    return replace(measurement, read=read, write=write, samples=())

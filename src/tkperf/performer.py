@@ -22,7 +22,7 @@ from tkperf.events import (
     TargetBusy,
     Warned,
 )
-from tkperf.measurement import Measurement, Sample
+from tkperf.measurement import Measurement, Sample, without_details
 from tkperf.phases import Answer, Continuous, Course, Fill, Idle, Phase, Purge, Round
 from tkperf.plan import Case
 from tkperf.plausibility import Plan, require_plausible
@@ -209,7 +209,7 @@ class Performer:
         # one asked for, and as long again.
         execution = self.run.engine.fill(phase, then=then, on_sample=on_sample)
         watched = self._believe(phase, execution, Plan(workload=phase.workload, duration_s=None))
-        answer = _without_samples(execution)
+        answer = without_details(execution.measurement)
         self._start_next(phase, then, answer)
         self._keep(phase, phase.workload, 0, None, execution, watched)
         return answer
@@ -224,7 +224,7 @@ class Performer:
                     phase, _answer_with(measurements, step.workload), step.duration_s
                 )
             execution, watched = self._measure(phase, position, then)
-            measurements[step.workload] = _without_samples(execution)
+            measurements[step.workload] = without_details(execution.measurement)
             if position + 1 == len(phase.steps):
                 self._start_next(phase, then, measurements)
             self._keep(phase, step.workload, position, step.duration_s, execution, watched)
@@ -281,7 +281,7 @@ class Performer:
         execution = self.run.engine.measure_slice(phase, then=then, on_sample=on_sample)
         plan = Plan(workload=phase.workload, duration_s=phase.duration_s, running=True)
         watched = self._believe(phase, execution, plan)
-        answer = _without_samples(execution)
+        answer = without_details(execution.measurement)
         self._start_next(phase, then, answer)
         self._keep(phase, phase.workload, 0, phase.duration_s, execution, watched)
         return answer
@@ -369,9 +369,6 @@ class Performer:
         self.run.emit(Warned(warning=warning))
 
 
-def _without_samples(execution: Execution) -> Measurement:
-    """What a procedure is answered: totals. A day's samples go to the run file, not into memory."""
-    return replace(execution.measurement, samples=())
 
 
 def _answer_with(

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tkperf.measurement import without_details
 from tkperf.phases import (
     Answer,
     Continuous,
@@ -215,9 +216,9 @@ class _Reader:
             return False
         steps = [self._step(phase, position, load) for position, load in enumerate(wanted)]
         if isinstance(phase, Round):
-            answer: Answer = {step.workload: step.measurement for step in steps}
+            answer: Answer = {step.workload: without_details(step.measurement) for step in steps}
         else:
-            answer = steps[0].measurement
+            answer = without_details(steps[0].measurement)
         self._keep(phase, answer, sequence)
         return True
 
