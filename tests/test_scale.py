@@ -5,14 +5,16 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import tkperf
-from bench.three_days import LIMIT_MB, LIMIT_MB_BOTH, write_profile
 from tkperf.events import Event, StepEnded
 
+# The scripts of bench/ are no package.
+BENCH = import_module("bench.three_days")
 DAY_S = 86_400
 # Of each slice the answer to it is kept: totals, and a few buckets for percentiles.
 MOST_KEPT_BYTES_A_SLICE = 2200
@@ -33,7 +35,7 @@ def at_slices(act: Callable[[int], None], *numbers: int) -> Callable[[Event], No
 @pytest.mark.parametrize("read_percent", [0, 65])
 def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path) -> None:
     """Three days have 4,320 slices of a minute: they must not cost more than a few MB."""
-    profile = write_profile(tmp_path, 120 * 2 / 3600, read_percent, slice_s=2)
+    profile = BENCH.write_profile(tmp_path, 120 * 2 / 3600, read_percent, slice_s=2)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])
     kept: dict[int, int] = {}
 
@@ -49,10 +51,12 @@ def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path
     assert (kept[110] - kept[30]) / 80 < MOST_KEPT_BYTES_A_SLICE
 
 
-@pytest.mark.parametrize(("read_percent", "limit_mb"), [(0, LIMIT_MB), (65, LIMIT_MB_BOTH)])
+@pytest.mark.parametrize(
+    ("read_percent", "limit_mb"), [(0, BENCH.LIMIT_MB), (65, BENCH.LIMIT_MB_BOTH)]
+)
 def test_a_day_of_seconds_is_small(read_percent: int, limit_mb: float, tmp_path: Path) -> None:
     """Every second with the histogram of each direction; what the file has anyway is left out."""
-    profile = write_profile(tmp_path, 13 / 60, read_percent)
+    profile = BENCH.write_profile(tmp_path, 13 / 60, read_percent)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])
     sizes: dict[int, int] = {}
 

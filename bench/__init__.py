@@ -1,1 +1,0 @@
-"""Scripts that measure what the README claims; each runs by itself."""
