@@ -369,8 +369,6 @@ class Performer:
         self.run.emit(Warned(warning=warning))
 
 
-
-
 def _answer_with(
     cells: dict[Workload, Measurement], last: Workload
 ) -> Callable[[Measurement], dict[Workload, Measurement]]:
