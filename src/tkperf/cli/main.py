@@ -114,7 +114,7 @@ def main() -> None:
     exit_code = ExitCode.DONE
     try:
         # A command returns nothing; click.exceptions.Exit, of --help too, becomes what is returned.
-        exit_code = cli.main(standalone_mode=False) or 0
+        exit_code = ExitCode(cli.main(standalone_mode=False) or ExitCode.DONE)
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code)
     except click.exceptions.Abort:
