@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
 
     meaning: str
 
-    def __new__(cls, code: int, meaning: str) -> Self:
+    def __new__(cls, code: int, meaning: str = "") -> Self:
         member = int.__new__(cls, code)
         member._value_ = code
         member.meaning = meaning

@@ -219,7 +219,7 @@ def test_what_the_page_says_is_no_error(run_file: Path, tmp_path: Path) -> None:
     assert "none.xml" in some.stderr
     assert tkperf("import", tmp_path / "none.xml").returncode == ExitCode.WRONG_USE
     used = tmp_path / "used.img"
-    used.write_bytes(bytes(1 << 20))
+    used.write_bytes(bytes(64 << 20))
     os.link(used, tmp_path / "another name")
     assert tkperf("plan", "ssd", "n", used, *QUICK[:2]).returncode == ExitCode.DONE
     assert tkperf("doctor", used).returncode == ExitCode.DONE
