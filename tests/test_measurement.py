@@ -1,10 +1,20 @@
 """I/O statistics: sums, extremes and intervals."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
-from tkperf.measurement import NO_IO, IoStats, Measurement, explain_rare
+from tkperf.measurement import (
+    NO_IO,
+    REPORTED_PERCENTILES,
+    IoStats,
+    Measurement,
+    Sample,
+    as_answer,
+    explain_rare,
+)
 
 
 @given(latency_lists, latency_lists)
@@ -57,3 +67,27 @@ def test_megabytes_are_decimal(ios: int) -> None:
     """MB/s counts 10^6 bytes (docs/tkperf-2.2.md)."""
     seen = Measurement(duration_s=2.0, read=IoStats(ios=ios, bytes=ios * 4096), write=NO_IO)
     assert seen.megabytes_per_s == ios * 4096 / 1e6 / 2
+
+
+@given(latency_lists, latency_lists)
+def test_an_answer_the_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
+    """Of each direction and of both, to the bucket; counts and extremes too. The seconds are gone."""
+    reads, writes = io_stats(a * 20), io_stats(b * 9)
+    sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes)
+    seen = Measurement(duration_s=1.0, read=reads, write=writes, samples=(sample,))
+    kept = as_answer(seen, None)
+    assert kept.samples == ()
+    for before, after in ((seen.read, kept.read), (seen.write, kept.write), (seen.both, kept.both)):
+        assert replace(after, histogram=before.histogram) == before
+        assert after.histogram.total == before.histogram.total
+        for percent in REPORTED_PERCENTILES:
+            assert after.percentile_ns(percent) == before.percentile_ns(percent)
+
+
+def test_an_answer_a_histogram_is_a_few_buckets() -> None:
+    """However many it had: one a percentile of each direction and of both, and the last."""
+    reads, writes = io_stats(list(range(1, 10**6, 97))), io_stats(list(range(1, 10**5, 7)))
+    kept = as_answer(Measurement(duration_s=1.0, read=reads, write=writes), None)
+    assert len(reads.histogram.indices) > 500
+    most = 3 * len(REPORTED_PERCENTILES) + 1
+    assert len(kept.read.histogram.indices) <= most >= len(kept.write.histogram.indices)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tkperf.seconds import Seconds, join, reduce_to_columns
+from tkperf.seconds import Seconds, join, places_of_extremes, reduce_to_columns
 
 values = st.lists(
     st.one_of(st.floats(min_value=0, max_value=1e6), st.just(float("nan"))), max_size=300
@@ -71,3 +71,20 @@ def test_pieces_are_joined_at_their_starts() -> None:
     assert both.end_s == 62
     assert len(join([], [])) == 0
     assert join([], []).end_s == 0
+
+
+def test_of_many_values_the_extremes_of_neighbours_are_left() -> None:
+    """No more than asked for, the least and the greatest of all among them, in their order."""
+    chance = np.random.default_rng(3)
+    values = chance.normal(size=4320).tolist()
+    places = places_of_extremes(values, 1500)
+    assert len(places) <= 1500
+    assert places == sorted(set(places))
+    assert {0, 4319, values.index(min(values)), values.index(max(values))} <= set(places)
+    # A dip of one value anywhere is still there.
+    for dip in range(0, 4320, 97):
+        dipped = [*values[:dip], -99.0, *values[dip + 1 :]]
+        assert dip in places_of_extremes(dipped, 1500)
+    assert places_of_extremes(values[:1500], 1500) == list(range(1500))
+    with pytest.raises(ValueError, match="too few"):
+        places_of_extremes(values, 5)

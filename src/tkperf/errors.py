@@ -13,6 +13,7 @@ TkperfError
 └── Interrupted       130   the user stopped the run; what was measured is kept
 
 Any other exception is a defect of tkperf and ends with 70; an output whose reader has gone, with 141.
+docs/exit-codes.md tells what a script makes of each.
 
 A message says what happened, on which device or file, and what to do next. Only the cli prints
 errors and exits.
@@ -20,24 +21,49 @@ errors and exits.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from enum import IntEnum
+from typing import Self
+
+
+class ExitCode(IntEnum):
+    """What tkperf ends with; ``meaning`` in the words of its help. No other number is its own."""
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str = "") -> Self:
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
+
+    DONE = 0, "done"
+    CLAIMS_NOT_MET = 1, "claims not met"
+    WRONG_USE = 2, "wrong use"
+    REFUSED = 3, "refused for safety"
+    DEVICE = 4, "device"
+    FIO = 5, "fio"
+    RUN_FILE = 6, "run file"
+    DEFECT = 70, "a defect of tkperf"  # EX_SOFTWARE of sysexits.h
+    STOPPED = 130, "stopped by the user"  # 128 + SIGINT, as shells have it
+    READER_GONE = 141, "the output's reader has gone"  # 128 + SIGPIPE
 
 
 class TkperfError(Exception):
-    """Base of all errors meant for the user."""
+    """Base of all errors meant for the user; raised as one of its kinds."""
 
-    exit_code = 1
+    exit_code = ExitCode.DEFECT
 
 
 class ClaimsNotMetError(TkperfError):
     """A claim checked against a run is not met, or what it is about was not measured."""
 
-    exit_code = 1
+    exit_code = ExitCode.CLAIMS_NOT_MET
 
 
 class UsageError(TkperfError):
     """The command line or an input file asks for something impossible."""
 
-    exit_code = 2
+    exit_code = ExitCode.WRONG_USE
 
 
 def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
@@ -55,19 +81,19 @@ class ProfileError(UsageError):
 class RefusedError(TkperfError):
     """The safety check refuses the device; nothing was touched."""
 
-    exit_code = 3
+    exit_code = ExitCode.REFUSED
 
 
 class DeviceError(TkperfError):
     """The device is missing, unsuitable, or no longer the one the run began with."""
 
-    exit_code = 4
+    exit_code = ExitCode.DEVICE
 
 
 class EngineError(TkperfError):
     """fio is missing, too old, failed, hung or printed something that is not its output."""
 
-    exit_code = 5
+    exit_code = ExitCode.FIO
 
 
 class StepFailedError(EngineError):
@@ -85,10 +111,10 @@ class LostAtGateError(EngineError):
 class RunFileError(TkperfError):
     """The run file cannot be created, read or written."""
 
-    exit_code = 6
+    exit_code = ExitCode.RUN_FILE
 
 
 class Interrupted(TkperfError):  # noqa: N818 - not an error of anybody
     """The user stopped the run; everything measured before is in the run file."""
 
-    exit_code = 130
+    exit_code = ExitCode.STOPPED

@@ -156,12 +156,30 @@ class Histogram:
         The middle of the bucket is given, as fio does. None when there are too few I/Os for the
         percentile to mean anything: fewer than ten are expected beyond it.
         """
+        bucket = self.bucket_of_percentile(percent)
+        return None if bucket is None else float(BUCKET_MIDDLE_NS[bucket])
+
+    def bucket_of_percentile(self, percent: float) -> int | None:
+        """Index of the bucket that the percentile falls into; None as in ``percentile_ns``."""
         total = self.total
         if not has_percentile(percent, total):
             return None
         rank = percentile_rank(percent, total)
         place = int(np.searchsorted(self.counts.cumsum(), rank, side="left"))
-        return float(BUCKET_MIDDLE_NS[self.indices[place]])
+        return int(self.indices[place])
+
+    def gathered(self, ends: Iterable[int]) -> Histogram:
+        """The same I/Os in few buckets: each counts with the next of ``ends``, the others with the last.
+
+        Percentiles that fall into one of ``ends`` are as before; edges and other percentiles are not.
+        """
+        cuts = np.array(sorted(ends), dtype=np.int64)
+        if not self.indices.size or not cuts.size:
+            return self
+        cuts = cuts if cuts[-1] >= self.indices[-1] else np.append(cuts, self.indices[-1])
+        counts = np.zeros(cuts.size, dtype=np.int64)
+        np.add.at(counts, np.searchsorted(cuts, self.indices, side="left"), self.counts)
+        return Histogram(cuts[counts > 0], counts[counts > 0])
 
     def buckets(self) -> Iterator[tuple[int, int, int]]:
         """Lowest and highest latency in ns, and count, of each bucket with I/Os."""

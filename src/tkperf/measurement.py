@@ -214,8 +214,29 @@ class Measurement:
 
 
 def as_answer(measurement: Measurement, disturbances: Iterable[Disturbance] | None) -> Measurement:
-    """What a procedure is answered: totals, and what was in them beside the device.
+    """What a procedure is answered and is replayed with, which is kept in memory for days.
 
-    A day's samples go to the run file, not into memory.
+    Totals without samples, and what was in them beside the device. Its histograms are good for the reported percentiles alone, of reads, of
+    writes and of both together: those are as before, to the bucket.
     """
-    return replace(measurement, samples=(), disturbed_by=find_doubtful(disturbances or ()))
+    histograms = [stats.histogram for stats in (measurement.read, measurement.write)]
+    both = (
+        [sum(histograms, histogram.EMPTY)] if all(each.indices.size for each in histograms) else []
+    )
+    found = {
+        each.bucket_of_percentile(percent)
+        for each in (*histograms, *both)
+        for percent in REPORTED_PERCENTILES
+    }
+    ends = [bucket for bucket in found if bucket is not None]
+    read, write = (
+        replace(stats, histogram=stats.histogram.gathered(ends))
+        for stats in (measurement.read, measurement.write)
+    )
+    return replace(
+        measurement,
+        read=read,
+        write=write,
+        samples=(),
+        disturbed_by=find_doubtful(disturbances or ()),
+    )

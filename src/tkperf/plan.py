@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from itertools import islice
 
 from tkperf.measurement import NO_IO, IoStats, Measurement
@@ -246,11 +247,7 @@ class _Imagination:
                 last = self._learned.get((Round, id(phase.steps)), (None, None))[1]
                 learned = last if isinstance(last, Mapping) else {}
                 return {
-                    step.workload: _scaled(
-                        learned.get(step.workload)
-                        or _imagined(step.workload, step.duration_s, 1.0),
-                        factor,
-                    )
+                    step.workload: _as_before(learned.get(step.workload), step, factor)
                     if step.workload.offered_iops is None
                     else _at_offered_rate(step, kept_up=self._case is Case.WORST)
                     for step in phase.steps
@@ -288,15 +285,29 @@ def _load_of(phase: Phase) -> object:
             return None
 
 
+def _as_before(measured: Measurement | None, step: Step, factor: float) -> Measurement:
+    """A step of a round like the last one; a guess where there was none."""
+    if measured is not None:
+        return _scaled(measured, factor)
+    return _imagined(step.workload, step.duration_s, factor)
+
+
 def _imagined(workload: Workload, duration_s: float, factor: float) -> Measurement:
+    reads = workload.read_percent > 0
+    return _guessed(workload.block_size_bytes, reads, duration_s, factor)
+
+
+@lru_cache(maxsize=1000)
+def _guessed(block_size_bytes: int, reads: bool, duration_s: float, factor: float) -> Measurement:
+    """Kept, as a disk of a hundred areas is looked ahead of from each: a million guesses, a few of them different."""
     ios = round(10_000 * factor)
     stats = IoStats(
         ios=ios,
-        bytes=ios * workload.block_size_bytes,
+        bytes=ios * block_size_bytes,
         latency_ios=ios,
         latency_sum_ns=round(1e5 * ios * factor),
     )
-    if workload.read_percent:
+    if reads:
         return Measurement(duration_s=duration_s, read=stats, write=NO_IO)
     return Measurement(duration_s=duration_s, read=NO_IO, write=stats)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,3 +96,23 @@ def reduce_to_columns(start_s: FloatArray, values: FloatArray, columns: int) -> 
         mean=np.add.reduceat(values, first) / counts,
         high=np.maximum.reduceat(values, first),
     )
+
+
+def places_of_extremes(values: Sequence[float], most: int) -> list[int]:
+    """Where the lowest and the highest of each group of neighbours are, so that ``most`` are left.
+
+    All of them where there are no more; the first and the last in any case.
+
+    Raises:
+        ValueError: ``most`` does not leave two groups.
+    """
+    if most < 6:
+        raise ValueError("too few to keep extremes")
+    if len(values) <= most:
+        return list(range(len(values)))
+    kept = {0, len(values) - 1}
+    size = ceil(2 * len(values) / (most - 2))
+    for first in range(0, len(values), size):
+        group = range(first, min(first + size, len(values)))
+        kept |= {min(group, key=values.__getitem__), max(group, key=values.__getitem__)}
+    return sorted(kept)

@@ -133,7 +133,7 @@ def test_a_run_of_another_schema(version: int, run_file: Path) -> None:
     with closing(sqlite3.connect(run_file)) as db:
         if version < VERSION:
             db.execute("DROP TABLE telemetry")
-            db.execute("DELETE FROM migration WHERE name = 'm009_telemetry'")
+            db.execute("DELETE FROM migration WHERE name = 'm010_telemetry'")
         db.execute(f"PRAGMA user_version = {version}")
         db.commit()
     older = f"begun by another tkperf (format {version}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -185,3 +186,34 @@ def test_the_path_that_was_given_confirms_where_paths_do(opening: Opening) -> No
     drive = Question(devices=("/dev/sdb",), ids=("SERIAL",), given_as="/dev/disk/x")
     with pytest.raises(RefusedError, match="expected 'SERIAL'"):
         consent.obtain(drive, Consent(confirm="/dev/disk/x"))
+
+
+def test_the_page_says_what_is_asked(opening: Opening) -> None:
+    """docs/safety.md, row by row: the answer of each kind, and what force leaves out."""
+    page = (Path(__file__).parents[2] / "docs/safety.md").read_text(encoding="utf-8")
+    section = page.split("## What is asked")[1].split("\n## ")[0]
+    rows = [
+        tuple(cell.strip() for cell in line.strip("|").split("|"))
+        for line in section.splitlines()
+        if line.startswith("| ")
+    ][1:]
+    assert [name for name, *_ in rows] == list(KINDS)
+    for name, answer, *by_force in rows:
+        kind = KINDS[name]
+        words = "none" if kind.expected is None else _in_words(kind)
+        assert answer.startswith(words), name
+        for data, said in zip((False, True), by_force, strict=True):
+            asked: list[Question] = []
+
+            def type_it(question: Question, asked: list[Question] = asked) -> str:
+                asked.append(question)
+                return question.expected
+
+            with opening(name, data, Consent(force=True, ask=type_it)):
+                assert said == ("asked" if asked else "not asked"), name
+
+
+def _in_words(kind: Kind) -> str:
+    if kind.serials is not None or len(kind.identities) > 1:
+        return "the serial numbers of all"
+    return "its serial number" if kind.expected == kind.identities[0].serial else "its path"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from inspect import cleandoc
 from traceback import format_exc
 from typing import Any
 
@@ -13,7 +15,7 @@ import click
 
 from tkperf import __version__
 from tkperf.cli.console import complain, let_go, prepare_streams
-from tkperf.errors import TkperfError, UsageError
+from tkperf.errors import ExitCode, TkperfError, UsageError
 
 # Each command by its name, with module and function: a command loads what it needs when it is called.
 COMMANDS = {
@@ -70,7 +72,7 @@ def _output_trouble() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        sys.exit(141)
+        sys.exit(ExitCode.READER_GONE)
     except OSError as error:
         what = "cannot write the output" if error.filename is None else error.filename
         raise UsageError(f"{what}: {error.strerror}") from error
@@ -94,42 +96,49 @@ def cli() -> None:
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file
       tkperf compare D3-S4510.tkperf D7-P5520.tkperf              two drives beside each other
-
-    \b
-    Exit codes: 0 done, 1 claims not met, 2 wrong use, 3 refused for safety, 4 device, 5 fio,
-    6 run file, 70 a defect of tkperf, 130 stopped by the user, 141 the output's reader has gone.
     """
+
+
+def describe_exit_codes() -> str:
+    """``Exit codes: 0 done, 1 claims not met, ...``, in lines that click leaves as they are."""
+    codes = ", ".join(f"{code.value} {code.meaning}" for code in ExitCode)
+    return "\b\n" + textwrap.fill(f"Exit codes: {codes}.", width=95)
+
+
+cli.help = f"{cleandoc(cli.help or '')}\n\n{describe_exit_codes()}"
 
 
 def main() -> None:
     """Run the command line and exit."""
     prepare_streams()
-    exit_code = 0
+    exit_code = ExitCode.DONE
     try:
         # A command returns nothing; click.exceptions.Exit, of --help too, becomes what is returned.
-        exit_code = cli.main(standalone_mode=False) or 0
+        exit_code = ExitCode(cli.main(standalone_mode=False) or ExitCode.DONE)
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code)
     except click.exceptions.Abort:
-        exit_code = _fail("stopped by the user", 130)
+        exit_code = _fail("stopped by the user", ExitCode.STOPPED)
     except click.exceptions.NoArgsIsHelpError as error:
         complain(error.format_message())
-        exit_code = 2
+        exit_code = ExitCode.WRONG_USE
     except click.UsageError as error:
         called = "tkperf" if error.ctx is None else error.ctx.command_path
-        exit_code = _fail(f"{error.format_message()} See '{called} --help'", 2)
+        exit_code = _fail(f"{error.format_message()} See '{called} --help'", ExitCode.WRONG_USE)
     except click.ClickException as error:
-        exit_code = _fail(error.format_message(), 2)
+        exit_code = _fail(error.format_message(), ExitCode.WRONG_USE)
     except Exception:
         # Not 1, which says that claims are not met.
         complain(format_exc().rstrip())
-        exit_code = _fail("this is a defect of tkperf: please report it with the lines above", 70)
+        exit_code = _fail(
+            "this is a defect of tkperf: please report it with the lines above", ExitCode.DEFECT
+        )
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
     sys.exit(exit_code)
 
 
-def _fail(message: str, exit_code: int) -> int:
+def _fail(message: str, exit_code: ExitCode) -> ExitCode:
     complain("tkperf: " + " ".join(message.splitlines()))
     return exit_code

@@ -7,7 +7,9 @@ that would need it. TKperf 2.2, perfTest/DeviceTests.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
+from dataclasses import replace
+from functools import lru_cache
 from typing import Annotated, ClassVar, Self
 
 import msgspec
@@ -67,15 +69,16 @@ def each_area(
     section: str,
     table: HardDiskTable,
     active_range_bytes: int,
-    steps: Callable[[ActiveRange], tuple[Step, ...]],
+    steps: tuple[Step, ...],
 ) -> Generator[Yielded, Reply, SectionOutcome]:
-    areas = cut_into_areas(table, active_range_bytes)
-    for number, area in enumerate(areas, start=1):
+    """The steps in one area after the other."""
+    areas = _steps_within(cut_into_areas(table, active_range_bytes), steps)
+    for number, within in enumerate(areas, start=1):
         # What is measured of one area depends on no other.
         measured = Round(
             section=section,
             number=number,
-            steps=steps(area),
+            steps=within,
             areas=len(areas),
             repeatable=True,
         )
@@ -86,6 +89,17 @@ def each_area(
         window=tuple(range(1, len(areas) + 1)),
         verdict=None,
         ended_because=f"all {format_count(len(areas), 'area')} measured",
+    )
+
+
+@lru_cache(maxsize=16)
+def _steps_within(
+    areas: tuple[ActiveRange, ...], steps: tuple[Step, ...]
+) -> tuple[tuple[Step, ...], ...]:
+    """Kept, as a procedure is gone through anew from each of a hundred areas."""
+    return tuple(
+        tuple(replace(step, workload=replace(step.workload, region=area)) for step in steps)
+        for area in areas
     )
 
 

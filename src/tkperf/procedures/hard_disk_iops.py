@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tkperf.figures import SectionPlan
 from tkperf.phases import Procedure
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.hard_disk import HardDiskTable, area_plan, each_area
 from tkperf.profiles import Profile
-from tkperf.workload import Access, ActiveRange, Step
+from tkperf.workload import Access, Step
 
 SECTION = "IOPS by area"
 
@@ -24,18 +22,14 @@ def hard_disk_iops(profile: Profile, active_range_bytes: int) -> Procedure:
     """Random reads and writes of small blocks in each area."""
     table = profile.table(HardDiskTable)
 
-    def steps(area: ActiveRange) -> tuple[Step, ...]:
-        return tuple(
-            Step(
-                workload=replace(
-                    profile.workload(Access.RANDOM, read_percent, block_size_kib), region=area
-                ),
-                duration_s=table.step_s,
-            )
-            for read_percent in table.iops_read_percents
-            for block_size_kib in table.iops_block_sizes_kib
+    steps = tuple(
+        Step(
+            workload=profile.workload(Access.RANDOM, read_percent, block_size_kib),
+            duration_s=table.step_s,
         )
-
+        for read_percent in table.iops_read_percents
+        for block_size_kib in table.iops_block_sizes_kib
+    )
     yield (yield from each_area(SECTION, table, active_range_bytes, steps))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tkperf.figures import SectionPlan
 from tkperf.phases import Procedure
 from tkperf.procedures import wording
@@ -11,7 +9,7 @@ from tkperf.procedures.descriptor import Circumstances, Test
 from tkperf.procedures.hard_disk import HardDiskTable, area_plan, each_area
 from tkperf.profiles import Profile
 from tkperf.units import KIB, format_block_size
-from tkperf.workload import Access, ActiveRange, Step
+from tkperf.workload import Access, Step
 
 
 def section_plan(name: str) -> SectionPlan:
@@ -23,19 +21,13 @@ def hard_disk_throughput(profile: Profile, active_range_bytes: int) -> Procedure
     """For each block size, sequential read and then write in each area."""
     table = profile.table(HardDiskTable)
     for block_size_kib in table.throughput_block_sizes_kib:
-
-        def steps(area: ActiveRange, block_size_kib: float = block_size_kib) -> tuple[Step, ...]:
-            return tuple(
-                Step(
-                    workload=replace(
-                        profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
-                        region=area,
-                    ),
-                    duration_s=table.step_s,
-                )
-                for read_percent in (100, 0)
+        steps = tuple(
+            Step(
+                workload=profile.workload(Access.SEQUENTIAL, read_percent, block_size_kib),
+                duration_s=table.step_s,
             )
-
+            for read_percent in (100, 0)
+        )
         section = f"Throughput by area {format_block_size(round(block_size_kib * KIB))}"
         yield (yield from each_area(section, table, active_range_bytes, steps))
 

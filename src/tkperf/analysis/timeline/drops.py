@@ -46,13 +46,14 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
     strays = values - running_median(values, NEIGHBOURS)
     sigma, highest_rise = spread(strays), float(strays.max())
     deep_for_stalls = max(STALL_SIGMAS * sigma, DEEPER_THAN_RISES * highest_rise)
+    kept, levels = _levels_before(values)
+    falls = (values < DEEP * kept) & (kept - values > NOISE_SIGMAS * sigma)
+    candidates = np.flatnonzero(falls)
     drops: list[Drop] = []
-    index = LEAST_BEFORE
-    while index < values.size:
-        kept, before = np.percentile(values[max(0, index - BEFORE) : index], (25, 50)).tolist()
-        if not (values[index] < DEEP * kept and kept - values[index] > NOISE_SIGMAS * sigma):
-            index += 1
-            continue
+    index = 0
+    while (place := int(np.searchsorted(candidates, index))) < candidates.size:
+        index = int(candidates[place])
+        before = float(levels[index])
         end = _end_of(values, index, before)
         least = float(values[index:end].min())
         stalled = least <= NEARLY_NOTHING * before and before - least > deep_for_stalls
@@ -64,6 +65,17 @@ def find_drops(series: Series) -> tuple[Drop, ...]:
         else:
             index = end + (LEAST_BEFORE if end - index > BEFORE // 2 else 0)
     return tuple(drops)
+
+
+def _levels_before(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Lower quartile and median of the values before each; NaN for the first, which have too few."""
+    levels = np.full((2, values.size), np.nan)
+    for index in range(LEAST_BEFORE, min(BEFORE, values.size)):
+        levels[:, index] = np.percentile(values[:index], (25, 50))
+    if values.size > BEFORE:
+        windows = np.lib.stride_tricks.sliding_window_view(values[:-1], BEFORE)
+        levels[:, BEFORE:] = np.percentile(windows, (25, 50), axis=1)
+    return levels[0], levels[1]
 
 
 def _end_of(values: FloatArray, start: int, before: float) -> int:

@@ -25,6 +25,7 @@ from tkperf.report.charts.vega import (
     tooltip,
 )
 from tkperf.report.naming import Naming, describe_together, find_naming
+from tkperf.seconds import places_of_extremes
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Workload
 
@@ -247,6 +248,10 @@ def _written_bytes(slice_result: SliceResult) -> int:
     return slice_result.total_written_bytes
 
 
+# A day of minutes, all of them; of more, the lowest and the highest of neighbours, or the page of days gets heavy.
+MOST_SLICES_DRAWN = 1500
+
+
 def stream(
     section: SectionResult,
     quantities: Sequence[Quantity],
@@ -268,20 +273,28 @@ def stream(
     if over is TIME:
         unit, unit_s = stream_unit(section)
         x_title = f"{over.title} ({unit})"
-    rows: list[Row] = [
-        {
-            "x": over.at(slice_result) / unit_s,
-            "value": value,
-            "series": f"{quantity.short} of {words}" if apart else quantity.short,
-            "slice": slice_result.number,
-            "cell": link,
-            **flag(slice_result.values),
-        }
-        for slice_result in section.slices
-        for direction, words in directions
-        for quantity in quantities
-        if (value := slice_result.values.value(quantity, direction)) is not None
-    ]
+    rows: list[Row] = []
+    for direction, words in directions:
+        for quantity in quantities:
+            measured = [
+                (slice_result, value)
+                for slice_result in section.slices
+                if (value := slice_result.values.value(quantity, direction)) is not None
+            ]
+            extremes = places_of_extremes([value for _, value in measured], MOST_SLICES_DRAWN)
+            marked = (place for place, (each, _) in enumerate(measured) if flag(each.values))
+            drawn = sorted({*extremes, *marked})
+            rows += [
+                {
+                    "x": over.at(slice_result) / unit_s,
+                    "value": value,
+                    "series": f"{quantity.short} of {words}" if apart else quantity.short,
+                    "slice": slice_result.number,
+                    "cell": link,
+                    **flag(slice_result.values),
+                }
+                for slice_result, value in (measured[place] for place in drawn)
+            ]
     y_title = describe_together(quantities)
     encoding: dict[str, object] = {
         "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},

@@ -128,6 +128,11 @@ def _stream(
         caption += ", reads and writes apart"
     if log:
         caption += ", the axis logarithmic"
+    if len(subject.section.slices) > rounds.MOST_SLICES_DRAWN:
+        caption += (
+            f"; of {len(subject.section.slices):,} slices the lowest and the highest of neighbours, "
+            f"{rounds.MOST_SLICES_DRAWN:,} at most"
+        )
     if set(quantities) & set(PERCENTILES):
         caption += f"; none where a slice had {TOO_FEW_IOS}"
     spec = rounds.stream(

@@ -327,7 +327,15 @@ function fillTable(details, shown) {
 // ---- begin
 
 const figures = [...document.querySelectorAll("figure[data-chart]")];
-Promise.all(figures.map(drawFigure)).then(() => { document.body.dataset.drawn = "yes"; });
+// One after the other, so that the first are there and the page answers while others are drawn.
+async function drawAll() {
+  for (const figure of figures) {
+    await drawFigure(figure).catch(reportError);
+    await new Promise((done) => { setTimeout(done); });
+  }
+  document.body.dataset.drawn = "yes";
+}
+drawAll();
 for (const figure of figures) {
   const details = figure.querySelector("details");
   details?.addEventListener("toggle", () => fillTables(figure, details.querySelector("div")), { once: true });

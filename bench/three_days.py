@@ -1,0 +1,189 @@
+"""What do three days cost? 72 hours of one stream with every second kept, and all that is done with them.
+
+Runs `tkperf ssd` on a simulated drive, whose time passes faster, as a process of its own, once with random writes
+and once with a mix of reads and writes, both with their histograms; what would end the test earlier is switched
+off in a profile. While it runs, its memory, and how long a reader takes to see how far it is. Then the run file,
+`tkperf show` and `report`, the replay with which `resume` begins, and the page in Chromium. Sizes and memory are
+exact; times are of this machine and of what else it has to do.
+
+    python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65] [--folder FOLDER]
+
+Exit status 1 if a run file takes more than 10 MB for 24 hours, or 15 MB for those of the mix. The page needs playwright and /usr/bin/chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from tkperf.procedures import find_test, load_profile
+from tkperf.replay import replay
+from tkperf.runfile.reader import RunFile
+
+TKPERF = [sys.executable, "-m", "tkperf"]
+NAME = 'name = "pts-e-1.1"\ntitle = "SNIA PTS-E 1.1 (2013)"'
+ENDS = "read_percent = 0\nslice_s = 60\nmax_slices = 1440\ncapacity_multiple = 4\nround_every_slices = 30"
+# For 24 hours: of reads or writes alone, and of both, each with its histogram.
+LIMIT_MB, LIMIT_MB_BOTH = 10.0, 15.0
+CHROMIUM = "/usr/bin/chromium"
+
+
+def write_profile(
+    folder: Path, hours: float, read_percent: int = 0, *, slice_s: float = 60.0
+) -> Path:
+    """pts-e-1.1 with write saturation that lasts for so long, whatever happens."""
+    text = (files("tkperf.profiles") / "pts-e-1.1.toml").read_text(encoding="utf-8")
+    ends = (
+        f"read_percent = {read_percent}\nslice_s = {slice_s:g}\n"
+        f"max_slices = {round(hours * 3600 / slice_s)}\n"
+        "capacity_multiple = 100000\nround_every_slices = 0"
+    )
+    named = 'name = "days"\ntitle = "Days of one stream"'
+    for before, after in ((NAME, named), (ENDS, ends)):
+        if text.count(before) != 1:
+            raise SystemExit(f"pts-e-1.1.toml has not once: {before}")
+        text = text.replace(before, after)
+    path = folder / f"days-{read_percent}.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def run(path: Path, profile: Path, preset: str, hours: float) -> None:
+    """The run itself, watched from outside."""
+    argv = [*TKPERF, "ssd", path.stem, f"sim:{preset}", "-ssdt", "writesat", "-q"]
+    argv += ["--profile", str(profile), "--output", str(path.parent)]
+    began_s = time.monotonic()
+    marks = [mark for mark in (1, 6, 24, 48, 71.9) if mark < hours]
+    longest_look_s = 0.0
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None:
+            look_s = time.monotonic()
+            passed_h = hours_done(path)
+            longest_look_s = max(longest_look_s, time.monotonic() - look_s)
+            while marks and passed_h >= marks[0]:
+                print(
+                    f"  memory of tkperf at {marks.pop(0):>4g} h: {memory_mb(process.pid):.1f} MB",
+                    flush=True,
+                )
+            time.sleep(0.2)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    print(
+        f"  simulated in {time.monotonic() - began_s:.0f} s; longest look at how far it is: {longest_look_s * 1000:.0f} ms"
+    )
+
+
+def hours_done(path: Path) -> float:
+    """How far a run under way is, as another process sees it."""
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+        (done_s,) = db.execute("SELECT max(started_s) FROM step").fetchone()
+        db.close()
+    except sqlite3.OperationalError:  # not there yet
+        return 0.0
+    return (done_s or 0.0) / 3600
+
+
+def memory_mb(pid: int) -> float:
+    """Resident memory now."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def measure(what: str, argv: Sequence[str]) -> None:
+    """Time and most memory of a command."""
+    began_s = time.monotonic()
+    process = subprocess.Popen([*TKPERF, *argv], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    print(
+        f"  {what}: {time.monotonic() - began_s:.1f} s ({used.ru_utime + used.ru_stime:.1f} s of CPU), "
+        f"at most {used.ru_maxrss / 1000:.0f} MB{'' if not process.returncode else ' FAILED'}",
+        flush=True,
+    )
+
+
+def measure_replay(path: Path, profile: Path) -> None:
+    """What `resume` does before it goes on, but for the last hour, which is taken to be missing."""
+    with RunFile(path) as run_file:
+        record = run_file.record()
+        log = run_file.log()[:-60]
+    length_bytes = record.info.active_range_length_bytes
+    assert length_bytes is not None
+    test = find_test("ssd", "writesat")
+    assert test is not None
+    procedure = test.procedure(load_profile(str(profile)), length_bytes)
+    began_s = time.monotonic()
+    replayed = replay(procedure, log, accept=True)
+    took_s = time.monotonic() - began_s
+    print(
+        f"  replay of {len(log):,} rows of its log: {took_s:.2f} s, {len(replayed.answers):,} answers"
+    )
+
+
+def measure_page(page: Path) -> None:
+    """Until the first chart is there, until all are, and until a cell's seconds are open."""
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may be missing
+    except ImportError:
+        print("  page: not measured, playwright is not installed")
+        return
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        view = browser.new_page(viewport={"width": 1300, "height": 1000})
+        view.goto("about:blank")
+        began_s = time.monotonic()
+        view.goto(page.absolute().as_uri(), wait_until="commit")
+        view.wait_for_selector("figure svg", state="visible", timeout=60_000)
+        first_s = time.monotonic() - began_s
+        view.wait_for_selector("body[data-drawn]", timeout=60_000)
+        all_s = time.monotonic() - began_s
+        began_s = time.monotonic()
+        view.locator("button[data-cell]").first.click()
+        view.wait_for_selector("dialog[open] svg", state="visible", timeout=60_000)
+        opened_s = time.monotonic() - began_s
+        browser.close()
+    print(
+        f"  page of {page.stat().st_size / 1e6:.1f} MB: first chart after {first_s:.2f} s, all after "
+        f"{all_s:.2f} s, the seconds of the stream {opened_s:.2f} s after a click"
+    )
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    options.add_argument("--preset", default="sata-ssd")
+    options.add_argument("--hours", type=float, default=72.0)
+    options.add_argument("--loads", type=int, nargs="+", default=[0, 65], help="percent of reads")
+    options.add_argument("--folder", type=Path)
+    wanted = options.parse_args()
+    too_large = False
+    with tempfile.TemporaryDirectory(dir=wanted.folder) as name:
+        for read_percent in wanted.loads:
+            path = Path(name) / f"reads-{read_percent}.tkperf"
+            profile = write_profile(path.parent, wanted.hours, read_percent)
+            print(
+                f"{wanted.hours:g} h of sim:{wanted.preset}, random 4 KiB, {read_percent} % reads"
+            )
+            run(path, profile, wanted.preset, wanted.hours)
+            size_mb = path.stat().st_size / 1e6
+            a_day_mb = size_mb / wanted.hours * 24
+            too_large |= a_day_mb > (LIMIT_MB_BOTH if 0 < read_percent < 100 else LIMIT_MB)
+            print(f"  run file: {size_mb:.1f} MB, {a_day_mb:.1f} MB for 24 h", flush=True)
+            measure("tkperf show", ["show", str(path)])
+            page = path.with_suffix(".html")
+            measure("tkperf report", ["report", str(path), "-o", str(page)])
+            measure_replay(path, profile)
+            measure_page(page)
+    return int(too_large)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

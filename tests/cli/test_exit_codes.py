@@ -1,0 +1,226 @@
+"""Exit codes: one table in the code, on the page and in the help; each given by a real command line."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.cli.test_bad_input import ENV, tkperf
+from tkperf.cli.main import COMMANDS, cli
+from tkperf.errors import ExitCode, TkperfError
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src/tkperf"
+PAGE = (ROOT / "docs/exit-codes.md").read_text(encoding="utf-8")
+UNMET = """
+[[claim]]
+test = "iops"
+metric = "iops"
+read_percent = 100
+block_size = "4k"
+at_least = 1e12
+"""
+TKPERF = [sys.executable, "-m", "tkperf"]
+QUICK = ("--profile", "quick", "-ssdt", "iops", "-q")
+
+
+def rows() -> dict[int, tuple[str, str]]:
+    """Of the page's table: by code what it means and which commands give it."""
+    found = re.findall(r"^\| (\d+) \| ([^|]+) \| ([^|]+) \| [^|]+", PAGE, re.MULTILINE)
+    return {int(code): (meaning, given) for code, meaning, given in found}
+
+
+def kinds_of_errors(kind: type[TkperfError] = TkperfError) -> Iterator[type[TkperfError]]:
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("tkperf."):  # other tests make some of their own
+            yield below
+            yield from kinds_of_errors(below)
+
+
+def test_the_page_and_the_help_have_the_table_of_the_code() -> None:
+    """Codes and their meanings; commands that there are."""
+    assert {code: meaning for code, (meaning, _) in rows().items()} == {
+        code.value: code.meaning for code in ExitCode
+    }
+    for _, given in rows().values():
+        assert set(re.findall(r"`(\w+)[^`]*`", given)) <= set(COMMANDS)
+    said = " ".join(CliRunner().invoke(cli, ["--help"]).output.split())
+    codes = ", ".join(f"{code.value} {code.meaning}" for code in ExitCode)
+    assert f"Exit codes: {codes}." in said
+
+
+def test_every_error_ends_with_one_of_them() -> None:
+    """Each kind of error has its own or that of the kind above; done and verdicts are nobody's by accident."""
+    found = {kind.exit_code for kind in kinds_of_errors()}
+    assert found == set(ExitCode) - {ExitCode.DONE, ExitCode.DEFECT, ExitCode.READER_GONE}
+    assert [kind.__name__ for kind in kinds_of_errors() if kind.exit_code == 1] == [
+        "ClaimsNotMetError"
+    ]
+    assert TkperfError.exit_code is ExitCode.DEFECT, "raised bare it would be no kind of error"
+
+
+def test_nothing_else_ends_the_process() -> None:
+    """Who exits is cli/main.py, with a code of the table: no number is written anywhere else."""
+    exits: dict[str, list[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            if name in (
+                "sys.exit",
+                "exit",
+                "quit",
+                "SystemExit",
+                "os._exit",
+                "ctx.exit",
+                "os.abort",
+            ):
+                assert isinstance(node, ast.Call)
+                where = path.relative_to(SOURCE).as_posix()
+                exits.setdefault(where, []).extend(map(ast.unparse, node.args))
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "exit_code":
+                assert not isinstance(node.value, ast.Constant), path
+    assert {where: sorted(codes) for where, codes in exits.items()} == {
+        "cli/main.py": ["ExitCode.READER_GONE", "exit_code"]
+    }
+
+
+# ---- each code, given by a command as a user runs it
+
+
+@pytest.fixture(scope="module")
+def run_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("measured")
+    done = tkperf("ssd", "n", "sim:sata-ssd", *QUICK, "--output", folder)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    return folder / "n.tkperf"
+
+
+def done(run_file: Path, folder: Path) -> int:
+    return tkperf("show", run_file).returncode
+
+
+def claims_not_met(run_file: Path, folder: Path) -> int:
+    claims = folder / "claims.toml"
+    claims.write_text(UNMET, encoding="utf-8")
+    return tkperf("check", run_file, claims).returncode
+
+
+def wrong_use(run_file: Path, folder: Path) -> int:
+    return tkperf("show", run_file, "--no-such-option").returncode
+
+
+def refused(run_file: Path, folder: Path) -> int:
+    """A file with somebody's data, and nobody there to ask."""
+    target = folder / "data.img"
+    target.write_bytes(b"somebody's" * 200_000)
+    ended = tkperf("ssd", "n", target, *QUICK, "--output", folder)
+    assert target.read_bytes() == b"somebody's" * 200_000
+    return ended.returncode
+
+
+def device(run_file: Path, folder: Path) -> int:
+    return tkperf("doctor", folder / "nowhere").returncode
+
+
+def fio(run_file: Path, folder: Path) -> int:
+    """Not there at all."""
+    target = folder / "scratch.img"
+    argv = ("ssd", "n", target, "--size", "8MiB", *QUICK, "--output", folder)
+    ended = tkperf(*argv, path=str(folder))
+    assert not target.exists()
+    return ended.returncode
+
+
+def damaged(run_file: Path, folder: Path) -> int:
+    other = folder / "other.tkperf"
+    other.write_bytes(run_file.read_bytes()[:3000])
+    return tkperf("show", other).returncode
+
+
+def defect(run_file: Path, folder: Path) -> int:
+    """Injected: what reads results divides by zero."""
+    program = (
+        "import sys, tkperf.cli.show as show; from tkperf.cli.main import main\n"
+        "show.load = lambda path: 1 / 0\n"
+        f"sys.argv = ['tkperf', 'show', {str(run_file)!r}]; main()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=ENV, capture_output=True, text=True, check=False
+    )
+    assert "ZeroDivisionError" in ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("tkperf: this is a defect of tkperf")
+    return ended.returncode
+
+
+def stopped(run_file: Path, folder: Path) -> int:
+    """SIGINT, as Ctrl-C sends it, in the middle of a run of hours."""
+    argv = [*TKPERF, "ssd", "long", "sim:sata-ssd", "-ssdt", "writesat", "-q"]
+    argv += ["--profile", "pts-e-1.1", "--output", str(folder)]
+    with subprocess.Popen(argv, env=ENV, stderr=subprocess.PIPE, text=True) as running:
+        until_s = time.monotonic() + 60
+        while not (folder / "long.tkperf").exists() and time.monotonic() < until_s:
+            time.sleep(0.05)
+        time.sleep(1.0)
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
+    return running.returncode
+
+
+def reader_gone(run_file: Path, folder: Path) -> int:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        argv = [*TKPERF, "show", str(run_file), "--json"]
+        return subprocess.run(argv, env=ENV, stdout=writing, check=False).returncode
+    finally:
+        os.close(writing)
+
+
+GIVEN: dict[ExitCode, Callable[[Path, Path], int]] = {
+    ExitCode.DONE: done,
+    ExitCode.CLAIMS_NOT_MET: claims_not_met,
+    ExitCode.WRONG_USE: wrong_use,
+    ExitCode.REFUSED: refused,
+    ExitCode.DEVICE: device,
+    ExitCode.FIO: fio,
+    ExitCode.RUN_FILE: damaged,
+    ExitCode.DEFECT: defect,
+    ExitCode.STOPPED: stopped,
+    ExitCode.READER_GONE: reader_gone,
+}
+
+
+@pytest.mark.parametrize("code", ExitCode, ids=lambda code: code.name)
+def test_each_code_is_given(code: ExitCode, run_file: Path, tmp_path: Path) -> None:
+    """A code that no command line gives would be on the page for nothing."""
+    assert GIVEN[code](run_file, tmp_path) == code
+
+
+def test_what_the_page_says_is_no_error(run_file: Path, tmp_path: Path) -> None:
+    """A run that was stopped is shown; what was not measured is a verdict; one file of two is imported."""
+    assert stopped(run_file, tmp_path) == ExitCode.STOPPED
+    cut_off = tmp_path / "long.tkperf"
+    assert tkperf("show", cut_off).returncode == ExitCode.DONE
+    assert tkperf("report", cut_off).returncode == ExitCode.DONE
+    assert claims_not_met(cut_off, tmp_path) == ExitCode.CLAIMS_NOT_MET
+    golden = ROOT / "tests/golden/tkperf-2.2-tp.xml"
+    some = tkperf("import", golden, tmp_path / "none.xml", "--output", tmp_path)
+    assert some.returncode == ExitCode.DONE
+    assert "none.xml" in some.stderr
+    assert tkperf("import", tmp_path / "none.xml").returncode == ExitCode.WRONG_USE
+    used = tmp_path / "used.img"
+    used.write_bytes(bytes(64 << 20))
+    os.link(used, tmp_path / "another name")
+    assert tkperf("plan", "ssd", "n", used, *QUICK[:2]).returncode == ExitCode.DONE
+    assert tkperf("doctor", used).returncode == ExitCode.DONE
+    assert tkperf("ssd", "u", used, *QUICK, "-ft", "--output", tmp_path).returncode == 3
