@@ -21,6 +21,7 @@ LAB_FIGURES = CHECKOUT / ".lab/last/accuracy.json"
 COMMANDS = {
     "one-job": "python bench/against_fio.py --jobs 1 --json {json}",
     "two-jobs": "python bench/against_fio.py --jobs 2 --json {json}",
+    "trace": "python bench/against_trace.py --json {json}",
     "wall-device": "python bench/wall_time.py --json {json}",
     "wall-file": "python bench/wall_time.py --file --long-step-s 0 --json {json}",
     "hand-over": "python bench/handover_gap.py",

@@ -6,28 +6,22 @@ docs/accuracy.md states the limits; what was measured is left in /lab/accuracy.j
 from __future__ import annotations
 
 import json
-import math
-import os
-import re
-from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.lab.block_trace import compare, find_beyond, traced_reads
 from tests.lab.cases.conftest import Drive, Monitor, shell, tkperf
 from tests.lab.cases.test_numbers import null_device
 
 PROFILE = Path(__file__).parent / "accuracy.toml"
-TRACING = Path("/sys/kernel/tracing")
 FIGURES = Path("/lab/accuracy.json")
 MOST_RATE_ERROR = 0.01
-MOST_PERCENTILE_ERROR = 0.02
 # What fio and the emulated CPU add to each I/O outside the kernel's trace: stated, and no more than this.
 MOST_OVERHEAD_US = 3000.0
-PERCENTILES = {"p50_us": 50.0, "p90_us": 90.0, "p99_us": 99.0, "p99.9_us": 99.9}
 # With so many outstanding that those of the step before, which are ahead in the queue at its beginning, are
 # a fiftieth of a second of the ten.
 THROTTLED = {200: 4, 1000: 16}
@@ -35,11 +29,6 @@ THROTTLED = {200: 4, 1000: 16}
 ANSWER_US, OUTSTANDING = 100_000, 16
 # scsi_debug answers each command after a time that is drawn anew, evenly up to this.
 LONGEST_ANSWER_US = 100_000
-# fio-412 [001] ..... 12.345678: block_bio_queue: 8,0 R 2048 + 8 [fio]
-TRACED = re.compile(
-    r" (\d+\.\d+): block_(bio_queue|rq_issue|rq_complete): \d+,\d+ (\w+) (?:\d+ )?(?:\(.*?\) )?"
-    r"(\d+) \+ (\d+) \[(.*)\]"
-)
 
 
 def keep(name: str, figures: object) -> None:
@@ -104,61 +93,6 @@ def drive_of_random_answers() -> Iterator[Path]:
         shell("udevadm settle; modprobe -r scsi_debug")
 
 
-@contextmanager
-def traced_reads(device: Path) -> Iterator[dict[str, list[float]]]:
-    """Latencies in us of fio's reads of 4 KiB: ``Q2C`` from the kernel's taking them in, ``D2C`` from the driver's.
-
-    To be read after the block.
-    """
-    number = os.stat(device).st_rdev
-    found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
-    shell(f"mountpoint -q {TRACING} || mount -t tracefs tracefs {TRACING}; cd {TRACING}; "
-          "echo mono >trace_clock; echo 65536 >buffer_size_kb; echo >trace")  # fmt: skip
-    events = [TRACING / "events/block" / f"block_{name}"
-              for name in ("bio_queue", "rq_issue", "rq_complete")]  # fmt: skip
-    for event in events:
-        # As the kernel packs device numbers for itself.
-        (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
-        (event / "enable").write_text("1")
-    try:
-        yield found
-        for event in events:
-            (event / "enable").write_text("0")
-        for cpu in TRACING.glob("per_cpu/cpu*/stats"):
-            assert "overrun: 0" in cpu.read_text()
-        trace = (TRACING / "trace").read_text()
-        # The buffers of the CPUs are merged by time, but for events of the same microsecond.
-        lines = sorted(TRACED.finditer(trace), key=lambda line: float(line[1]))
-        _pair(lines, found)
-    finally:
-        for event in events:
-            (event / "enable").write_text("0")
-            (event / "filter").write_text("0")
-        shell(f"cd {TRACING}; echo >trace; echo 1000 >buffer_size_kb")
-
-
-def _pair(lines: Sequence[re.Match[str]], found: dict[str, list[float]]) -> None:
-    """Set each completion beside the oldest open read of its place."""
-    queued: dict[str, deque[float]] = defaultdict(deque)
-    issued: dict[str, deque[float]] = defaultdict(deque)
-    for line in lines:
-        at_s, what, kind, sector, sectors, by = line.groups()
-        if not kind.startswith("R") or sectors != "8":
-            continue
-        if what == "bio_queue" and by.startswith("fio"):
-            queued[sector].append(float(at_s))
-        elif what == "rq_issue" and queued[sector]:
-            issued[sector].append(float(at_s))
-        elif what == "rq_complete" and queued[sector] and issued[sector]:
-            found["Q2C"].append(1e6 * (float(at_s) - queued[sector].popleft()))
-            found["D2C"].append(1e6 * (float(at_s) - issued[sector].popleft()))
-
-
-def percentile(ascending: Sequence[float], percent: float) -> float:
-    """The latency of rank ceil(N p / 100): the rule of docs/method.md, without buckets."""
-    return ascending[math.ceil(round(len(ascending) * percent / 100, 6)) - 1]
-
-
 def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
     """Of every single I/O of the window: as many, and their percentiles within 2 % and the overhead.
 
@@ -170,20 +104,6 @@ def test_latencies_against_the_kernels_trace(tmp_path: Path) -> None:
             cell = measured(
                 tmp_path, device, consent, "--numjobs", 2, "--iodepth", 16, "--engine", "libaio"
             )
-    figures: dict[str, Any] = {"ios": cell["ios"], "mean_us": {"tkperf": cell["latency_mean_us"]}}
-    for which, times_us in latencies.items():
-        ascending = sorted(times_us)
-        figures[f"{which} ios"] = len(ascending)
-        figures["mean_us"][which] = math.fsum(ascending) / len(ascending)
-        for name, percent in PERCENTILES.items():
-            figures.setdefault(name, {"tkperf": cell[name]})
-            figures[name][which] = percentile(ascending, percent)
+    figures = compare(cell, latencies)
     keep("against the kernel's trace", figures)
-    assert len(latencies["Q2C"]) == len(latencies["D2C"]) == cell["ios"]
-    for which in ("Q2C", "D2C"):
-        overhead_us = figures["mean_us"]["tkperf"] - figures["mean_us"][which]
-        assert 0 <= overhead_us <= MOST_OVERHEAD_US
-        for name in PERCENTILES:
-            true_us = figures[name][which]
-            off_us = abs(figures[name]["tkperf"] - true_us)
-            assert off_us <= MOST_PERCENTILE_ERROR * true_us + overhead_us, (which, name, figures)
+    assert find_beyond(figures, MOST_OVERHEAD_US) == []
