@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.engine.conftest import workload
 from tkperf.ahead import Ahead
-from tkperf.phases import Idle, Outcome, Procedure, Round, SectionOutcome
+from tkperf.phases import Idle, Procedure, Round
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.workload import Step
 
@@ -20,8 +20,6 @@ def ahead_of(*phases: Round | Idle) -> Ahead:
     def procedure(_profile: object, _range: int) -> Procedure:
         for phase in phases:  # noqa: UP028 - a tuple takes no answers
             yield phase
-        end = SectionOutcome(section="S", window=(1,), verdict=None, ended_because="done")
-        return Outcome(sections=(end,))
 
     test = replace(SSD_TESTS["iops"], procedure=procedure)
     return Ahead(test, (), load_profile("quick"), 1 << 30)
