@@ -86,17 +86,21 @@ def percentile(ascending: Sequence[float], percent: float) -> float:
 
 
 def compare(cell: dict[str, Any], latencies: dict[str, list[float]]) -> dict[str, dict[str, float]]:
-    """tkperf's figures of a cell beside those of the trace: by figure, then by who says so."""
+    """tkperf's figures of a cell beside those of the trace: by figure, then by who says so.
+
+    Without percentiles that too few I/Os are beyond for tkperf to give them.
+    """
+    given = {name: percent for name, percent in PERCENTILES.items() if cell[name] is not None}
     found: dict[str, dict[str, float]] = {
         "ios": {"tkperf": cell["ios"]},
         "latency_mean_us": {"tkperf": cell["latency_mean_us"]},
-        **{name: {"tkperf": cell[name]} for name in PERCENTILES},
+        **{name: {"tkperf": cell[name]} for name in given},
     }
     for which, times_us in latencies.items():
         ascending = sorted(times_us)
         found["ios"][which] = len(ascending)
         found["latency_mean_us"][which] = math.fsum(ascending) / len(ascending)
-        for name, percent in PERCENTILES.items():
+        for name, percent in given.items():
             found[name][which] = percentile(ascending, percent)
     return found
 
@@ -113,7 +117,7 @@ def find_beyond(figures: dict[str, dict[str, float]], most_overhead_us: float) -
         overhead_us = figures["latency_mean_us"]["tkperf"] - figures["latency_mean_us"][which]
         if not 0 <= overhead_us <= most_overhead_us:
             beyond.append(f"overhead, {which}: {overhead_us:.1f} us")
-        for name in PERCENTILES:
+        for name in PERCENTILES.keys() & figures.keys():
             true_us = figures[name][which]
             off_us = abs(figures[name]["tkperf"] - true_us)
             if off_us > MOST_PERCENTILE_ERROR * true_us + overhead_us:

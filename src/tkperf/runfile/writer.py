@@ -46,8 +46,8 @@ _KEPT = (
     RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,
     Noted, TestEnded, RunEnded,
 )  # fmt: skip
-# A verdict, found again from its steps if it is lost, goes with what is written next, a second later at
-# most: alone it would hold up the beginning of a round by as many syncs of the disk as a step.
+# A verdict, found again from its steps if it is lost, goes with what is written next, some seconds later
+# at most: alone it would hold up the beginning of a round by as many syncs of the disk as a step.
 _CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
 
