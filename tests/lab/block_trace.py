@@ -38,6 +38,10 @@ def traced_reads(device: Path) -> Iterator[dict[str, list[float]]]:
     (TRACING / "trace_clock").write_text("mono")
     (TRACING / "buffer_size_kb").write_text(str(BUFFER_KB))
     (TRACING / "trace").write_text("")
+    # Two reads side by side would be one request.
+    merging = Path("/sys/class/block") / device.name / "queue/nomerges"
+    merged_before = merging.read_text()
+    merging.write_text("2")
     events = [TRACING / "events/block" / f"block_{name}" for name in EVENTS]
     for event in events:
         # As the kernel packs device numbers for itself.
@@ -58,6 +62,7 @@ def traced_reads(device: Path) -> Iterator[dict[str, list[float]]]:
             (event / "filter").write_text("0")
         (TRACING / "trace").write_text("")
         (TRACING / "buffer_size_kb").write_text("1000")
+        merging.write_text(merged_before)
 
 
 def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
