@@ -1,28 +1,33 @@
 """What does tkperf cost the load? Its steps against the same fio job by hand, in pairs, interleaved.
 
-On a file in memory (tmpfs) that fio reaches with direct I/O: the two jobs of the load use up two CPUs,
-so that whatever else runs shows in the latencies. Of each pair, in turns, one half is a step by tkperf's
+On a file in memory (tmpfs) that fio reaches with direct I/O: two jobs of the load use up two CPUs, so that
+whatever else runs shows in the latencies. Of each pair, in turns, one half is a step by tkperf's
 engine with a device's counters looked at beside it as in a run, the other the very same job file by
-``fio --output-format=json+``. A third half, by hand again, tells how far two such calls differ by
-themselves. Prints the medians of the pairs' ratios, their spread, tkperf's own CPU time, and the
-load of the host. Needs root (a loop device, whose counters are looked at).
+``fio --output-format=json+``. Two more calls by hand tell what is not tkperf's: the same again, which says how
+far two such calls differ by themselves, and one with ``--status-interval=1``, the reports that the
+samples of each second come from. Prints the medians of the pairs' ratios, their spread, how often fio's job
+threads were taken from their CPUs, tkperf's own CPU time, and the load of the host; the same as JSON with
+--json. Exit status 1 if a median is beyond its limit. Needs root (a loop device, whose counters are looked at).
 
-    python bench/against_fio.py [--pairs 10] [--step-s 10] [--jobs 2] [--depth 16] [--folder /dev/shm]
+    python bench/against_fio.py [--pairs 10] [--step-s 10] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from handover_gap import loop_device
 
-from tkperf.device.counters import LOOK_EVERY_S, watching
+from tkperf.device.counters import LOOK_EVERY_S, SELDOM_S, watching
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.disturbance.io import Counters
@@ -37,28 +42,53 @@ from tkperf.workload import Access, ActiveRange, Step, Workload
 SIZE_BYTES = 256 << 20
 IOENGINE = "libaio"
 RANGE = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
-Figures = tuple[float, float, float]
+HAND, REPORTS, AGAIN, TKPERF = "by hand", "by hand with reports", "by hand again", "tkperf"
+# docs/accuracy.md states these.
+IOPS_RATIOS = (0.99, 1.01)
+MEAN_LATENCY_RATIOS = (0.99, 1.01)
+MOST_P999_RATIO = 1.05
+MOST_CPU_PERCENT = 0.3
 
 
-def figures_of(measurement: Measurement) -> Figures:
-    """IOPS, mean and 99.9th percentile of the latency in us."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Of one call of fio. ``switches_per_s``: of all job threads, voluntary or not."""
+
+    iops: float
+    mean_us: float
+    p999_us: float
+    switches_per_s: float
+
+
+NAMES = {"iops": "IOPS", "mean_us": "mean latency", "p999_us": "p99.9 latency",
+         "switches_per_s": "context switches"}  # fmt: skip
+
+
+def figures_of(measurement: Measurement, document: bytes) -> Figures:
     percentile_ns = measurement.both.histogram.percentile_ns(99.9)
     assert measurement.latency_mean_us is not None
     assert percentile_ns is not None
-    return measurement.iops, measurement.latency_mean_us, percentile_ns / 1000
-
-
-def by_hand(job: Path) -> Figures:
-    output = subprocess.check_output(["fio", "--output-format=json+", "--eta=never", job])
-    *_, document = DocumentSplitter().feed(output)
-    last = parse_document(document)
-    return figures_of(
-        Measurement(duration_s=last.elapsed_s, read=last.read, write=last.write, samples=())
+    switches = sum(job["ctx"] for job in json.loads(document)["jobs"])
+    return Figures(
+        iops=measurement.iops,
+        mean_us=measurement.latency_mean_us,
+        p999_us=percentile_ns / 1000,
+        switches_per_s=switches / measurement.duration_s,
     )
 
 
+def by_hand(job: Path, *options: str) -> Figures:
+    output = subprocess.check_output(["fio", "--output-format=json+", "--eta=never", *options, job])
+    *_, document = DocumentSplitter().feed(output)
+    last = parse_document(document)
+    measurement = Measurement(
+        duration_s=last.elapsed_s, read=last.read, write=last.write, samples=()
+    )
+    return figures_of(measurement, document)
+
+
 def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figures, float]:
-    """The figures, and tkperf's own CPU time from the step's first I/O to its last, in s."""
+    """The figures, and tkperf's own CPU time between the step's first sample and its last, as a share."""
     engine = FioEngine(permit, ioengine=IOENGINE, active_range=RANGE, version="", cpus=2)
     watch = RunWatch(0.0, counters)
     watch.step_begins(StepKind.ROUND, time.monotonic(), step.duration_s)
@@ -69,30 +99,42 @@ def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figu
         cpu_s.append(time.process_time())
 
     try:
-        measurement = engine.measure(step, then=None, on_sample=on_sample).measurement
+        execution = engine.measure(step, then=None, on_sample=on_sample)
     finally:
         engine.close()
-    samples_s = sum(sample.duration_s for sample in measurement.samples[1:])
+    measurement = execution.measurement
+    # The last document comes with fio's end, which is no part of a second.
+    samples_s = sum(sample.duration_s for sample in measurement.samples[1 : len(cpu_s)])
     share = (cpu_s[-1] - cpu_s[0]) / samples_s if samples_s else float("nan")
-    return figures_of(measurement), share
+    return figures_of(measurement, execution.output), share
 
 
-def describe(name: str, pairs: list[tuple[Figures, Figures]]) -> None:
-    for what, position in (("IOPS", 0), ("mean latency", 1), ("p99.9 latency", 2)):
-        ratios = sorted(one[position] / other[position] for one, other in pairs)
-        print(
-            f"{name}: {what:13} ratio, median of {len(ratios)} pairs {statistics.median(ratios):.3f}, "
-            f"from {ratios[0]:.3f} to {ratios[-1]:.3f}"
-        )
+def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
+    """Of one kind of call to the plain one, pair by pair."""
+    found = sorted(getattr(one[which], figure) / getattr(one[HAND], figure) for one in rounds)
+    return {"median": statistics.median(found), "least": found[0], "most": found[-1]}
 
 
-def main() -> None:
+def find_beyond(result: dict[str, dict[str, dict[str, float]]], cpu_percent: float) -> list[str]:
+    """What is beyond its limit."""
+    medians = {figure: result[TKPERF][figure]["median"] for figure in NAMES}
+    within = {
+        "iops": IOPS_RATIOS[0] <= medians["iops"] <= IOPS_RATIOS[1],
+        "mean_us": MEAN_LATENCY_RATIOS[0] <= medians["mean_us"] <= MEAN_LATENCY_RATIOS[1],
+        "p999_us": medians["p999_us"] <= MOST_P999_RATIO,
+    }
+    beyond = [NAMES[figure] for figure, is_within in within.items() if not is_within]
+    return [*beyond, *(["CPU time"] if cpu_percent > MOST_CPU_PERCENT else [])]
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--step-s", type=float, default=10.0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--depth", type=int, default=16)
     parser.add_argument("--folder", default="/dev/shm", help="on tmpfs")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
     options = parser.parse_args()
     workload = Workload(
         access=Access.RANDOM,
@@ -102,8 +144,7 @@ def main() -> None:
         io_depth=options.depth,
     )
     step = Step(workload=workload, duration_s=options.step_s)
-    measured: list[tuple[Figures, Figures]] = []
-    again: list[tuple[Figures, Figures]] = []
+    rounds: list[dict[str, Figures]] = []
     shares: list[float] = []
     with tempfile.TemporaryDirectory(dir=options.folder) as name, loop_device(Path(name)) as device:
         file, job = Path(name) / "file", Path(name) / "job.fio"
@@ -115,23 +156,48 @@ def main() -> None:
         )
         permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
         for number in range(options.pairs):
-            halves: dict[str, Figures] = {}
-            for which in ("hand", "tkperf", "again")[:: 1 if number % 2 else -1]:
-                if which == "tkperf":
+            calls: dict[str, Figures] = {}
+            for which in (HAND, TKPERF, REPORTS, AGAIN)[:: 1 if number % 2 else -1]:
+                if which == TKPERF:
                     with watching(read_identity(device)) as counters:
-                        halves[which], share = by_tkperf(permit, step, counters)
+                        calls[which], share = by_tkperf(permit, step, counters)
                     shares.append(share)
                 else:
-                    halves[which] = by_hand(job)
-            measured.append((halves["tkperf"], halves["hand"]))
-            again.append((halves["again"], halves["hand"]))
+                    calls[which] = by_hand(
+                        job, *(["--status-interval=1"] if which == REPORTS else [])
+                    )
+            rounds.append(calls)
         permit.release()
-    print(f"{workload}, {IOENGINE}, steps of {options.step_s:g} s; looks every {LOOK_EVERY_S:g} s")
-    describe("tkperf to fio by hand", measured)
-    describe("fio by hand to itself", again)
-    print(f"tkperf's own CPU time: {100 * statistics.median(shares):.2f} % of a CPU (median)")
-    print(f"load of the host: {os.getloadavg()[0]:.1f}")
+    result = {
+        which: {figure: ratios(rounds, which, figure) for figure in NAMES}
+        for which in (TKPERF, REPORTS, AGAIN)
+    }
+    cpu_percent = 100 * statistics.median(shares)
+    load = os.getloadavg()[0]
+    print(
+        f"{workload}, {IOENGINE}, {options.pairs} pairs of {options.step_s:g} s; looks every "
+        f"{LOOK_EVERY_S:g} s at the ends of a step, every {SELDOM_S:g} s within"
+    )
+    for which, figures in result.items():
+        for figure, found in figures.items():
+            print(
+                f"{which + ' to by hand:':32} {NAMES[figure]:16} {found['median']:.3f} "
+                f"({found['least']:.3f} to {found['most']:.3f})"
+            )
+    print(f"tkperf's own CPU time: {cpu_percent:.2f} % of a CPU (median)")
+    print(f"load of the host: {load:.1f}")
+    if options.json:
+        document = {
+            "workload": str(workload), "pairs": options.pairs, "step_s": options.step_s,
+            "ratios_to_by_hand": result, "cpu_percent": cpu_percent, "load": load,
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }  # fmt: skip
+        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    beyond = find_beyond(result, cpu_percent)
+    if beyond:
+        print(f"beyond the limits: {', '.join(beyond)}")
+    return 1 if beyond else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

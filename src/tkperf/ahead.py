@@ -66,13 +66,19 @@ class Ahead:
             planned_s: how long that step lasts; None where it ends by amount.
         """
         if self._course is not None and self._position + 1 < len(self._course.phases):
-            load = self._load(self._course.phases[self._position + 1], after=phase)
-            return None if load is None else Next.for_certain(load)
+            following = self._course.phases[self._position + 1]
+            load = self._load(following, after=phase)
+            return None if load is None else Next.for_certain(load, self._second_load(following))
         phases = following_phases(
             self.procedure, self.answers, active_range_bytes=self.active_range_bytes
         )
         loads = tuple(self._load(following, after=phase) for following in phases)
-        ready = tuple(dict.fromkeys(load for load in loads if load is not None))
+        afterwards = {
+            load: self._second_load(following)
+            for load, following in zip(loads, phases, strict=True)
+            if load is not None
+        }
+        ready = tuple(afterwards)
         if not ready:
             return None
 
@@ -83,7 +89,16 @@ class Ahead:
             }
             return followers.pop() if len(followers) == 1 else None
 
-        return Next(loads=ready, choose=choose, certain=len(loads) == 1)
+        return Next(loads=ready, choose=choose, certain=len(loads) == 1, afterwards=afterwards)
+
+    def within(self, phase: Round, position: int) -> Next:
+        """What follows a step of a round that is not its last."""
+        if position + 2 < len(phase.steps):
+            afterwards: tuple[Load, ...] = (phase.steps[position + 2],)
+        else:
+            then = self.next(phase, lambda _: None)
+            afterwards = () if then is None else then.loads
+        return Next.for_certain(phase.steps[position + 1], afterwards)
 
     def load_after(self, phase: Phase, answer: Answer) -> Load | None:
         """What follows a phase that is answered so."""
@@ -96,6 +111,17 @@ class Ahead:
         if isinstance(phase, Round):
             return phase.steps[0]
         return phase if isinstance(phase, Continuous) and not phase.goes_on(after) else None
+
+    def _second_load(self, following: Phase | None) -> tuple[Load, ...]:
+        """What comes after the load that the following phase begins with, where that is certain."""
+        phase = self.first_of_next_test() if following is None else following
+        if isinstance(phase, Round) and len(phase.steps) > 1:
+            return (phase.steps[1],)
+        course = self._course
+        if phase is not None and course is not None and self._position + 2 < len(course.phases):
+            load = self._load(course.phases[self._position + 2], after=phase)
+            return () if load is None else (load,)
+        return ()
 
     def first_of_next_test(self) -> Round | Continuous | None:
         """What the next test begins with, if that is measured at once."""

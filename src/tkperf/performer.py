@@ -231,7 +231,7 @@ class Performer:
         measurements: dict[Workload, Measurement] = {}
         for position, step in enumerate(phase.steps):
             if position + 1 < len(phase.steps):
-                then: Next | None = Next.for_certain(phase.steps[position + 1])
+                then: Next | None = self.ahead.within(phase, position)
             else:
                 then = self.ahead.next(
                     phase, _answer_with(measurements, step.workload), step.duration_s

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.device.counters import DeviceCounters, StatFiles, read_counting, watching
+from tkperf.device.counters import CountingFiles, DeviceCounters, StatFiles, watching
 from tkperf.device.identity import read_identity
 from tkperf.disturbance.io import Counts
 
@@ -69,11 +69,11 @@ def test_whether_the_kernel_is_to_count_is_said_by_the_disk(made_up_sysfs: Path)
     for disk, asked in (("sda", "1"), ("sdb", "0")):
         (made_up_sysfs / "block" / disk / "queue").mkdir()
         (made_up_sysfs / "block" / disk / "queue/iostats").write_text(f"{asked}\n")
-    assert read_counting(["8:0"], made_up_sysfs) is True
-    assert read_counting(["8:1"], made_up_sysfs) is True
-    assert read_counting(["8:0", "8:16"], made_up_sysfs) is False
-    assert read_counting(["8:0", "9:9"], made_up_sysfs) is None
-    assert read_counting([], made_up_sysfs) is None
+    assert CountingFiles(["8:0"], made_up_sysfs).read() is True
+    assert CountingFiles(["8:1"], made_up_sysfs).read() is True
+    assert CountingFiles(["8:0", "8:16"], made_up_sysfs).read() is False
+    assert CountingFiles(["8:0", "9:9"], made_up_sysfs).read() is None
+    assert CountingFiles([], made_up_sysfs).read() is None
 
 
 def test_what_is_not_there_is_not_counted(made_up_sysfs: Path) -> None:

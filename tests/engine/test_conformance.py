@@ -7,7 +7,7 @@ An engine that reaches fio on other hosts is to be added to ``RIGS``. What only 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +16,10 @@ import pytest
 from tests.engine.conftest import Scenario, workload
 from tkperf.engine import Engine, Execution, Load, Next
 from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_output import Reading, parse_document
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.models import FlashModel
-from tkperf.measurement import Measurement, Sample
+from tkperf.measurement import NO_IO, Measurement, Sample
 from tkperf.phases import Continuous, Fill
 from tkperf.workload import Access, Step
 
@@ -92,11 +93,16 @@ def require_handed_over(before: Execution, after: Execution) -> None:
 def require_whole(execution: Execution) -> None:
     """The seconds of a load, end to end, are the load."""
     seen = execution.measurement
-    for side in ("read", "write"):
-        for count in ("ios", "bytes"):
-            parts = sum(getattr(getattr(each, side), count) for each in seen.samples)
-            assert parts == getattr(getattr(seen, side), count)
+    require_sum(seen, seen.samples)
     assert sum(each.duration_s for each in seen.samples) == pytest.approx(seen.duration_s)
+
+
+def require_sum(whole: Measurement | Reading, parts: Sequence[Sample | Measurement]) -> None:
+    """Exactly: I/Os, bytes, latencies and every bucket of the histogram, reads and writes apart."""
+    for side in ("read", "write"):
+        total, summed = getattr(whole, side), sum((getattr(each, side) for each in parts), NO_IO)
+        for what in ("ios", "bytes", "latency_ios", "latency_sum_ns", "histogram"):
+            assert getattr(summed, what) == getattr(total, what), (side, what)
 
 
 def test_a_step_lasts_as_long_as_asked_and_its_seconds_add_up(rig: Rig) -> None:
@@ -217,6 +223,18 @@ def test_a_stream_has_no_gaps_and_ends_in_its_time(rig: Rig) -> None:
     require_handed_over(slices[1], second)
 
 
+def test_slices_of_a_mix_add_up_to_what_the_load_did(rig: Rig) -> None:
+    """Reads and writes apart, the last part of a second included: to fio's own last document."""
+    mix = Step(workload=workload(read_percent=65), duration_s=LENGTH_S)
+    phase = replace(stream("S", of=mix), duration_s=1.3, longest_s=2.6)
+    slices = [rig.engine.measure_slice(phase, then=None, on_sample=ignore) for _ in range(2)]
+    for each in slices:
+        assert each.measurement.ios > 0
+        require_whole(each)
+    if document := slices[-1].output:
+        require_sum(parse_document(document), [each.measurement for each in slices])
+
+
 def test_a_stream_is_handed_over_to_like_a_step(rig: Rig) -> None:
     """From a step, and from another stream."""
     first = measure(rig, FIRST, Next.for_certain(stream("A", slices=1)))
@@ -281,6 +299,22 @@ def test_what_died_at_its_gate_is_started_anew(
     first = engine.measure(step, then=Next.for_certain(SECOND), on_sample=ignore)
     assert first.handed_over_s is None
     assert engine.measure(SECOND, then=None, on_sample=ignore).measurement.ios > 0
+
+
+def test_what_comes_after_a_short_step_is_started_before_its_results_are_written(
+    fake_fio: Play, make_engine: Callable[[], FioEngine]
+) -> None:
+    """A slow disk below the run file would make it late. After a long one there is time."""
+    engine = make_engine()
+    engine.measure(FIRST, then=Next.for_certain(SECOND, (THIRD,)), on_sample=ignore)
+    assert THIRD in engine._waiting
+    second = engine.measure(SECOND, then=Next.for_certain(THIRD), on_sample=ignore)
+    third = engine.measure(THIRD, then=None, on_sample=ignore)
+    require_handed_over(second, third)
+    long = replace(SECOND, duration_s=engine._waiting.ahead_s + 1)
+    engine.measure(FIRST, then=Next.for_certain(long, (THIRD,)), on_sample=ignore)
+    assert long in engine._waiting
+    assert THIRD not in engine._waiting
 
 
 def test_a_fio_that_cannot_be_told_to_report_is_waited_for(

@@ -86,11 +86,21 @@ class StatFiles:
             os.close(self._open.pop())
 
 
-def read_counting(majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> bool | None:
-    """Whether the kernel is to count the I/O of all these devices; None if one does not say."""
-    disks = [find_disk(sys_root / "dev/block" / major_minor) for major_minor in majors_minors]
-    asked = [number(disk / "queue/iostats") for disk in disks]
-    return None if not asked or None in asked else all(asked)
+class CountingFiles:
+    """Whether the kernel is to count the I/O of devices. Where that is told is looked for once."""
+
+    def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
+        self._nodes = [sys_root / "dev/block" / major_minor for major_minor in majors_minors]
+        self._files: list[Path] = []
+
+    def read(self) -> bool | None:
+        """Of all of them; None if one does not say."""
+        self._files = self._files or [find_disk(node) / "queue/iostats" for node in self._nodes]
+        asked = [number(file) for file in self._files]
+        if not asked or None in asked:
+            self._files = []  # a set that is made anew may lie elsewhere
+            return None
+        return all(asked)
 
 
 def _take_apart(stat: bytes) -> list[int]:
@@ -115,8 +125,8 @@ class DeviceCounters:
     """Looks at devices until closed. Of none it keeps time only: tkperf itself may be stopped."""
 
     def __init__(self, majors_minors: Sequence[str], sys_root: Path = SYS_ROOT) -> None:
-        self._names, self._sys_root = tuple(majors_minors), sys_root
-        self._stat_files = StatFiles(self._names, sys_root)
+        self._stat_files = StatFiles(majors_minors, sys_root)
+        self._counting_files = CountingFiles(majors_minors, sys_root)
         self._looks: deque[_Look] = deque(maxlen=MOST_GLANCES)
         # So that glances lie in the order of their time.
         self._looking = threading.Lock()
@@ -163,7 +173,7 @@ class DeviceCounters:
         texts = self._stat_files.read()
         now_s = time.monotonic()
         if now_s - self._asked_s >= ASK_EVERY_S:
-            self._counting, self._asked_s = read_counting(self._names, self._sys_root), now_s
+            self._counting, self._asked_s = self._counting_files.read(), now_s
         return _Look(
             at_s=now_s,
             suspended_s=time.clock_gettime(time.CLOCK_BOOTTIME) - now_s,

@@ -6,7 +6,7 @@ comes next.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -46,16 +46,20 @@ class Next:
 
     ``choose`` tells which of them it is, given what was measured so far, None while nobody can know or
     where none of them follows. Engines ask it shortly before the planned end, and again when the
-    totals are known. ``certain``: there is only one, whatever is measured.
+    totals are known. ``certain``: there is only one, whatever is measured. ``afterwards``: what may
+    follow each of the loads in turn, as far as that is known.
     """
 
     loads: tuple[Load, ...]
     choose: Callable[[Measurement], Load | None]
     certain: bool
+    afterwards: Mapping[Load, tuple[Load, ...]] = field(default_factory=dict)
 
     @classmethod
-    def for_certain(cls, load: Load) -> Next:
-        return cls(loads=(load,), choose=lambda _: load, certain=True)
+    def for_certain(cls, load: Load, afterwards: tuple[Load, ...] = ()) -> Next:
+        return cls(
+            loads=(load,), choose=lambda _: load, certain=True, afterwards={load: afterwards}
+        )
 
 
 class Engine(Protocol):

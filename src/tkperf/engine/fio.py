@@ -92,6 +92,7 @@ class FioEngine:
         self._fill_path = mapped.drive.identity.path if mapped else self._target.path
         self._cpus = cpus
         self._waiting = Waiting(self._prepare)
+        self._then: Next | None = None
         self._last_io_s: float | None = None
         self._current: FioProcess | None = None
         self._stream: _Stream | None = None
@@ -134,19 +135,21 @@ class FioEngine:
         )
         self._choose_by_totals(process, recorder, then)
         process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
+        self._prepare_after_next(then)
         job_text = render_fill_job(phase.workload, phase.passes, targets)
         witness = witness_fill(process, planned_bytes(job_text))
         return self._execution(process, recorder, job_text, witness)
 
     def measure(self, step: Step, *, then: Next | None, on_sample: OnSample) -> Execution:
         self._end_stream()
-        prepared = self._take(step)
+        prepared = self._take(step, then)
         process = self._current = prepared.process
         recorder = Recorder(on_sample)
         self._run_out(process, step, then, recorder)
         if step.workload.access is Access.SEQUENTIAL:
             job_bytes = [job.bytes for job in process.last.jobs]
             self._cursors.advance(step, prepared.starts_bytes, job_bytes)
+        self._prepare_after_next(then)
         job_text = render_step_job(step, self._target, starts_bytes=prepared.starts_bytes)
         witness = witness_step(process, step, self._target.active_range)
         return self._execution(process, recorder, job_text, witness)
@@ -154,7 +157,7 @@ class FioEngine:
     def measure_slice(
         self, phase: Continuous, *, then: Next | None, on_sample: OnSample
     ) -> Execution:
-        stream = self._stream_for(phase)
+        stream = self._stream_for(phase, then)
         process, origin = stream.process, stream.cut
         stream.planned_s += phase.duration_s
         recorder = Recorder(on_sample, origin)
@@ -171,6 +174,7 @@ class FioEngine:
             process.interrupt()
             process.wait_for_jobs(time.monotonic() + LONGEST_REPORT_S, ignore)
             self._let_go(load, process, ignore)
+        self._prepare_after_next(then)
         self._last_io_s = started_s + measurement.duration_s
         return Execution(
             measurement=measurement,
@@ -200,6 +204,7 @@ class FioEngine:
             self._stream.process.interrupt()
             self._stream.process.wait_for_jobs(time.monotonic() + LONGEST_REPORT_S, ignore)
         self._waiting.let_go(load, lambda _: False)
+        self._prepare_after_next(self._then)
 
     def rest(self) -> None:
         self._end_stream()
@@ -351,13 +356,30 @@ class FioEngine:
 
     def _prepare_next(self, then: Next | None, under_way: Workload) -> None:
         """Start what may follow, unless it goes on where what is under way has yet to stop."""
-        for load in then.loads if then else ():
+        self._prepare_loads(then.loads if then else (), under_way)
+
+    def _prepare_loads(self, loads: Sequence[Load], under_way: Workload) -> None:
+        for load in loads:
             goes_on = isinstance(load, Step) and load.workload == under_way
             if not (goes_on and under_way.access is Access.SEQUENTIAL):
                 self._waiting.prepare(load)
 
-    def _take(self, load: Load) -> Prepared:
-        """The process of a load, let go by now; nothing else waits any more."""
+    def _prepare_after_next(self, then: Next | None) -> None:
+        """Start what comes after what was let go, if that is so short that it is needed in moments.
+
+        Now, not when that is asked for: before it is the last results are written to a disk, which a
+        deep queue on the same disk can make wait for half a second.
+        """
+        self._then = then
+        under_way = self._waiting.let_go_load
+        if then is None or under_way is None:
+            return
+        step = step_of(under_way)
+        if step.duration_s <= self._waiting.ahead_s:
+            self._prepare_loads(then.afterwards.get(under_way, ()), step.workload)
+
+    def _take(self, load: Load, then: Next | None) -> Prepared:
+        """The process of a load, let go by now; but for what may follow it nothing waits any more."""
         prepared = self._waiting.take(load)
         self._waiting.stop_io()
         if prepared is None:
@@ -368,10 +390,10 @@ class FioEngine:
                 lambda: self._start_step(step, starts_bytes), prepared.process
             )
         self._waiting.note_start(prepared.process)
-        self._waiting.discard()
+        self._waiting.discard(but=then.loads if then else ())
         return prepared
 
-    def _stream_for(self, phase: Continuous) -> _Stream:
+    def _stream_for(self, phase: Continuous, then: Next | None) -> _Stream:
         stream = self._stream
         step = step_of(phase)
         if stream and phase.goes_on(stream.phase):
@@ -381,7 +403,7 @@ class FioEngine:
             step = replace(step, duration_s=stream.step.duration_s - stream.planned_s)
             phase = replace(phase, longest_s=step.duration_s)
         self._end_stream()
-        prepared = self._take(phase)
+        prepared = self._take(phase, then)
         self._current = None
         self._stream = _Stream(
             phase=phase,

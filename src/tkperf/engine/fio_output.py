@@ -120,19 +120,27 @@ class DocumentSplitter:
         Raises:
             EngineError: more output than fio has any reason for.
         """
-        *lines, self._pending = (self._pending + data).split(b"\n")
-        for line in lines:
+        text, begins = self._pending + data, 0
+        whole_lines = text.rfind(b"\n") + 1
+        while begins < whole_lines:
             if self._document is None:
-                if line == b"{":
+                ends = text.index(b"\n", begins)
+                if text[begins:ends] == b"{":
                     self._document = bytearray(b"{\n")
                 else:
-                    self._note(line)
-            elif line == b"}":
+                    self._note(text[begins:ends])
+                begins = ends + 1
+                continue
+            # Whole: line by line a document takes as long as its decoding.
+            ends = begins if text.startswith(b"}\n", begins) else text.find(b"\n}\n", begins) + 1
+            is_over = ends > 0 or text.startswith(b"}\n", begins)
+            self._document += text[begins : ends if is_over else whole_lines]
+            self._refuse_flood(len(self._document), LARGEST_DOCUMENT_BYTES, "in one status")
+            begins = ends + 2 if is_over else whole_lines
+            if is_over:
                 yield bytes(self._document) + b"}"
                 self._document = None
-            else:
-                self._document += line + b"\n"
-                self._refuse_flood(len(self._document), LARGEST_DOCUMENT_BYTES, "in one status")
+        self._pending = text[whole_lines:]
         if self._document is not None:
             self._refuse_flood(len(self._pending), LONGEST_LINE_BYTES, "in one line")
         elif len(self._pending) > LONGEST_NOTE:

@@ -32,6 +32,11 @@ LONGEST_OVERRUN_S = 300.0
 LATE_S = 0.02
 # Room for several status documents, so that fio never waits for tkperf to read.
 PIPE_BYTES = 1 << 20
+# fio prints a document in up to sixty pieces within some ms. Each reading of one would take a CPU from the
+# load: 16 I/Os outstanding in a job that is kept waiting sixty times a second are a part of its 99.9th percentile.
+PIECES_S = 0.005
+# Where more time than this is left, nobody waits for the document.
+UNHURRIED_S = 0.1
 # As much of fio's stderr as an error message could need.
 KEPT_STDERR_BYTES = 8 << 10
 # The kernel tells the end of a job's helper at the gate to any thread of fio's, and wakes it from its
@@ -331,6 +336,8 @@ class FioProcess:
             self._read_stderr()
         if self._stdout not in ready:
             return
+        if longest_s >= UNHURRIED_S:
+            time.sleep(PIECES_S)
         data = os.read(self._stdout, PIPE_BYTES)
         if not data:
             self.ended_s = time.monotonic()

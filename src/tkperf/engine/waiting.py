@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -61,10 +61,22 @@ class Waiting:
         return bool(self._prepared)
 
     @property
+    def let_go_load(self) -> Load | None:
+        """The one that was let go, if one was."""
+        return next(
+            (
+                load
+                for load, prepared in self._prepared.items()
+                if prepared.process.released_s is not None
+            ),
+            None,
+        )
+
+    @property
     def let_go_s(self) -> float | None:
         """When one of them was let go, on the monotonic clock."""
-        times = (prepared.process.released_s for prepared in self._prepared.values())
-        return next((time_s for time_s in times if time_s is not None), None)
+        load = self.let_go_load
+        return None if load is None else self._prepared[load].process.released_s
 
     def prepare(self, load: Load) -> None:
         """Start its fio, unless it waits already; what fails now is tried again in its time."""
@@ -99,11 +111,10 @@ class Waiting:
         """Hand out what waits, or was let go, for a load. The others stay until ``discard``."""
         return self._prepared.pop(load, None)
 
-    def discard(self) -> None:
-        """Stop all of them, also one that was let go."""
-        while self._prepared:
-            _, prepared = self._prepared.popitem()
-            prepared.process.stop()
+    def discard(self, *, but: Collection[Load] = ()) -> None:
+        """Stop all of them, also one that was let go, except those that may be needed."""
+        for load in [load for load in self._prepared if load not in but]:
+            self._prepared.pop(load).process.stop()
 
     def stop_io(self) -> None:
         """End what was let go, by a guess that turned out wrong; what waits goes on waiting."""

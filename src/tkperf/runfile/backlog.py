@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from tkperf.errors import RunFileError
@@ -79,7 +80,11 @@ class _Trouble:
 
 
 class Backlog:
-    """Entries on their way into the database, the oldest first, each in its transaction."""
+    """Entries on their way into the database, the oldest first.
+
+    What waits goes in one transaction, since each takes several syncs, which a deep queue on the same disk
+    makes wait for tenths of a second; after trouble each entry in one of its own.
+    """
 
     def __init__(
         self, db: sqlite3.Connection, path: Path, *, build: Build, tell: Tell, patient: bool
@@ -238,7 +243,7 @@ class Backlog:
         """Write the oldest, one after the other; what kept it from that, if anything did."""
         while self._waiting:
             try:
-                self._write_oldest()
+                self._write_oldest(1 if self._trouble or self._together else len(self._waiting))
             except (sqlite3.DatabaseError, OSError) as error:
                 return error
             if until_s is not None and time.monotonic() > until_s:
@@ -267,26 +272,32 @@ class Backlog:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
 
-    def _write_oldest(self) -> None:
-        """One transaction. Ctrl-C in it neither loses the entry nor keeps it twice."""
+    def _write_oldest(self, count: int) -> None:
+        """One transaction. Ctrl-C in it neither loses an entry nor keeps it twice."""
+        oldest = tuple(islice(self._waiting, count))
         if self._together:
-            execute(self._db, self._waiting[0])
-            self._waiting.popleft()
+            execute(self._db, *oldest)
+            self._forget(count)
             return
         if self._db.in_transaction:  # Ctrl-C came just after BEGIN
             self._db.execute("ROLLBACK")
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            execute(self._db, self._waiting[0])
+            execute(self._db, *oldest)
             self._db.execute("COMMIT")
         except BaseException as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             elif not isinstance(error, Exception):
-                self._waiting.popleft()  # Ctrl-C came just after COMMIT
+                self._forget(count)  # Ctrl-C came just after COMMIT
             # After other errors SQLite has rolled back by itself.
             raise
-        self._waiting.popleft()
+        self._forget(count)
+
+    def _forget(self, count: int) -> None:
+        """The oldest are in the file."""
+        for _ in range(count):
+            self._waiting.popleft()
 
     def _rescue(self) -> Path | None:
         def frame(db: sqlite3.Connection) -> None:
@@ -317,9 +328,10 @@ class Backlog:
         )
 
 
-def execute(db: sqlite3.Connection, entry: Entry) -> None:
-    for sql, rows in entry.statements:
-        db.executemany(sql, rows)
+def execute(db: sqlite3.Connection, *entries: Entry) -> None:
+    for entry in entries:
+        for sql, rows in entry.statements:
+            db.executemany(sql, rows)
 
 
 def is_busy(error: Exception) -> bool:

@@ -17,6 +17,7 @@ from tkperf.events import (
     Judged,
     Noted,
     Observer,
+    PhaseStarted,
     PurgeEnded,
     RunEnded,
     RunResumed,
@@ -46,6 +47,9 @@ _KEPT = (
     RunStarted, RunResumed, TestStarted, PurgeEnded, StepEnded, Judged, SectionEnded, Warned,
     Noted, TestEnded, RunEnded,
 )  # fmt: skip
+# A verdict, found again from its steps if it is lost, goes with what is written next, some seconds later
+# at most: alone it would hold up the beginning of a round by as many syncs of the disk as a step.
+_CAN_WAIT = (Judged, PhaseStarted, StepStarted)
 
 
 class RunFileWriter:
@@ -98,6 +102,8 @@ class RunFileWriter:
         self._readings: list[Statement] = []
 
     def close(self) -> None:
+        with suppress(RunFileError):  # after the end of a run nothing waits
+            self._backlog.write()
         self._db.close()
         os.close(self._lock)
 
@@ -133,7 +139,11 @@ class RunFileWriter:
         if isinstance(event, RunEnded):
             self._backlog.finish(stopped=event.status is RunStatus.INTERRUPTED)
             self._close_gaps()
-        elif self._under_way.is_quiet_after(event) and (over := self._backlog.write()):
+        elif (
+            not isinstance(event, _CAN_WAIT)
+            and self._under_way.is_quiet_after(event)
+            and (over := self._backlog.write())
+        ):
             self(Noted(note=RunNote(code="run-file-waited", text=over)))
 
     def at_once(self) -> AbstractContextManager[None]:

@@ -43,19 +43,19 @@ class Traced:
 @pytest.fixture
 def slow_device() -> Iterator[Path]:
     """128 MiB in memory, every I/O answered after 5 ms by a timer."""
-    with _null_device(ANSWER_US, places=64) as path:
+    with null_device(ANSWER_US, places=64) as path:
         yield path
 
 
 @pytest.fixture
 def throttled_device() -> Iterator[Path]:
     """The same, slower and one I/O at a time: 50 IOPS at most, whatever is offered."""
-    with _null_device(THROTTLED_ANSWER_US, places=1) as path:
+    with null_device(THROTTLED_ANSWER_US, places=1) as path:
         yield path
 
 
 @contextmanager
-def _null_device(answer_us: int, *, places: int) -> Iterator[Path]:
+def null_device(answer_us: int, *, places: int) -> Iterator[Path]:
     shell("modprobe configfs; mount -t configfs none /sys/kernel/config; "
           "modprobe null_blk nr_devices=0")  # fmt: skip
     shell(

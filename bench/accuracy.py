@@ -1,0 +1,72 @@
+"""All that docs/accuracy.md states, measured by one command; half an hour on a machine that does nothing else.
+
+Runs each of the commands below, keeps what it printed as FOLDER/NAME.txt and its figures as FOLDER/NAME.json, and
+prints which of them stayed within their limits. Exit status 1 if one did not. Needs root and QEMU.
+
+    python bench/accuracy.py [--folder accuracy] [--only NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+LAB_FIGURES = CHECKOUT / ".lab/last/accuracy.json"
+# {json}: where the command is to write its figures. docs/accuracy.md has the same list; a test compares.
+COMMANDS = {
+    "one-job": "python bench/against_fio.py --jobs 1 --json {json}",
+    "two-jobs": "python bench/against_fio.py --jobs 2 --json {json}",
+    "trace": "python bench/against_trace.py --json {json}",
+    "wall-device": "python bench/wall_time.py --json {json}",
+    "wall-file": "python bench/wall_time.py --file --long-step-s 0 --json {json}",
+    "hand-over": "python bench/handover_gap.py",
+    "lab": "python -m tests.lab.run full -k test_accuracy",
+}
+
+
+def run(name: str, folder: Path) -> int:
+    """The command's exit status; what it prints is shown and kept."""
+    command = COMMANDS[name].format(json=folder / f"{name}.json").split()
+    print(f"== {' '.join(command)}", flush=True)
+    process = subprocess.Popen(
+        [sys.executable, *command[1:]],
+        cwd=CHECKOUT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    with (folder / f"{name}.txt").open("w", encoding="utf-8") as kept:
+        for line in process.stdout:
+            sys.stdout.write(line)
+            kept.write(line)
+    if name == "lab" and LAB_FIGURES.exists():
+        shutil.copy(LAB_FIGURES, folder / "lab.json")
+    return process.wait()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--folder", type=Path, default=Path("accuracy"))
+    parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
+    options = parser.parse_args()
+    folder = options.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    LAB_FIGURES.unlink(missing_ok=True)
+    if os.getloadavg()[0] > 0.5:
+        print(
+            f"this machine has other work (load {os.getloadavg()[0]:.1f}): what follows is no proof"
+        )
+    statuses = {name: run(name, folder) for name in options.only}
+    for name, status in statuses.items():
+        print(f"{name:12} {'within its limits' if status == 0 else 'NOT within its limits'}")
+    return 1 if any(statuses.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Are the latencies those that the kernel saw? A run on a loop device beside the kernel's trace of every I/O.
+
+4 KiB random reads, 8 outstanding (so that fio need not wait for a CPU), two rounds; the trace has when each was taken in, given to the driver and
+done. Prints mean and percentiles by tkperf and by the trace, whose single times have no buckets; as JSON with --json.
+Exit status 1 if one is beyond its limit. Needs root (loop device, tracefs).
+
+    python bench/against_trace.py [--folder /var/tmp] [--step-s 10] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from handover_gap import loop_device
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(CHECKOUT))
+
+from tests.lab.block_trace import compare, find_beyond, traced_reads  # noqa: E402
+
+PROFILE = CHECKOUT / "tests/lab/cases/accuracy.toml"
+# docs/accuracy.md states it.
+MOST_OVERHEAD_US = 100.0
+
+
+def measure(folder: Path, device: str, step_s: int) -> dict[str, Any]:
+    """The one cell of the run."""
+    tool = str(Path(sys.executable).parent / "tkperf")
+    subprocess.run(
+        [tool, "ssd", "case", device, "--profile", PROFILE, "--output", folder, "--test", "iops",
+         "--no-purge", "--yes-destroy", device, "--progress", "plain", "--numjobs", "1",
+         "--iodepth", "8", "--engine", "libaio", "--runtime", str(step_s)],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    shown = subprocess.check_output([tool, "show", "--json", folder / "case.tkperf"])
+    (cell,) = json.loads(shown)["tests"][0]["sections"][0]["cells"]
+    assert isinstance(cell["all"], dict)
+    return cell["all"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--folder", default="/var/tmp")
+    parser.add_argument("--step-s", type=int, default=10)
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder) as name, loop_device(Path(name)) as device:
+        with traced_reads(Path(device)) as latencies:
+            cell = measure(Path(name), device, options.step_s)
+        figures = compare(cell, latencies)
+    for what, by in figures.items():
+        print(f"{what:16} " + ", ".join(f"{which} {value:,.1f}" for which, value in by.items()))
+    beyond = find_beyond(figures, MOST_OVERHEAD_US)
+    load = os.getloadavg()[0]
+    print(f"load of the host: {load:.1f}")
+    if options.json:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        document = {"figures": figures, "beyond": beyond, "load": load, "at": at}
+        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for what in beyond:
+        print(f"beyond the limit: {what}")
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,209 @@
+"""How much longer does a test take than its steps do? And how much CPU does tkperf itself use for it?
+
+Whole runs by the command line, on a loop device (root) or with --file on a scratch file: tests ``iops`` and
+``lat`` with profile quick, whose steps last a second, then a few steps of a minute. Wall over prescribed is
+the time from the beginning of a test's first timed step to the end of its last, without fills and purges between,
+over the sum of what its steps were to last. Prints it with the worst gaps, also as JSON with --json;
+exit status 1 if one is beyond its limit.
+
+    python bench/wall_time.py [--folder /var/tmp] [--file] [--long-step-s 60] [--json FILE]
+
+tkperf's CPU time is its process's, without fio's: read while the run goes on, between its steps' first and last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from handover_gap import SIZE_BYTES, loop_device
+
+from tkperf.record import RunRecord, StepKind, StepRecord
+from tkperf.runfile.reader import read_run
+
+# docs/accuracy.md states these.
+MOST_AT_ONE_SECOND = 1.03
+MOST_AT_ONE_MINUTE = 1.002
+TIMED = (StepKind.ROUND, StepKind.CONTINUOUS)
+LONG_PROFILE = """name = "long-steps"
+title = "a few steps of a minute"
+notice = "BENCH PROFILE"
+
+[steady_state]
+source = "bench: two rounds"
+window_rounds = 2
+max_data_excursion_percent = 1000
+max_slope_excursion_percent = 1000
+max_rounds = 2
+
+[demand]
+source = "bench"
+jobs = 2
+io_depth = 16
+
+[active_range]
+source = "bench"
+length = "1GiB"
+
+[preconditioning]
+source = "bench"
+block_size_kib = 128
+passes = 1
+
+[iops]
+source = "bench: large and small, read and written"
+read_percents = [100, 0]
+block_sizes_kib = [1024, 4]
+step_s = {step_s:g}
+tracking_read_percent = 0
+tracking_block_size_kib = 4
+
+[write_cache]
+source = "bench"
+setting = "keep"
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wall:
+    """Of one test."""
+
+    test: str
+    steps: int
+    prescribed_s: float
+    took_s: float
+    worst_gap_s: float
+
+    @property
+    def ratio(self) -> float:
+        return self.took_s / self.prescribed_s
+
+
+def stretches(steps: Sequence[StepRecord]) -> list[list[StepRecord]]:
+    """Timed steps that follow one another with nothing else between."""
+    found: list[list[StepRecord]] = [[]]
+    for step in steps:
+        if step.kind in TIMED and step.planned_s is not None:
+            found[-1].append(step)
+        elif found[-1]:
+            found.append([])
+    return [stretch for stretch in found if stretch]
+
+
+def walls(run: RunRecord) -> list[Wall]:
+    found = []
+    for test in run.tests:
+        took_s = prescribed_s = worst_s = 0.0
+        count = 0
+        for stretch in stretches(test.steps):
+            last = stretch[-1]
+            took_s += last.started_s + last.measurement.duration_s - stretch[0].started_s
+            prescribed_s += sum(step.planned_s or 0.0 for step in stretch)
+            count += len(stretch)
+            worst_s = max([worst_s, *(step.gap_s or 0.0 for step in stretch[1:])])
+        found.append(
+            Wall(
+                test=test.name,
+                steps=count,
+                prescribed_s=prescribed_s,
+                took_s=took_s,
+                worst_gap_s=worst_s,
+            )
+        )
+    return found
+
+
+def cpu_s(pid: int) -> float:
+    """Of a process and its threads, without its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run(folder: Path, device: str, name: str, *options: str) -> tuple[list[Wall], float]:
+    """A run's tests, and tkperf's share of a CPU from its first timed step to its end, in percent."""
+    command = [
+        str(Path(sys.executable).parent / "tkperf"), "ssd", name, device, "--output", str(folder),
+        "--force", "--yes-destroy", device, "--no-purge", "--progress", "json", *options,
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    first: tuple[float, float] | None = None
+    percent = float("nan")
+    for line in process.stdout:
+        event = json.loads(line)["event"]
+        if event == "SampleSeen" and first is None:
+            first = time.monotonic(), cpu_s(process.pid)
+        elif event == "StepEnded" and first is not None:
+            percent = 100 * (cpu_s(process.pid) - first[1]) / (time.monotonic() - first[0])
+    if process.wait():
+        raise SystemExit(f"tkperf ended with status {process.returncode}: {' '.join(command)}")
+    return walls(read_run(folder / f"{name}.tkperf")), percent
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--folder", default="/var/tmp")
+    parser.add_argument("--file", action="store_true", help="a scratch file, no loop device")
+    parser.add_argument("--long-step-s", type=float, default=60.0, help="0: leave those out")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    options = parser.parse_args()
+    figures, beyond = [], False
+    with tempfile.TemporaryDirectory(dir=options.folder) as name, ExitStack() as stack:
+        folder = Path(name)
+        if options.file:
+            device = str(folder / "scratch.img")
+            with open(device, "wb") as scratch:
+                scratch.truncate(SIZE_BYTES)
+            subprocess.run(["fallocate", "-l", str(SIZE_BYTES), device], check=True)
+        else:
+            device = stack.enter_context(loop_device(folder))
+        long_profile = folder / "long.toml"
+        long_profile.write_text(LONG_PROFILE.format(step_s=options.long_step_s), encoding="utf-8")
+        kinds: list[tuple[str, float, tuple[str, ...]]] = [
+            ("short", MOST_AT_ONE_SECOND, ("--profile", "quick", "--test", "iops,lat"))
+        ]
+        if options.long_step_s:
+            kinds.append(
+                ("long", MOST_AT_ONE_MINUTE, ("--profile", str(long_profile), "--test", "iops"))
+            )
+        for kind, most, arguments in kinds:
+            found, percent = run(folder, device, kind, *arguments)
+            for wall in found:
+                beyond |= wall.ratio > most
+                figures.append(
+                    {"kind": kind, "test": wall.test, "steps": wall.steps, "limit": most,
+                     "wall_over_prescribed": wall.ratio, "worst_gap_s": wall.worst_gap_s,
+                     "cpu_percent": percent}
+                )  # fmt: skip
+                print(
+                    f"{kind} steps, {wall.test}: {wall.steps} steps of {wall.prescribed_s:.0f} s took "
+                    f"{wall.took_s:.2f} s: {wall.ratio:.4f} (limit {most}), longest gap "
+                    f"{1000 * wall.worst_gap_s:.0f} ms; tkperf used {percent:.2f} % of a CPU in the run"
+                )
+    load = os.getloadavg()[0]
+    print(f"load of the host: {load:.1f}")
+    if options.json:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        document = {
+            "device": "file" if options.file else "loop",
+            "runs": figures,
+            "load": load,
+            "at": at,
+        }
+        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return 1 if beyond else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The kernel's own trace of reads: when each was taken in, given to the driver and done. For lab cases and bench."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+TRACING = Path("/sys/kernel/tracing")
+EVENTS = ("bio_queue", "rq_issue", "rq_complete")
+BUFFER_KB = 65536
+# docs/accuracy.md states it.
+MOST_PERCENTILE_ERROR = 0.02
+PERCENTILES = {"p50_us": 50.0, "p90_us": 90.0, "p99_us": 99.0, "p99.9_us": 99.9}
+# fio-412 [001] ..... 12.345678: block_rq_issue: 8,0 R 4096 () 2048 + 8 [fio], newer kernels: + 8 none,0,0 [fio]
+TRACED = re.compile(
+    r" (\d+\.\d+): block_(bio_queue|rq_issue|rq_complete): \d+,\d+ (\w+) (?:\d+ )?(?:\(.*?\) )?"
+    r"(\d+) \+ (\d+) (?:\w+,\d+,\d+ )?\[(.*)\]"
+)
+
+
+@contextmanager
+def traced_reads(device: Path) -> Iterator[dict[str, list[float]]]:
+    """Latencies in us of fio's reads of 4 KiB, to be read after the block.
+
+    ``Q2C``: from the kernel's taking them in to their completion; ``D2C``: from the driver's.
+    """
+    number = os.stat(device).st_rdev
+    found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
+    if not (TRACING / "trace").exists():
+        subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=True)
+    (TRACING / "trace_clock").write_text("mono")
+    (TRACING / "buffer_size_kb").write_text(str(BUFFER_KB))
+    (TRACING / "trace").write_text("")
+    # Two reads side by side would be one request.
+    merging = Path("/sys/class/block") / device.name / "queue/nomerges"
+    merged_before = merging.read_text()
+    merging.write_text("2")
+    events = [TRACING / "events/block" / f"block_{name}" for name in EVENTS]
+    for event in events:
+        # As the kernel packs device numbers for itself.
+        (event / "filter").write_text(f"dev == {os.major(number) << 20 | os.minor(number)}")
+        (event / "enable").write_text("1")
+    try:
+        yield found
+        for event in events:
+            (event / "enable").write_text("0")
+        for cpu in TRACING.glob("per_cpu/cpu*/stats"):
+            text = cpu.read_text()
+            assert "overrun: 0" in text, f"the trace is not whole: {text}"
+        with (TRACING / "trace").open() as lines:
+            found.update(_latencies_us(lines))
+    finally:
+        for event in events:
+            (event / "enable").write_text("0")
+            (event / "filter").write_text("0")
+        (TRACING / "trace").write_text("")
+        (TRACING / "buffer_size_kb").write_text("1000")
+        merging.write_text(merged_before)
+
+
+def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
+    """Each completion beside the oldest open read of its place."""
+    queued: dict[str, deque[float]] = defaultdict(deque)
+    issued: dict[str, deque[float]] = defaultdict(deque)
+    found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
+    for line in filter(None, map(TRACED.search, lines)):
+        text_s, what, kind, sector, sectors, by = line.groups()
+        if not kind.startswith("R") or sectors != "8":
+            continue
+        at_s = float(text_s)
+        if what == "bio_queue" and by.startswith("fio"):
+            queued[sector].append(at_s)
+        elif what == "rq_issue" and queued[sector]:
+            issued[sector].append(at_s)
+        elif what == "rq_complete" and queued[sector] and issued[sector]:
+            found["Q2C"].append(1e6 * (at_s - queued[sector].popleft()))
+            found["D2C"].append(1e6 * (at_s - issued[sector].popleft()))
+    return found
+
+
+def percentile(ascending: Sequence[float], percent: float) -> float:
+    """The latency of rank ceil(N p / 100): the rule of docs/method.md, without buckets."""
+    return ascending[math.ceil(round(len(ascending) * percent / 100, 6)) - 1]
+
+
+def compare(cell: dict[str, Any], latencies: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    """tkperf's figures of a cell beside those of the trace: by figure, then by who says so.
+
+    Without percentiles that too few I/Os are beyond for tkperf to give them.
+    """
+    given = {name: percent for name, percent in PERCENTILES.items() if cell[name] is not None}
+    found: dict[str, dict[str, float]] = {
+        "ios": {"tkperf": cell["ios"]},
+        "latency_mean_us": {"tkperf": cell["latency_mean_us"]},
+        **{name: {"tkperf": cell[name]} for name in given},
+    }
+    for which, times_us in latencies.items():
+        ascending = sorted(times_us)
+        found["ios"][which] = len(ascending)
+        found["latency_mean_us"][which] = math.fsum(ascending) / len(ascending)
+        for name, percent in given.items():
+            found[name][which] = percentile(ascending, percent)
+    return found
+
+
+def find_beyond(figures: dict[str, dict[str, float]], most_overhead_us: float) -> list[str]:
+    """What differs by more than the limit: as many I/Os, percentiles within it and the overhead.
+
+    The overhead is by how much tkperf's mean is above the trace's.
+    """
+    beyond = []
+    for which in ("Q2C", "D2C"):
+        if figures["ios"]["tkperf"] != figures["ios"][which]:
+            beyond.append(f"number of I/Os, {which}")
+        overhead_us = figures["latency_mean_us"]["tkperf"] - figures["latency_mean_us"][which]
+        if not 0 <= overhead_us <= most_overhead_us:
+            beyond.append(f"overhead, {which}: {overhead_us:.1f} us")
+        for name in PERCENTILES.keys() & figures.keys():
+            true_us = figures[name][which]
+            off_us = abs(figures[name]["tkperf"] - true_us)
+            if off_us > MOST_PERCENTILE_ERROR * true_us + overhead_us:
+                beyond.append(f"{name}, {which}: {off_us:.1f} us off {true_us:.1f} us")
+    return beyond
