@@ -70,7 +70,7 @@ def test_megabytes_are_decimal(ios: int) -> None:
 
 
 @given(latency_lists, latency_lists)
-def test_an_answer_the_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
+def test_an_answers_reported_percentiles_are_as_before(a: list[int], b: list[int]) -> None:
     """Of each direction and of both, to the bucket; counts and extremes too. The seconds are gone."""
     reads, writes = io_stats(a * 20), io_stats(b * 9)
     sample = Sample(start_s=0.0, duration_s=1.0, read=reads, write=writes)
@@ -84,7 +84,7 @@ def test_an_answer_the_reported_percentiles_are_as_before(a: list[int], b: list[
             assert after.percentile_ns(percent) == before.percentile_ns(percent)
 
 
-def test_an_answer_a_histogram_is_a_few_buckets() -> None:
+def test_an_answers_histogram_is_a_few_buckets() -> None:
     """However many it had: one a percentile of each direction and of both, and the last."""
     reads, writes = io_stats(list(range(1, 10**6, 97))), io_stats(list(range(1, 10**5, 7)))
     kept = as_answer(Measurement(duration_s=1.0, read=reads, write=writes), None)
