@@ -91,12 +91,15 @@ def test_too_little_for_the_counters_unit_has_no_amplification() -> None:
     assert find_amplification(before, many, facts) == 2.0
 
 
-def test_a_span_reaches_to_the_readings_around_it() -> None:
+def test_a_span_lies_between_the_readings_nearest_its_ends() -> None:
     """Asked for as a test begins and ends, they come a moment later; those far away are of other tests."""
     readings = [log(0), log(95), log(101), log(160), log(205)]
     edges = find_span(readings, 100, 200).edges
     assert edges is not None
-    assert [each.at_s for each in edges] == [95, 205]
+    assert [each.at_s for each in edges] == [101, 205]
+    at_borders = find_span([log(95), log(100), log(200), log(210)], 100, 200).edges
+    assert at_borders is not None
+    assert [each.at_s for each in at_borders] == [100, 200]
     assert find_span([log(0)], 100, 200).edges is None
     assert find_span([log(101)], 100, 200).edges is None
 

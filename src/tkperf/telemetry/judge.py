@@ -100,15 +100,15 @@ def find_amplification(
 class TimeSpan:
     """The readings of one drive that belong to a stretch of time.
 
-    ``edges``: the last full reading before it or the first in it, and the first after it or the last in it; None where
-    there are not two.
+    ``edges``: the full readings nearest to its ends, where none came in time the first and the last in it; None
+    where there are not two.
     """
 
     within: tuple[Reading, ...]
     edges: tuple[Reading, Reading] | None
 
 
-# A reading that was asked for as a test ended may come so much later, and counts for it.
+# A reading that was asked for as a test began or ended may come so much later, and counts for it.
 EDGE_S = 30.0
 
 
@@ -116,11 +116,16 @@ def find_span(readings: Sequence[Reading], began_s: float, ended_s: float) -> Ti
     """What one drive told about a stretch of time, such as a test."""
     within = tuple(reading for reading in readings if began_s <= reading.at_s <= ended_s)
     full = [reading for reading in readings if reading.is_full]
+    first, last = _nearest(full, began_s), _nearest(full, ended_s)
     inside = [reading for reading in full if began_s <= reading.at_s <= ended_s]
-    before = [reading for reading in full if began_s - EDGE_S <= reading.at_s < began_s]
-    after = [reading for reading in full if ended_s < reading.at_s <= ended_s + EDGE_S]
-    first = (before[-1:] or inside[:1])[:1]
-    last = (after[:1] or inside[-1:])[:1]
-    if not first or not last or first[0].at_s >= last[0].at_s:
+    if inside:
+        first, last = first or inside[0], last or inside[-1]
+    if first is None or last is None or first.at_s >= last.at_s:
         return TimeSpan(within=within, edges=None)
-    return TimeSpan(within=within, edges=(first[0], last[0]))
+    return TimeSpan(within=within, edges=(first, last))
+
+
+def _nearest(readings: Sequence[Reading], at_s: float) -> Reading | None:
+    """The one asked for at a moment; None where none came in time."""
+    near = [reading for reading in readings if abs(reading.at_s - at_s) <= EDGE_S]
+    return min(near, key=lambda reading: abs(reading.at_s - at_s), default=None)
