@@ -21,6 +21,8 @@ from tkperf.cli.main import COMMANDS
 from tkperf.cli.raid import raid
 from tkperf.cli.ssd import ssd
 from tkperf.disturbance.codes import DisturbanceCode
+from tkperf.host_audit import Finding
+from tkperf.host_use import HostUse
 from tkperf.pipeline.host_check import HOST_DISTURBS, TUNING_LEFT_BEHIND
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.subject import USERS_NOT_VISIBLE
@@ -82,6 +84,18 @@ def test_every_code_of_a_warning_is_on_a_page() -> None:
     assert {code for row in table for code in in_backticks(row[0])} == of_runs - TOLD_ELSEWHERE
     pages = page + read("import.md") + read("results-json.md") + read("progress-json.md")
     assert {code for code in made if f"`{code}`" not in pages} == {"would-be-refused"}
+
+
+def test_what_is_kept_of_the_host_is_on_the_page() -> None:
+    page = read("run-file.md")
+    found = [
+        each
+        for row in rows_below(page[page.index("`host_use` has") :], "key")
+        for each in in_backticks(row[0])
+    ]
+    assert set(found) == {each.name for each in fields(HostUse)}
+    named = in_backticks(read("host.md"))
+    assert {each.name for each in fields(Finding)} - set(named) == set()
 
 
 def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
