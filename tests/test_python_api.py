@@ -9,7 +9,9 @@ import pytest
 
 import tkperf
 from tests.builders import run_info, simulate
+from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.run_results import analyse
 from tkperf.errors import DeviceError, RefusedError, RunFileError, UsageError
 from tkperf.pipeline.outlook import look_out
 from tkperf.pipeline.rates import parse_rate
@@ -19,7 +21,10 @@ DOCUMENT = Path(__file__).parents[1] / "docs/python-api.md"
 
 def test_load_is_the_analysis(tmp_path: Path) -> None:
     """What load returns is what every report is made of; text or Path."""
-    result = simulate(tmp_path, run_info())
+    simulate(tmp_path, run_info())
+    with tkperf.open_run(tmp_path / "run.tkperf") as run_file:
+        record = run_file.record()
+        result = with_seconds(analyse(record), record, run_file.seconds)
     assert tkperf.load(tmp_path / "run.tkperf") == result
     assert tkperf.load(str(tmp_path / "run.tkperf")) == result
 

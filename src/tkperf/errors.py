@@ -4,10 +4,11 @@ TkperfError
 ├── ClaimsNotMetError   1   tkperf check: a claim is not met, not measured or cannot be told
 ├── UsageError          2   the command line or an input file asks for something impossible
 │   └── ProfileError    2   a profile file: names file, key and reason
-├── RefusedError        3   safety: the device must not be erased, nothing was touched
+├── RefusedError        3   safety: the device must not be erased; or, asked for, the host is not fit
 ├── DeviceError         4   the device is missing, unsuitable, or changed under the run
 ├── EngineError         5   fio is missing, too old, failed or printed rubbish
 │   ├── StepFailedError 5   what a step measured cannot be believed; it is measured again, once
+│   │   └── StepDisturbedError 5   --strict: something disturbed it; it is measured twice more, where it can be
 │   └── LostAtGateError 5   fio was killed before its first I/O; it is started again, once
 ├── RunFileError        6   the run file cannot be read or written
 └── Interrupted       130   the user stopped the run; what was measured is kept
@@ -55,7 +56,7 @@ class TkperfError(Exception):
 
 
 class ClaimsNotMetError(TkperfError):
-    """A claim checked against a run is not met, or what it is about was not measured."""
+    """A claim checked against a run is not met, not measured or cannot be told."""
 
     exit_code = ExitCode.CLAIMS_NOT_MET
 
@@ -79,7 +80,7 @@ class ProfileError(UsageError):
 
 
 class RefusedError(TkperfError):
-    """The safety check refuses the device; nothing was touched."""
+    """The safety check refuses the device, or a strict run its host; nothing was touched."""
 
     exit_code = ExitCode.REFUSED
 

@@ -116,6 +116,18 @@ def test_many_rounds_one_after_the_other_are_a_series() -> None:
     assert 0.92 < np.mean([one.covers(0.0) for one in found]) < 0.98
 
 
+def test_a_minute_too_short_for_its_correlation_mostly_says_so() -> None:
+    """What docs/method.md says of it."""
+    series = ar1(np.random.default_rng(1), TRIALS, 60, 0.85)
+    spreads = [spread_of_series([one]) for one in series]
+    assert all(spreads)
+    known = [
+        (one, spread) for one, spread in zip(series, spreads, strict=True) if spread is not None
+    ]
+    assert round(100 * np.mean([abs(one.mean()) < spread.expanded for one, spread in known])) == 82
+    assert round(100 * np.mean([spread.at_least for _, spread in known])) == 97
+
+
 def test_a_series_correlated_over_longer_than_it_lasts_gives_a_lower_limit() -> None:
     drifting = np.linspace(0.0, 1.0, 60)
     spread = spread_of_series([drifting])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -357,3 +358,10 @@ def test_plain_data_says_all(tmp_path: Path) -> None:
         "why": "a scheduler may reorder, merge and delay what the drive is to be measured with",
         "command": None, "otherwise": None, "is_setting": True,
     }  # fmt: skip
+
+
+def test_every_subject_is_on_the_page() -> None:
+    """docs/host.md has each as the audit prints it, without what it is of."""
+    page = (Path(__file__).parents[2] / "docs/host.md").read_text(encoding="utf-8").lower()
+    subjects = {re.sub(r" of md\d+$", " of", case.subject).lower() for case in CASES}
+    assert {subject for subject in subjects if subject not in page} == set()
