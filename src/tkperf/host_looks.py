@@ -32,6 +32,7 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _NS, _US = 1e-9, 1e-6
 
 T = TypeVar("T")
+Otherwise = TypeVar("Otherwise")
 
 
 class ProcHostLooks:
@@ -247,7 +248,7 @@ def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[
             yield f"own {kind}", own / f"{kind}.pressure"
 
 
-def _readable(read: Callable[[], T], otherwise: T) -> T:
+def _readable(read: Callable[[], T], otherwise: Otherwise) -> T | Otherwise:
     """What is read, or what stands for not known: a kernel that says what nobody expects ends no run."""
     try:
         return read()
