@@ -57,7 +57,8 @@ from tkperf.phases import Continuous, Fill, Idle, Procedure, Purge, Round, Secti
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.building_blocks import expect_round
 from tkperf.profiles import Profile
-from tkperf.record import RunInfo, StepKind, StepRecord
+from tkperf.record import StepKind, StepRecord
+from tkperf.run_info import RunInfo
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 from tkperf.workload import Access, ActiveRange, Step, Workload

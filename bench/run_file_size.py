@@ -29,7 +29,8 @@ from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
 from tkperf.histogram import Histogram
 from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.phases import Continuous
-from tkperf.record import RunInfo, RunStatus, StepKind, StepRecord
+from tkperf.record import RunStatus, StepKind, StepRecord
+from tkperf.run_info import RunInfo
 from tkperf.runfile import encoding
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.workload import Access, ActiveRange, Workload

@@ -15,16 +15,9 @@ from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOu
 from tkperf.plan import Case
 from tkperf.procedures import Test, find_test, read_stored_profile
 from tkperf.profiles import Profile
-from tkperf.record import (
-    LogEntry,
-    PurgeRecord,
-    RunInfo,
-    RunRecord,
-    RunStatus,
-    StepRecord,
-    TestRecord,
-)
+from tkperf.record import LogEntry, PurgeRecord, RunRecord, RunStatus, StepRecord, TestRecord
 from tkperf.replay import at_found_demand, find_place
+from tkperf.run_info import RunInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

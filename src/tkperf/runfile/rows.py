@@ -27,7 +27,6 @@ from tkperf.phases import SectionOutcome
 from tkperf.record import (
     PurgeRecord,
     Resumption,
-    RunInfo,
     RunNote,
     RunStatus,
     RunWarning,
@@ -36,6 +35,7 @@ from tkperf.record import (
     UnfinishedStep,
     VerdictRecord,
 )
+from tkperf.run_info import RunInfo
 from tkperf.runfile.encoding import decode_histogram
 from tkperf.runfile.workload_columns import parse_workload
 from tkperf.steady_state import SteadyStateVerdict
