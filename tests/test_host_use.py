@@ -12,7 +12,7 @@ from tkperf.disturbance.codes import WORDS, DisturbanceCode
 from tkperf.disturbance.host import find_trouble, judge_host
 from tkperf.host_looks import ProcHostLooks
 from tkperf.host_use import CpuTimes, HostLook, HostUse, Program, compare_looks
-from tkperf.runfile.rows import render_host_use
+from tkperf.runfile.step_rows import render_host_use
 
 
 def cpus(busy_s: float, idle_s: float, steal_s: float = 0.0) -> CpuTimes:

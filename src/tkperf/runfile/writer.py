@@ -35,10 +35,13 @@ from tkperf.record import RunNote, RunStatus, RunWarning, StepKind, StepRecord
 from tkperf.runfile import backlog
 from tkperf.runfile.backlog import Backlog, Entry, Statement
 from tkperf.runfile.encoding import compress, encode_histogram, encode_sample_details, sample_rows
+from tkperf.runfile.facts import mend_fact
 from tkperf.runfile.opening import create_run_file, reopen_run_file
 from tkperf.runfile.possible import possible_samples
-from tkperf.runfile.rows import BAD_ROW, CHECKS, mend_fact, render_host_use
+from tkperf.runfile.rows import CHECKS
+from tkperf.runfile.step_rows import render_host_use
 from tkperf.runfile.under_way import StepUnderWay
+from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.workload_columns import workload_columns
 
 # Texts of jobs are kept once.
