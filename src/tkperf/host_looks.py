@@ -47,6 +47,8 @@ class ProcHostLooks:
     ) -> None:
         self._root, self._clock, self._read_kernel_lines = root, clock, read_kernel_lines
         self._pid = os.getpid()
+        # A text: hundreds of paths are made of it in a look.
+        self._proc = str(root / "proc")
         self._allowed = frozenset(os.sched_getaffinity(0))
         self._files: dict[Path, int | None] = {}
         groups = find_control_groups(root)
@@ -120,9 +122,9 @@ class ProcHostLooks:
             return b""
 
     def _read_once(self, path: str) -> bytes:
-        """Of a process, which may be gone."""
+        """Of a process, which may be gone; below /proc."""
         try:
-            file = os.open(self._root / path, os.O_RDONLY | os.O_CLOEXEC)
+            file = os.open(f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return b""
         try:
@@ -146,7 +148,7 @@ class ProcHostLooks:
         while waiting and len(found) < MOST_THREADS:
             parent = waiting.pop()
             for thread in self._threads_of(parent):
-                text = self._read_once(f"proc/{parent}/task/{thread}/children")
+                text = self._read_once(f"{parent}/task/{thread}/children")
                 children = [int(word) for word in text.split()]
                 found += children
                 waiting += children
@@ -154,14 +156,14 @@ class ProcHostLooks:
 
     def _threads_of(self, pid: int) -> Sequence[int]:
         try:
-            names = [entry.name for entry in (self._root / f"proc/{pid}/task").iterdir()]
+            names = os.listdir(f"{self._proc}/{pid}/task")  # noqa: PTH208 - each second; no paths are made
         except OSError:
             return ()
         return [int(name) for name in names][:MOST_THREADS]
 
     def _own_times(self, descendants: Sequence[int]) -> tuple[float | None, float | None]:
         """CPU time, and that in user mode; of children that ended with their parent's."""
-        ticks = [_times_of(self._read_once(f"proc/{pid}/stat"))
+        ticks = [_times_of(self._read_once(f"{pid}/stat"))
                  for pid in (self._pid, *descendants)]  # fmt: skip
         known = [times for times in ticks if times is not None]
         if not known:
@@ -174,7 +176,7 @@ class ProcHostLooks:
         times: dict[int, tuple[float, float]] = {}
         for pid in descendants:
             for thread in self._threads_of(pid)[: MOST_THREADS - len(times)]:
-                fields = self._read_once(f"proc/{pid}/task/{thread}/schedstat").split()
+                fields = self._read_once(f"{pid}/task/{thread}/schedstat").split()
                 if len(fields) >= 2:
                     times[thread] = (_NS * int(fields[0]), _NS * int(fields[1]))
         return times
@@ -187,12 +189,12 @@ class ProcHostLooks:
         began_s = time.thread_time()
         used: dict[int, Program] = {}
         try:
-            names = [entry.name for entry in (self._root / "proc").iterdir()]
+            names = os.listdir(self._proc)  # noqa: PTH208 - of thousands
         except OSError:
             return None
         for name in names:
             if name.isdigit() and int(name) not in own:
-                stat = self._read_once(f"proc/{name}/stat")
+                stat = self._read_once(f"{name}/stat")
                 times = _times_of(stat)
                 if times is not None and not times.flags & _KERNEL_THREAD:
                     used[int(name)] = Program(
