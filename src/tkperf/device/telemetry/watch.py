@@ -196,7 +196,7 @@ def _emptied(items: deque[T]) -> Iterator[T]:
 
 def open_logs(*identities: DeviceIdentity) -> list[DriveLog]:
     """Of block devices; files have none."""
-    return [DriveLog(each) for each in identities if each.kind is TargetKind.BLOCK]
+    return [DriveLog(identity) for identity in identities if identity.kind is TargetKind.BLOCK]
 
 
 @contextmanager
