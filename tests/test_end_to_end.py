@@ -256,7 +256,7 @@ def test_every_number_in_the_html_is_that_of_the_run_file(
         (rows,) = [rows for title, rows in parser.tables.items() if title.startswith(caption)]
         mixes = [int(head.split("/")[0]) for head in rows[0][1:]]
         found = {
-            (mix, round(float(row[0]) * 1024)): text.rstrip("*")
+            (mix, round(float(row[0]) * 1024)): text.rstrip("*!")
             for row in rows[1:]
             for mix, text in zip(mixes, row[1:], strict=True)
         }
