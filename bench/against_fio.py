@@ -31,6 +31,7 @@ from tkperf.device.counters import LOOK_EVERY_S, SELDOM_S, watching
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.disturbance.io import Counters
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_output import DocumentSplitter, parse_document
@@ -89,7 +90,8 @@ def by_hand(job: Path, *options: str) -> Figures:
 
 def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figures, float]:
     """The figures, and tkperf's own CPU time between the step's first sample and its last, as a share."""
-    engine = FioEngine(permit, ioengine=IOENGINE, active_range=RANGE, version="", cpus=2)
+    jobs = DeviceJobs(permit, ioengine=IOENGINE, active_range=RANGE)
+    engine = FioEngine(jobs, version="", cpus=2)
     watch = RunWatch(0.0, counters)
     watch.step_begins(StepKind.ROUND, time.monotonic(), step.duration_s)
     cpu_s: list[float] = []

@@ -47,6 +47,7 @@ from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine import Execution, Load, Next, OnSample
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_setup import find_fio_version
@@ -57,7 +58,8 @@ from tkperf.phases import Continuous, Fill, Idle, Procedure, Purge, Round, Secti
 from tkperf.procedures import Test, load_profile
 from tkperf.procedures.building_blocks import expect_round
 from tkperf.profiles import Profile
-from tkperf.record import RunInfo, StepKind, StepRecord
+from tkperf.record import StepKind, StepRecord
+from tkperf.run_info import RunInfo
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 from tkperf.workload import Access, ActiveRange, Step, Workload
@@ -212,13 +214,8 @@ def run_tkperf(
 
     permit = grant_permit(hold_target(read_identity(device)), confirmed_id=device).redeem()
     active = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
-    engine = engine_type(
-        permit,
-        ioengine="io_uring",
-        active_range=active,
-        version=find_fio_version(),
-        cpus=2,
-    )
+    jobs = DeviceJobs(permit, ioengine="io_uring", active_range=active)
+    engine = engine_type(jobs, version=find_fio_version(), cpus=2)
     run_file = folder / f"{engine_type.__name__}.tkperf"
     writer = RunFileWriter(run_file)
     info = RunInfo(

@@ -23,13 +23,15 @@ import numpy as np
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
 from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
 from tkperf.histogram import Histogram
 from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.phases import Continuous
-from tkperf.record import RunInfo, RunStatus, StepKind, StepRecord
+from tkperf.record import RunStatus, StepKind, StepRecord
+from tkperf.run_info import RunInfo
 from tkperf.runfile import encoding
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.workload import Access, ActiveRange, Workload
@@ -52,13 +54,12 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
     permit = grant_permit(
         hold_target(read_identity(scratch)), confirmed_id=str(scratch.resolve())
     ).redeem()
-    engine = FioEngine(
+    jobs = DeviceJobs(
         permit,
         ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32).name,
         active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
-        version=find_fio_version(),
-        cpus=2,
     )
+    engine = FioEngine(jobs, version=find_fio_version(), cpus=2)
     phase = Continuous(
         section="s", number=1, workload=WORKLOAD, duration_s=seconds, longest_s=seconds
     )

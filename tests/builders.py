@@ -20,8 +20,9 @@ from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
 from tkperf.measurement import IoStats
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.profiles import Profile
-from tkperf.record import PurgeResult, RunInfo
+from tkperf.record import PurgeResult
 from tkperf.report.page import ReportView
+from tkperf.run_info import RunInfo
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute

@@ -25,6 +25,7 @@ from tkperf.device.permit import grant_permit, hold_target
 from tkperf.device.purge import plan_purge
 from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.events import Event, PurgeEnded, StepEnded
 from tkperf.phases import Fill
@@ -449,11 +450,7 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
     method = plan_purge(permit.identity).choose(None, device=str(device))
     active = ActiveRange(offset_bytes=0, length_bytes=permit.identity.capacity_bytes)
     engine = FioEngine(
-        permit,
-        ioengine="libaio",
-        active_range=active,
-        version="",
-        cpus=2,
+        DeviceJobs(permit, ioengine="libaio", active_range=active), version="", cpus=2
     )
     try:
         execute(
@@ -489,12 +486,14 @@ def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Pa
     ]
     before = [written_bytes(device) for device in devices]
     engine = FioEngine(
-        permits[0],
-        ioengine="libaio",
-        active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
+        DeviceJobs(
+            permits[0],
+            ioengine="libaio",
+            active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
+            fill_permits=permits,
+        ),
         version="",
         cpus=2,
-        fill_permits=permits,
     )
     workload = load_profile(str(PROFILE)).workload(Access.SEQUENTIAL, 0, 128)
     try:

@@ -12,7 +12,7 @@ from tkperf.disturbance.codes import WORDS, DisturbanceCode
 from tkperf.disturbance.host import find_trouble, judge_host
 from tkperf.host_looks import ProcHostLooks
 from tkperf.host_use import CpuTimes, HostLook, HostUse, Program, compare_looks
-from tkperf.runfile.rows import render_host_use
+from tkperf.runfile.step_rows import render_host_use
 
 
 def cpus(busy_s: float, idle_s: float, steal_s: float = 0.0) -> CpuTimes:
@@ -197,11 +197,9 @@ def proc(tmp_path: Path) -> Path:
         ),
         "proc/pressure/cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000\n",
         "proc/self/cgroup": "0::/user.slice/tkperf.scope\n",
-        "sys/fs/cgroup/cgroup.procs": "",
+        "sys/fs/cgroup/cgroup.controllers": "cpu memory\n",
         "sys/fs/cgroup/cpu.stat": "usage_usec 5\n",
-        "sys/fs/cgroup/user.slice/cgroup.procs": "",
         "sys/fs/cgroup/user.slice/cpu.stat": "nr_throttled 3\nthrottled_usec 500000\n",
-        "sys/fs/cgroup/user.slice/tkperf.scope/cgroup.procs": "",
         "sys/fs/cgroup/user.slice/tkperf.scope/cgroup.type": "domain\n",
         "sys/fs/cgroup/user.slice/tkperf.scope/cpu.stat": "nr_throttled 1\nthrottled_usec 250000\n",
         "sys/fs/cgroup/user.slice/tkperf.scope/memory.pressure": "some avg10=0 total=1000000\nfull avg10=0 total=7\n",
@@ -230,6 +228,31 @@ def test_a_look_at_proc_and_sys(proc: Path) -> None:
     assert look.kernel_lines == ("sdb: x",)
     assert looks.look().processes is None, "not looked through again at once"
     looks.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "rubbish", "unknown"),
+    [
+        ("proc/stat", "cpu0 1 2 three\n", {"cpus": None, "allowed_cpus": None}),
+        ("proc/pressure/cpu", "some total=<unknown>\n", {"pressure_s": {}}),
+        ("sys/fs/cgroup/user.slice/cpu.stat", "throttled_usec 5\n",
+         {"throttled_s": None, "throttled_times": None}),
+        ("proc/77/stat", "77 (x) S 1 1 1 0 -1 x 0 0 0 0 x x x x 20 0", {"processes": None}),
+    ],
+)  # fmt: skip
+def test_what_the_kernel_says_and_nobody_expects_is_not_known(
+    proc: Path, name: str, rubbish: str, unknown: dict[str, object]
+) -> None:
+    """A run of days does not end for the sake of what is told beside its steps; the rest is known."""
+    looks = ProcHostLooks(root=proc, clock=lambda: 1.0)
+    before = looks.look()
+    looks.close()
+    (proc / name).write_text(rubbish)
+    looks = ProcHostLooks(root=proc, clock=lambda: 1.0)
+    look = looks.look()
+    looks.close()
+    assert look == replace(before, **unknown)  # type: ignore[arg-type]
+    assert look != before
 
 
 def test_an_empty_root_is_a_host_of_which_nothing_is_known(tmp_path: Path) -> None:

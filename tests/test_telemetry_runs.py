@@ -16,8 +16,9 @@ from tests.builders import FreeTarget, run_info, view_of
 from tkperf.cli.main import cli
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.presets import PRESETS
-from tkperf.events import Event, TelemetrySeen, TestStarted, Warned
+from tkperf.events import Event, RunEnded, TelemetrySeen, TestStarted, Warned
 from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.record import RunStatus
 from tkperf.runfile.reader import read_run
 from tkperf.runner import Run, execute
 from tkperf.telemetry.reading import Reading
@@ -193,3 +194,31 @@ def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
     codes = [warning.code for warning in warnings if warning.code in ("telemetry", "media-errors")]
     assert codes == ["telemetry", "media-errors"]
     assert seen[0].at_s == next(event.at_s for event in events if isinstance(event, TestStarted))
+
+
+def test_ctrl_c_at_the_last_reading_costs_that_reading_alone() -> None:
+    """Who does not wait for a tool that hangs has a run that is complete: everything was measured."""
+
+    class Hanging(Recorded):
+        def finish(self) -> None:
+            self.acts.append("finish")
+            raise KeyboardInterrupt
+
+    engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
+    recorded = Hanging(clock=engine.clock)
+    events: list[Event] = []
+    execute(
+        Run(
+            info=run_info(),
+            tests=(SSD_TESTS["lat"],),
+            profile=load_profile("quick"),
+            engine=engine,
+            target=FreeTarget(),
+            observers=(events.append,),
+            clock=engine.clock,
+            telemetry=recorded,
+        )
+    )
+    assert recorded.acts[-1] == "finish"
+    (end,) = [event for event in events if isinstance(event, RunEnded)]
+    assert end.status is RunStatus.COMPLETE

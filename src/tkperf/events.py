@@ -14,13 +14,13 @@ from tkperf.phases import Phase, SectionOutcome
 from tkperf.record import (
     PurgeRecord,
     Resumption,
-    RunInfo,
     RunNote,
     RunStatus,
     RunWarning,
     StepKind,
     StepRecord,
 )
+from tkperf.run_info import RunInfo
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.telemetry.reading import Reading
 from tkperf.workload import Workload

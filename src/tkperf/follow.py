@@ -89,8 +89,9 @@ class Follower:
                     entry,
                     set_aside=entry.set_aside
                     or any(
-                        each.test_id == entry.test_id and each.sets_aside(entry.sequence)
-                        for each in record.resumptions
+                        resumption.test_id == entry.test_id
+                        and resumption.sets_aside(entry.sequence)
+                        for resumption in record.resumptions
                     ),
                 )
                 for entry in self._log

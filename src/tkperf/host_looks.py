@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from tkperf.control_groups import ControlGroups, find_control_groups
 from tkperf.host_use import CpuTimes, HostLook, Program
 
 ROOT = Path("/")
@@ -31,6 +31,9 @@ _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _NS, _US = 1e-9, 1e-6
 
+T = TypeVar("T")
+Otherwise = TypeVar("Otherwise")
+
 
 class ProcHostLooks:
     """The host by /proc and /sys. ``read_kernel_lines``: what it logged of the device since the last call."""
@@ -44,23 +47,15 @@ class ProcHostLooks:
     ) -> None:
         self._root, self._clock, self._read_kernel_lines = root, clock, read_kernel_lines
         self._pid = os.getpid()
+        # A text: hundreds of paths are made of it in a look.
+        self._proc = str(root / "proc")
         self._allowed = frozenset(os.sched_getaffinity(0))
         self._files: dict[Path, int | None] = {}
-        group = _find_cgroup(root, "cpu")
-        self._cpu_stats = () if group is None else tuple(_levels(group, "cpu.stat"))
-        own = _find_cgroup(root, None)
-        if own is not None and not (own / "cgroup.type").exists():
-            own = None  # that of the whole host, whose pressure is the system's
-        self._pressure = {
-            prefix + kind: folder / name
-            for prefix, folder, pattern in (
-                ("", root / "proc/pressure", "{}"),
-                ("own ", own, "{}.pressure"),
-            )
-            if folder is not None
-            for kind in ("cpu", "io", "memory")
-            for name in (pattern.format(kind),)
-        }
+        groups = find_control_groups(root)
+        self._cpu_stats = (
+            () if groups is None else tuple(folder / "cpu.stat" for folder in groups.of("cpu"))
+        )
+        self._pressure = dict(_pressure_files(root, groups))
         cpus = root / "sys/devices/system/cpu"
         self._heat = [cpus / f"cpu{cpu}/thermal_throttle" / name for cpu in sorted(self._allowed)
                       for name in HEAT_COUNTS]  # fmt: skip
@@ -72,23 +67,25 @@ class ProcHostLooks:
     def look(self) -> HostLook:
         """As the protocol has it."""
         at_s = self._clock()
-        cpus, allowed = self._cpu_times()
-        descendants = self._descendants()
-        own_cpu_s, own_user_s = self._own_times(descendants)
-        throttled_s, throttled_times = self._throttled()
-        frequency_mhz, frequency_max_mhz = self._look_at_frequency(at_s)
+        cpus, allowed = _readable(self._cpu_times, (None, None))
+        descendants = _readable(self._descendants, ())
+        own_cpu_s, own_user_s = _readable(lambda: self._own_times(descendants), (None, None))
+        throttled_s, throttled_times = _readable(self._throttled, (None, None))
+        frequency_mhz, frequency_max_mhz = _readable(
+            lambda: self._look_at_frequency(at_s), (None, None)
+        )
         return HostLook(
             at_s=at_s,
             cpus=cpus,
             allowed_cpus=allowed,
             own_cpu_s=own_cpu_s,
             own_user_s=own_user_s,
-            processes=self._walk({self._pid, *descendants}),
-            threads=self._threads(descendants),
-            pressure_s=dict(self._stalls()),
+            processes=_readable(lambda: self._walk({self._pid, *descendants}), None),
+            threads=_readable(lambda: self._threads(descendants), {}),
+            pressure_s=_readable(lambda: dict(self._stalls()), {}),
             throttled_s=throttled_s,
             throttled_times=throttled_times,
-            heat_events=self._heat_events(),
+            heat_events=_readable(self._heat_events, None),
             frequency_mhz=frequency_mhz,
             frequency_max_mhz=frequency_max_mhz,
             kernel_lines=self._read_kernel_lines(),
@@ -96,7 +93,10 @@ class ProcHostLooks:
 
     def look_at_threads(self) -> HostLook:
         """As the protocol has it."""
-        return HostLook(at_s=self._clock(), threads=self._threads(self._descendants()))
+        at_s = self._clock()
+        return HostLook(
+            at_s=at_s, threads=_readable(lambda: self._threads(self._descendants()), {})
+        )
 
     def close(self) -> None:
         for file in self._files.values():
@@ -122,9 +122,9 @@ class ProcHostLooks:
             return b""
 
     def _read_once(self, path: str) -> bytes:
-        """Of a process, which may be gone."""
+        """Of a process, which may be gone; below /proc."""
         try:
-            file = os.open(self._root / path, os.O_RDONLY | os.O_CLOEXEC)
+            file = os.open(f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return b""
         try:
@@ -148,7 +148,7 @@ class ProcHostLooks:
         while waiting and len(found) < MOST_THREADS:
             parent = waiting.pop()
             for thread in self._threads_of(parent):
-                text = self._read_once(f"proc/{parent}/task/{thread}/children")
+                text = self._read_once(f"{parent}/task/{thread}/children")
                 children = [int(word) for word in text.split()]
                 found += children
                 waiting += children
@@ -156,14 +156,14 @@ class ProcHostLooks:
 
     def _threads_of(self, pid: int) -> Sequence[int]:
         try:
-            names = [entry.name for entry in (self._root / f"proc/{pid}/task").iterdir()]
+            names = os.listdir(f"{self._proc}/{pid}/task")  # noqa: PTH208 - each second; no paths are made
         except OSError:
             return ()
         return [int(name) for name in names][:MOST_THREADS]
 
     def _own_times(self, descendants: Sequence[int]) -> tuple[float | None, float | None]:
         """CPU time, and that in user mode; of children that ended with their parent's."""
-        ticks = [_times_of(self._read_once(f"proc/{pid}/stat"))
+        ticks = [_times_of(self._read_once(f"{pid}/stat"))
                  for pid in (self._pid, *descendants)]  # fmt: skip
         known = [times for times in ticks if times is not None]
         if not known:
@@ -176,7 +176,7 @@ class ProcHostLooks:
         times: dict[int, tuple[float, float]] = {}
         for pid in descendants:
             for thread in self._threads_of(pid)[: MOST_THREADS - len(times)]:
-                fields = self._read_once(f"proc/{pid}/task/{thread}/schedstat").split()
+                fields = self._read_once(f"{pid}/task/{thread}/schedstat").split()
                 if len(fields) >= 2:
                     times[thread] = (_NS * int(fields[0]), _NS * int(fields[1]))
         return times
@@ -189,12 +189,12 @@ class ProcHostLooks:
         began_s = time.thread_time()
         used: dict[int, Program] = {}
         try:
-            names = [entry.name for entry in (self._root / "proc").iterdir()]
+            names = os.listdir(self._proc)  # noqa: PTH208 - of thousands
         except OSError:
             return None
         for name in names:
             if name.isdigit() and int(name) not in own:
-                stat = self._read_once(f"proc/{name}/stat")
+                stat = self._read_once(f"{name}/stat")
                 times = _times_of(stat)
                 if times is not None and not times.flags & _KERNEL_THREAD:
                     used[int(name)] = Program(
@@ -241,6 +241,23 @@ class ProcHostLooks:
         return self._frequency
 
 
+def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[str, Path]]:
+    """Of the system and of the own group, unless that is the whole host's, whose pressure is the system's."""
+    own = groups.unified[0] if groups is not None and groups.unified else None
+    for kind in ("cpu", "io", "memory"):
+        yield kind, root / "proc/pressure" / kind
+        if own is not None and (own / "cgroup.type").exists():
+            yield f"own {kind}", own / f"{kind}.pressure"
+
+
+def _readable(read: Callable[[], T], otherwise: Otherwise) -> T | Otherwise:
+    """What is read, or what stands for not known: a kernel that says what nobody expects ends no run."""
+    try:
+        return read()
+    except (OSError, ValueError, LookupError):
+        return otherwise
+
+
 def _mean(values: Sequence[float]) -> float | None:
     return round(sum(values) / len(values)) if values else None
 
@@ -285,32 +302,3 @@ def _times_of(stat: bytes) -> _Times | None:
 def _name_of(stat: bytes) -> str:
     name = stat.partition(b"(")[2].rpartition(b")")[0].decode(errors="replace")
     return "".join(letter if letter.isprintable() else "?" for letter in name)
-
-
-def _find_cgroup(root: Path, controller: str | None) -> Path | None:
-    """The own cgroup's folder: where the controller is, of version 1 or 2; None: of version 2."""
-    lines = []
-    with suppress(OSError):
-        lines = (root / "proc/self/cgroup").read_text(errors="replace").splitlines()
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        named = controllers.split(",")
-        if controller is not None and controller in named:
-            mounts = [root / "sys/fs/cgroup" / name for name in (controllers, controller)]
-        elif controllers == "":
-            mounts = [root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"]
-        else:
-            continue
-        for mount in mounts:
-            # In a container the path may be the host's, and the mount begins with the own one.
-            for folder in (mount / path.lstrip("/"), mount):
-                if (folder / "cgroup.procs").exists():
-                    return folder
-    return None
-
-
-def _levels(folder: Path, name: str) -> Iterator[Path]:
-    """The file of a cgroup and of those above it: a limit of any of them holds."""
-    while (folder / "cgroup.procs").exists():
-        yield folder / name
-        folder = folder.parent

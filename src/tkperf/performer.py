@@ -30,17 +30,10 @@ from tkperf.plan import Case
 from tkperf.plausibility import Plan, require_plausible
 from tkperf.procedures import Test
 from tkperf.profiles import Profile
-from tkperf.record import (
-    PurgeRecord,
-    PurgeResult,
-    RunInfo,
-    RunNote,
-    RunWarning,
-    StepRecord,
-    kind_of,
-)
+from tkperf.record import PurgeRecord, PurgeResult, RunNote, RunWarning, StepRecord, kind_of
 from tkperf.repeating import TIMES, most_attempts, why_repeated
 from tkperf.replay import Resumed
+from tkperf.run_info import RunInfo
 from tkperf.run_telemetry import RunTelemetry
 from tkperf.run_watch import RunWatch, Watched
 from tkperf.telemetry.reading import Telemetry

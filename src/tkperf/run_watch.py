@@ -223,19 +223,15 @@ class RunWatch:
         if compared is not None and (refutation := find_refutation(compared)) is not None:
             raise StepFailedError(f"{workload}: {refutation}")
         host = self._host_ends()
-        before, gap_s = self._before, None
-        if before is not None:
-            gap_s = started_s - before.ended_s
+        before = self._before
+        gap_s = None if before is None else started_s - before.ended_s
         counted = compared is not None and compared.is_counted
         if compared is not None:
             self._not_counted = not counted
         disturbances = (
             *(() if compared is None else judge_bytes(compared)),
             *judge_gap(gap_s, self._gap_limit_s(kind, workload), started_s),
-            # A device that does not count seems to do nothing all the time.
-            *judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s),
-            *judge_stops(self._step.stops, self._step.sleeps, ended_s),
-            *judge_host(host, started_s, measurement.duration_s),
+            *self._judge_time(host, started_s, measurement.duration_s),
             *(once for once in (self._repeated, self._interrupted) if once is not None),
         )
         if self.strict:
@@ -258,6 +254,16 @@ class RunWatch:
             ),
             host=host,
         )
+
+    def _judge_time(
+        self, host: HostUse | None, started_s: float, duration_s: float
+    ) -> Iterator[Disturbance]:
+        """What of the step's own time was disturbed."""
+        ended_s = started_s + duration_s
+        # A device that does not count seems to do nothing all the time.
+        yield from judge_idle(() if self._not_counted else self._step.idle, started_s, ended_s)
+        yield from judge_stops(self._step.stops, self._step.sleeps, ended_s)
+        yield from judge_host(host, started_s, duration_s)
 
     def _gap_limit_s(self, kind: StepKind, workload: Workload) -> float:
         before = self._before

@@ -95,7 +95,8 @@ def _missing(run: Run, position: int) -> Iterator[Test]:
 def _end(run: Run, status: RunStatus, because: str | None, telemetry: RunTelemetry) -> None:
     """Stop the engine, read the drives' logs once more, and tell every observer."""
     run.engine.close()
-    with suppress(TkperfError):  # an observer that fails: it is told the end all the same
+    # An observer that fails is told the end all the same; Ctrl-C meanwhile ends the wait for a tool that hangs.
+    with suppress(TkperfError, KeyboardInterrupt):
         telemetry.finish()
     event = RunEnded(
         status=status, because=because, ended_utc=datetime.now(UTC).isoformat(timespec="seconds")

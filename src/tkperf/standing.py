@@ -15,16 +15,9 @@ from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round, SectionOu
 from tkperf.plan import Case
 from tkperf.procedures import Test, find_test, read_stored_profile
 from tkperf.profiles import Profile
-from tkperf.record import (
-    LogEntry,
-    PurgeRecord,
-    RunInfo,
-    RunRecord,
-    RunStatus,
-    StepRecord,
-    TestRecord,
-)
+from tkperf.record import LogEntry, PurgeRecord, RunRecord, RunStatus, StepRecord, TestRecord
 from tkperf.replay import at_found_demand, find_place
+from tkperf.run_info import RunInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +97,9 @@ def _place(
         if name not in done and name != under_way.name
     ]
     ahead = Ahead(test, later, profile, info.active_range_length_bytes)
-    earlier = [each for each in record.resumptions if each.test_id == under_way.id]
+    earlier = [
+        resumption for resumption in record.resumptions if resumption.test_id == under_way.id
+    ]
     place = find_place(ahead.procedure(), entries, earlier)
     ahead.answers = list(place.answers)
     phase = place.phase
@@ -156,7 +151,7 @@ def _beginning(
     before = done[: len(done) - steps_done]
     began_s = end_s(before[-1].record) if before else under_way.started_s
     # After an interruption the run went on later.
-    resumed_s = (each.resumed_s for each in record.resumptions)
+    resumed_s = (resumption.resumed_s for resumption in record.resumptions)
     return max(began_s, *resumed_s) if record.resumptions else began_s
 
 

@@ -24,7 +24,7 @@ from tkperf.cli.parquet import render_parquet
 from tkperf.errors import UsageError
 from tkperf.procedures import load_profile
 from tkperf.quantity import IOPS, LATENCY_MAX, THROUGHPUT, Direction, percentile
-from tkperf.record import IMPORTED
+from tkperf.run_info import IMPORTED
 from tkperf.runfile.reader import RunFile
 from tkperf.units import KIB
 

@@ -18,8 +18,8 @@ from tests.builders import io_stats
 from tests.runfile.runs import a_step
 from tkperf.cli import background
 from tkperf.cli.background import Abandoned, DirectText, InBackground, View
-from tkperf.cli.options import RunOptions
 from tkperf.cli.progress import JsonLines, _open_log
+from tkperf.cli.run_options import RunOptions
 from tkperf.events import (
     Event,
     EventsDropped,

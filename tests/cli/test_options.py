@@ -7,8 +7,8 @@ import pytest
 
 from tests.cli.test_bad_input import tkperf
 from tkperf.cli.main import cli
-from tkperf.cli.options import expand_lists
 from tkperf.cli.ssd import ssd
+from tkperf.cli.suites import expand_lists
 from tkperf.procedures import SUITES, choose_tests, load_profile
 
 TESTS = ("iops", "lat", "tp", "writesat")

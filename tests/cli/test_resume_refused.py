@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from tkperf import make_plan
 from tkperf.errors import TkperfError
 from tkperf.pipeline.api import run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.schema import VERSION
 
 SHORT = Path(__file__).parents[1] / "short.toml"
@@ -113,6 +115,16 @@ def test_an_added_test_whose_alterations_nobody_can_tell(run_file: Path) -> None
 def test_a_run_that_still_goes_on(run_file: Path) -> None:
     with _locked(run_file):
         assert_refused(run_file, 6, "is being written: its run still goes on")
+
+
+def test_one_who_only_looks_is_waited_for(run_file: Path) -> None:
+    """tkperf status of another terminal tries the lock at the very moment."""
+    descriptor = os.open(run_file, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    looker = threading.Timer(0.1, os.close, [descriptor])
+    looker.start()
+    require_resumable(run_file)
+    looker.join()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.device.purge import plan_purge, run_purge
 from tkperf.device.purge.verification import Verification
 from tkperf.device.safety import Reason, find_objections
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.errors import DeviceError, RefusedError
 from tkperf.phases import Fill
@@ -199,9 +200,11 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
         access=Access.SEQUENTIAL, read_percent=0, block_size_bytes=131072, jobs=1, io_depth=1
     )
     engine = FioEngine(
-        permit,
-        ioengine="libaio",
-        active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 20),
+        DeviceJobs(
+            permit,
+            ioengine="libaio",
+            active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 20),
+        ),
         version="",
         cpus=1,
     )

@@ -19,7 +19,7 @@ from tkperf.device.telemetry.drive import DriveLog, UnreadError
 from tkperf.device.telemetry.watch import TelemetryWatch, look_at_telemetry, reading_logs
 from tkperf.errors import EngineError
 from tkperf.process import Completed
-from tkperf.telemetry.reading import Reading
+from tkperf.telemetry.reading import DriveFacts, Reading
 
 pytestmark = pytest.mark.root
 MIB = 1 << 20
@@ -340,3 +340,28 @@ def test_a_loop_device_keeps_no_log(loop_device: Callable[..., Path]) -> None:
     assert reading is None
     assert facts is not None
     assert facts.gaps == ("such devices keep no log that can be read",)
+
+
+def test_a_defect_in_reading_ends_no_run_and_is_said() -> None:
+    """Nobody waits for a thread that has ended, and who reads the result knows why it has no more."""
+
+    class Defect:
+        name, missing, is_silent, has_log = "/dev/x", None, False, True
+        facts = DriveFacts(drive="/dev/x")
+
+        def look_first(self, _now_s: object) -> None:
+            return None
+
+        def read(self, _now_s: object) -> Reading:
+            raise ZeroDivisionError
+
+    watch = TelemetryWatch([Defect()], log_every_s=0.01)  # type: ignore[list-item]
+    until_s = time.monotonic() + 5
+    while not (troubles := watch.take_troubles()) and time.monotonic() < until_s:
+        time.sleep(0.01)
+    assert troubles == ["drives' logs are not read any more: ZeroDivisionError()"]
+    began_s = time.monotonic()
+    with watch.paused():
+        watch.finish()
+    watch.close()
+    assert time.monotonic() - began_s < 5

@@ -14,6 +14,7 @@ import pytest
 
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.workload import Access, ActiveRange, Workload
 
@@ -48,12 +49,14 @@ def make_engine(scratch: Path) -> Iterator[Callable[..., FioEngine]]:
 
     def make(**options: Any) -> FioEngine:
         engine = FioEngine(
-            permit,
-            ioengine="libaio",
-            active_range=ActiveRange(offset_bytes=0, length_bytes=scratch.stat().st_size),
+            DeviceJobs(
+                permit,
+                ioengine="libaio",
+                active_range=ActiveRange(offset_bytes=0, length_bytes=scratch.stat().st_size),
+                **options,
+            ),
             version="",
             cpus=2,
-            **options,
         )
         made.append(engine)
         return engine

@@ -235,8 +235,8 @@ def test_what_the_kernel_does_not_take_is_named(host: Path) -> None:
     [
         ("{", "tune.json: Input data was truncated"),
         (
-            '{"boot": "x", "schema": "tkperf-tune/9"}',
-            "schema: 'tkperf-tune/9' is not tkperf-tune/1",
+            '{"boot": "x", "schema": "tkperf-tune/1"}',
+            "schema: 'tkperf-tune/1' is not tkperf-tune-state/1",
         ),
         ('{"boot": "x", "settings": 3}', "Expected `array`, got `int` - at `$.settings`"),
         ("/etc/passwd", "no setting of tkperf's"),

@@ -15,9 +15,9 @@ import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
-from tkperf.record import RunInfo
 from tkperf.report.html import render_view
 from tkperf.report.view import build_view
+from tkperf.run_info import RunInfo
 from tkperf.steady_state import judge
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\u202eRTL"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.builders import io_stats, run_info
 from tkperf.events import (
+    Observer,
     RunStarted,
     StepEnded,
     TestStarted,
@@ -44,10 +45,12 @@ def a_step(number: int = 1, **changes: object) -> StepRecord:
     return replace(step, **changes)  # type: ignore[arg-type]
 
 
-def a_run(folder: Path, steps: int = 0) -> tuple[Path, RunFileWriter]:
+def a_run(
+    folder: Path, steps: int = 0, tell: Observer = lambda _: None
+) -> tuple[Path, RunFileWriter]:
     """A run under way with this many steps."""
     path = folder / "a.tkperf"
-    writer = RunFileWriter(path)
+    writer = RunFileWriter(path, tell=tell)
     writer(RunStarted(info=run_info(), tests=("iops",)))
     writer(TestStarted(test="iops", at_s=0))
     for number in range(1, steps + 1):

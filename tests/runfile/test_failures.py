@@ -19,8 +19,7 @@ from tkperf.analysis.run_results import analyse
 from tkperf.errors import RunFileError
 from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
 from tkperf.record import RunStatus
-from tkperf.runfile import schema
-from tkperf.runfile import writer as writing
+from tkperf.runfile import schema, statements
 from tkperf.runfile.left_out import KILLED
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
@@ -161,7 +160,7 @@ def test_ctrl_c_while_writing_loses_no_finished_step(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(writing, moment, interrupt)
+        patch.setattr(statements, moment, interrupt)
         with pytest.raises(KeyboardInterrupt):
             writer(StepEnded(test="iops", record=a_step(2)))
     writer(RunEnded(status=RunStatus.INTERRUPTED, because="stopped by the user", ended_utc="u"))

@@ -23,6 +23,7 @@ from tkperf.events import (
     SampleSeen,
     StepEnded,
     StepStarted,
+    TelemetrySeen,
     TestEnded,
     TestStarted,
     Warned,
@@ -32,6 +33,7 @@ from tkperf.record import RunStatus, StepKind
 from tkperf.runfile import backlog, rescue
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
+from tkperf.telemetry.reading import Reading
 from tkperf.workload import Access, Workload
 
 COMPLETE = RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u")
@@ -66,12 +68,12 @@ class Trouble:
         self.error: Exception | None = None
         execute = backlog.execute
 
-        def fail(db: sqlite3.Connection, entry: backlog.Entry) -> None:
+        def fail(db: sqlite3.Connection, *entries: backlog.Entry) -> None:
             if self.error is not None:
                 # SQLite takes back the whole transaction by itself when a disk is full.
                 db.execute("ROLLBACK")
                 raise self.error
-            execute(db, entry)
+            execute(db, *entries)
 
         monkeypatch.setattr(backlog, "execute", fail)
 
@@ -465,3 +467,23 @@ def test_nothing_is_written_shortly_before_the_end_of_a_fill(tmp_path: Path) -> 
         writer(second(number))
     assert read_run(path).tests[0].under_way is None
     writer.close()
+
+
+def test_what_a_drive_told_during_a_step_outlives_the_parts_of_it(
+    tmp_path: Path, at_once: None, trouble: Trouble
+) -> None:
+    """While nothing can be written a step's parts are dropped as it ends; readings are no part of it."""
+    path, writer = a_run(tmp_path)
+    writer(begun())
+    trouble.error = sqlite3.OperationalError("database or disk is full")
+    reading = Reading(at_s=505.0, drive="/dev/x", source="nvme", temperature_c=40.0)
+    writer(TelemetrySeen(reading=reading))
+    for number in range(130):
+        writer(second(number))
+    writer(StepEnded(test="iops", record=a_step()))
+    trouble.error = None
+    writer(COMPLETE)
+    writer.close()
+    record = read_run(path)
+    assert record.telemetry == (reading,)
+    assert len(record.tests[0].steps) == 1

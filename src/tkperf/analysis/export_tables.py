@@ -56,7 +56,7 @@ _HOST = (
     "disturbed_by", "seen_s", *(fact.key for fact in HOST_FACTS), "throttled_times", "others",
     "kernel_log",
 )  # fmt: skip
-_TELEMETRY = tuple(each.name for each in fields(Reading))
+_TELEMETRY = tuple(attribute.name for attribute in fields(Reading))
 
 _COMPARISON = (
     *WORKLOAD,
@@ -95,7 +95,7 @@ COUNTS = frozenset((
     "position", "throttled_times", "heat_events", "foreign_bytes", "threads", "queue_depth", "compressible_percent",
     "region_offset_bytes", "region_length_bytes", "set_aside_steps", "set_aside_written_bytes",
     "degrees_of_freedom",
-    *(each.name for each in fields(Reading) if each.type == "int | None"),
+    *(attribute.name for attribute in fields(Reading) if attribute.type == "int | None"),
 ))  # fmt: skip
 
 
@@ -316,8 +316,8 @@ def _host(result: RunResult) -> Iterator[Row]:
             yield (
                 *_place(result, test), step.section, step.kind.value, step.number, step.position,
                 *workload_row(step.workload), step.started_s, step.duration_s, step.host_limited,
-                _disturbances(find_codes(each.code for each in disturbances)),
-                "; ".join(each.text for each in disturbances),
+                _disturbances(find_codes(disturbance.code for disturbance in disturbances)),
+                "; ".join(disturbance.text for disturbance in disturbances),
                 use and use.seen_s,
                 *(None if use is None else fact.value(use) for fact in HOST_FACTS),
                 use and use.throttled_times,

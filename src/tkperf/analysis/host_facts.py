@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from tkperf.host_use import HostUse
 
@@ -22,36 +23,19 @@ def _pressure(kind: str) -> Callable[[HostUse], float | None]:
     return lambda use: use.pressure_percent.get(kind)
 
 
+def _fact(key: str, title: str, digits: int = 1) -> HostFact:
+    """One that ``HostUse`` has by that name."""
+    return HostFact(key=key, title=title, value=attrgetter(key), digits=digits)
+
+
 HOST_FACTS: tuple[HostFact, ...] = (
-    HostFact(key="cpu_busy_percent", title="CPUs busy (%)", value=lambda use: use.cpu_busy_percent),
-    HostFact(
-        key="allowed_cpu_busy_percent",
-        title="CPUs that fio may use busy (%)",
-        value=lambda use: use.allowed_cpu_busy_percent,
-    ),
-    HostFact(
-        key="cpu_iowait_percent", title="iowait (%)", value=lambda use: use.cpu_iowait_percent
-    ),
-    HostFact(
-        key="steal_percent",
-        title="steal (% of CPU time wanted)",
-        value=lambda use: use.steal_percent,
-    ),
-    HostFact(
-        key="own_cpu_percent",
-        title="tkperf and fio (% of a CPU)",
-        value=lambda use: use.own_cpu_percent,
-    ),
-    HostFact(
-        key="others_cpu_percent",
-        title="other programs (% of a CPU)",
-        value=lambda use: use.others_cpu_percent,
-    ),
-    HostFact(
-        key="fio_wait_percent",
-        title="fio waiting for a CPU (%)",
-        value=lambda use: use.fio_wait_percent,
-    ),
+    _fact("cpu_busy_percent", "CPUs busy (%)"),
+    _fact("allowed_cpu_busy_percent", "CPUs that fio may use busy (%)"),
+    _fact("cpu_iowait_percent", "iowait (%)"),
+    _fact("steal_percent", "steal (% of CPU time wanted)"),
+    _fact("own_cpu_percent", "tkperf and fio (% of a CPU)"),
+    _fact("others_cpu_percent", "other programs (% of a CPU)"),
+    _fact("fio_wait_percent", "fio waiting for a CPU (%)"),
     *(
         HostFact(
             key=f"{prefix.replace(' ', '_')}pressure_{resource}_{kind}_percent",
@@ -64,24 +48,8 @@ HOST_FACTS: tuple[HostFact, ...] = (
         # The kernel tells none of the whole system.
         if (prefix, resource, kind) != ("", "cpu", "full")
     ),
-    HostFact(
-        key="throttled_percent",
-        title="stopped by a CPU limit (%)",
-        value=lambda use: use.throttled_percent,
-    ),
-    HostFact(
-        key="heat_events",
-        title="slow-downs by heat",
-        value=lambda use: use.heat_events,
-        digits=0,
-    ),
-    HostFact(
-        key="frequency_mhz", title="CPU clock (MHz)", value=lambda use: use.frequency_mhz, digits=0
-    ),
-    HostFact(
-        key="frequency_max_mhz",
-        title="highest CPU clock (MHz)",
-        value=lambda use: use.frequency_max_mhz,
-        digits=0,
-    ),
+    _fact("throttled_percent", "stopped by a CPU limit (%)"),
+    _fact("heat_events", "slow-downs by heat", digits=0),
+    _fact("frequency_mhz", "CPU clock (MHz)", digits=0),
+    _fact("frequency_max_mhz", "highest CPU clock (MHz)", digits=0),
 )

@@ -17,7 +17,8 @@ from tkperf.figures import Figure, SectionPlan
 from tkperf.host_use import HostUse
 from tkperf.phases import Knee
 from tkperf.quantity import Direction, Figures, Quantity
-from tkperf.record import PurgeRecord, RunInfo, RunStatus, RunWarning, StepKind
+from tkperf.record import PurgeRecord, RunStatus, RunWarning, StepKind
+from tkperf.run_info import RunInfo
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import format_capacity, format_count, format_duration
 from tkperf.workload import Workload

@@ -32,7 +32,6 @@ from tkperf.procedures.walk import first_rounds
 from tkperf.quantity import IOS, Direction
 from tkperf.record import (
     LeftOut,
-    RunInfo,
     RunRecord,
     RunStatus,
     RunWarning,
@@ -40,6 +39,7 @@ from tkperf.record import (
     StepRecord,
     TestRecord,
 )
+from tkperf.run_info import RunInfo
 from tkperf.tkperf_loops import PROFILE_NAME
 
 

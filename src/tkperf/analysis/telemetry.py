@@ -83,7 +83,7 @@ def find_test_telemetry(record: RunRecord, test: TestRecord) -> tuple[DriveTelem
         _of_drive(drive, readings, facts.get(drive), test, ended_s, pauses, alone=len(drives) == 1)
         for drive, readings in drives.items()
     )
-    return tuple(each for each in found if each is not None)
+    return tuple(telemetry for telemetry in found if telemetry is not None)
 
 
 def place_readings(record: RunRecord) -> Iterator[tuple[str | None, Reading]]:
@@ -130,9 +130,9 @@ def _of_drive(
         return warmth if celsius else None
     first, last = span.edges
     throttled_s = sum(
-        min(each.ended_s, ended_s) - max(each.began_s, test.started_s)
-        for each in find_throttling(readings, pauses)
-        if each.began_s < ended_s and test.started_s < each.ended_s
+        min(stretch.ended_s, ended_s) - max(stretch.began_s, test.started_s)
+        for stretch in find_throttling(readings, pauses)
+        if stretch.began_s < ended_s and test.started_s < stretch.ended_s
     )
     tells_heat = any(
         getattr(last, name) is not None
@@ -180,7 +180,7 @@ def find_telemetry_notices(
 ) -> Iterator[str]:
     """What stands on every page: that a drive was throttled, or could not keep data."""
     throttled = {
-        name: sum(each.throttled_s or 0.0 for each in drives) for name, drives in by_test.items()
+        name: sum(drive.throttled_s or 0.0 for drive in drives) for name, drives in by_test.items()
     }
     hot = [
         f"{titles[name]} ({format_duration(for_s)})" for name, for_s in throttled.items() if for_s

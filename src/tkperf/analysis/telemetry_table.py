@@ -39,15 +39,15 @@ def build_telemetry_table(telemetry: Sequence[DriveTelemetry]) -> Table | None:
     if not telemetry:
         return None
     lines: tuple[tuple[str | Figure, ...], ...] = tuple(
-        (label, *(_figure(getattr(each, name), divisor, digits) for each in telemetry))
+        (label, *(_figure(getattr(drive, name), divisor, digits) for drive in telemetry))
         for name, label, divisor, digits in _ROWS
-        if any(getattr(each, name) is not None for each in telemetry)
+        if any(getattr(drive, name) is not None for drive in telemetry)
     )
     return Table(
         title="What the drive told of itself"
         if len(telemetry) == 1
         else "What each drive told of itself",
-        head=("", *(each.drive for each in telemetry)),
+        head=("", *(drive.drive for drive in telemetry)),
         rows=lines,
     )
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import click
 
 from tkperf.cli.console import complain, tell
-from tkperf.cli.options import RunOptions
 from tkperf.cli.outlook import describe_outlook, describe_time, warn_of_cost
 from tkperf.cli.output import plain
+from tkperf.cli.run_options import RunOptions
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import TargetKind
 from tkperf.pipeline.consent import Consent, Question, nobody_to_ask

@@ -7,18 +7,17 @@ import sys
 import click
 
 from tkperf.cli.options import (
-    RunOptions,
     consent_options,
     demand_options,
     load_options,
     outlook_options,
     profile_option,
     result_options,
-    suite_command,
-    tests_option,
     trust_options,
 )
+from tkperf.cli.run_options import RunOptions
 from tkperf.cli.session import run_session
+from tkperf.cli.suites import suite_command, tests_option
 
 FLAGS = ("-hddt", "--hdd-type", "--test")
 

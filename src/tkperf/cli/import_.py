@@ -32,7 +32,8 @@ from tkperf.importers.left_out import MOST_LISTED, natural_key
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
 from tkperf.input_files import RESULTS_BYTES, read_input
 from tkperf.pipeline.names import LONGEST_NAME, refuse_long_name
-from tkperf.record import IMPORTED, RunInfo, RunStatus, RunWarning
+from tkperf.record import RunStatus, RunWarning
+from tkperf.run_info import IMPORTED, RunInfo
 from tkperf.runfile.whole import write_whole
 from tkperf.runfile.writer import RunFileWriter
 

@@ -21,8 +21,8 @@ from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.console import complain
-from tkperf.cli.options import RunOptions, smtp_login
 from tkperf.cli.rendering import build_run_view, render_html
+from tkperf.cli.run_options import RunOptions, smtp_login
 from tkperf.errors import EngineError, UsageError
 from tkperf.process import run_command
 from tkperf.runfile.reader import RunFile, read_run

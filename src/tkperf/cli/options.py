@@ -1,13 +1,8 @@
-"""What the user asked of tkperf ssd, hdd or raid: the options, and the flags they come from."""
+"""Options of the commands that run tests, in the groups in which their help lists them."""
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
-from email.message import EmailMessage
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,139 +11,9 @@ from click.shell_completion import CompletionItem
 
 from tkperf.device.purge import METHOD_NAMES
 from tkperf.engine.fio_setup import IO_ENGINES
-from tkperf.errors import UsageError, not_known
-from tkperf.input_files import TEXT_BYTES, is_toml_path, read_input
-from tkperf.pipeline.names import require_name
-from tkperf.procedures import ALL_TESTS, SUITES
-from tkperf.process import find_program
-from tkperf.profiles import Profile, built_in_profiles
+from tkperf.input_files import TEXT_BYTES, read_input
+from tkperf.profiles import built_in_profiles
 from tkperf.profiles.tables import DEEPEST_QUEUE, MOST_JOBS
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """The options of one run, as given; None where the profile or a default decides.
-
-    Raises:
-        UsageError: NAME cannot be a file name, or nobody could be notified as asked.
-    """
-
-    suite: str
-    name: str
-    device: str
-    jobs: int | None
-    io_depth: int | None
-    auto_demand: bool = False
-    step_s: float | None
-    tests: tuple[str, ...]
-    profile: str | Profile
-    active_range: str | None
-    size: str | None = None
-    folder: Path
-    ioengine: str | None
-    description: str | None
-    feature_matrix: str | None
-    force: bool
-    yes_destroy: str | None
-    purge_method: str | None = None
-    purge_command: str | None = None
-    no_purge: bool = False
-    no_telemetry: bool = False
-    write_cache: str | None
-    strict: bool = False
-    accept_disturbed: bool = False
-    tune: bool = False
-    raid_config: Path | None = None
-    remove_set: bool = False
-    progress: str
-    quiet: bool
-    debug: bool
-    detach: bool = False
-    mail: str | None = None
-    mail_from: str | None = None
-    smtp: str | None = None
-    smtp_tls: str = "none"
-    smtp_plain_login: bool = False
-    notify_command: str | None = None
-    rated: str | None = None
-    warranty_years: float | None = None
-    rate: str | None = None
-    like: Path | None = None
-    command_line: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        require_name(self.name)
-        self._check_views()
-        self._check_notification()
-        if self.rate is not None and self.like is not None:
-            raise UsageError("--rate and --like exclude each other: give one of them")
-        if self.warranty_years is not None and "DWPD" not in (self.rated or "").upper():
-            raise UsageError("--warranty-years says how long --rated in DWPD holds: give both")
-
-    def _check_views(self) -> None:
-        if self.detach and self.progress != "auto":
-            raise UsageError(
-                f"--detach leaves the terminal, so --progress {self.progress} has nowhere to go: "
-                f"follow the run with tkperf attach {self.run_path} --progress {self.progress}"
-            )
-
-    def _check_notification(self) -> None:
-        """A mistake here must not show only after 30 hours."""
-        for option, address in (("--mail", self.mail), ("--mail-from", self.mail_from)):
-            if address is not None and not _is_mail_address(address):
-                raise UsageError(f"{option} '{address}' is not a mail address")
-        if self.smtp is not None and not _is_server(self.smtp):
-            raise UsageError(f"--smtp '{self.smtp}' is not HOST or HOST:PORT")
-        in_clear = self.smtp_tls == "none" and not self.smtp_plain_login
-        if self.mail is not None and in_clear and smtp_login() is not None:
-            raise UsageError(
-                "TKPERF_SMTP_PASSWORD would be sent in clear: give --smtp-tls starttls or tls, or "
-                "--smtp-plain-login if it may be"
-            )
-        if self.notify_command is not None:
-            try:
-                words = shlex.split(self.notify_command)
-            except ValueError as error:
-                raise UsageError(f"--notify-command '{self.notify_command}': {error}") from None
-            if not words or find_program(words[0]) is None:
-                raise UsageError(f"--notify-command '{self.notify_command}': no such program")
-
-    @property
-    def run_path(self) -> Path:
-        return self.folder / f"{self.name}.tkperf"
-
-    @property
-    def log_path(self) -> Path:
-        return self.folder / f"{self.name}.log"
-
-
-def smtp_login() -> tuple[str, str] | None:
-    """User and password for the mail server, if both are given."""
-    user, password = (os.environ.get(f"TKPERF_SMTP_{key}") for key in ("USER", "PASSWORD"))
-    return (user, password) if user and password else None
-
-
-def _is_mail_address(text: str) -> bool:
-    """One address that the mail's header takes, too."""
-    if not re.fullmatch(r"[^@\s,;]+@[^@\s,;]+", text):
-        return False
-    try:
-        EmailMessage()["To"] = text
-    except Exception:  # the parser has several, AttributeError among them
-        return False
-    return True
-
-
-def _is_server(text: str) -> bool:
-    """HOST or HOST:PORT that a connection can be made to."""
-    if not re.fullmatch(r"[^:\s]+(:\d{1,5})?", text):
-        return False
-    host, _, port = text.partition(":")
-    try:
-        host.encode("idna")
-    except UnicodeError:
-        return False
-    return not port or 0 < int(port) < 2**16
 
 
 class _TextOf(click.ParamType[str]):
@@ -165,63 +30,6 @@ class _TextOf(click.ParamType[str]):
 
 
 Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def suite_command(suite: str, flags: tuple[str, ...]) -> type[click.Command]:
-    """A command that takes TKperf's ``-ssdt iops lat`` beside ``-ssdt iops -ssdt lat``."""
-
-    class SuiteCommand(click.Command):
-        def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-            names = (*SUITES[suite], ALL_TESTS)
-            return super().parse_args(ctx, expand_lists(args, flags, names))
-
-    return SuiteCommand
-
-
-class _TestNames(click.ParamType[tuple[str, ...]]):
-    """Names of a suite's tests and workload files, with commas between them."""
-
-    name = "tests"
-
-    def __init__(self, suite: str) -> None:
-        self._names = (*SUITES[suite], ALL_TESTS)
-
-    def convert(self, value: str, param: object, ctx: object) -> tuple[str, ...]:
-        names = tuple(name.strip() for name in value.split(","))
-        for name in names:
-            if name not in self._names and not is_toml_path(name):
-                raise not_known("test", name, self._names)
-        return names
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        before, comma, begun = incomplete.rpartition(",")
-        return [
-            CompletionItem(f"{before}{comma}{name}")
-            for name in self._names
-            if name.startswith(begun)
-        ]
-
-
-def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Function]:
-    """Which tests of the suite to run; what there are, the suite says."""
-    tests = SUITES[suite]
-    by_default = [name for name, test in tests.items() if test.by_default]
-    others = [name for name in tests if name not in by_default]
-    choices = f"{', '.join(by_default)} by default"
-    if others:
-        choices += f"; also {', '.join(others)}"
-    return click.option(
-        *flags,
-        "tests",
-        type=_TestNames(suite),
-        multiple=True,
-        metavar="NAME|FILE,...",
-        callback=lambda _ctx, _param, given: tuple(name for names in given for name in names),
-        help=f"Tests to run: {choices}, or {ALL_TESTS} that the profile defines; a workload file of "
-        "your own ('tkperf workload show FILE' explains it).",
-    )
 
 
 def complete_profile(_ctx: object, _param: object, begun: str) -> list[CompletionItem]:
@@ -510,19 +318,3 @@ def _apply(function: Function, *options: Callable[[Function], Function]) -> Func
     for option in reversed(options):
         function = option(function)
     return function
-
-
-def expand_lists(args: Sequence[str], flags: Collection[str], words: Collection[str]) -> list[str]:
-    """``-ssdt iops lat`` as ``-ssdt iops -ssdt lat``; files of workloads, by their suffix, likewise."""
-    expanded: list[str] = []
-    flag = ""
-    for index, word in enumerate(args):
-        follows_flag = index > 0 and args[index - 1] in flags
-        if word in flags:
-            flag = word
-        elif flag and (word in words or word.endswith(".toml")) and not follows_flag:
-            expanded.append(flag)
-        elif not follows_flag:
-            flag = ""
-        expanded.append(word)
-    return expanded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from tkperf.cli.options import RunOptions
+from tkperf.cli.run_options import RunOptions
 from tkperf.pipeline.endurance import MUCH_OF_A_LIFE, Rating, parse_rating
 from tkperf.pipeline.outlook import Outlook, look_out
 from tkperf.pipeline.rates import ASSUMED, Rates, parse_rate, read_rates

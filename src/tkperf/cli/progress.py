@@ -15,9 +15,9 @@ import msgspec
 from tkperf.cli.background import DirectText, InBackground, OpenView, View, direct
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.live import LiveView
-from tkperf.cli.options import RunOptions
 from tkperf.cli.output import open_log
 from tkperf.cli.plain import PlainLines
+from tkperf.cli.run_options import RunOptions
 from tkperf.errors import RunFileError
 from tkperf.events import (
     Event,

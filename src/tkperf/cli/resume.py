@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from tkperf.cli.options import RunOptions, consent_options, strict_option, view_options
+from tkperf.cli.options import consent_options, strict_option, view_options
+from tkperf.cli.run_options import RunOptions
 from tkperf.cli.session import resume_session
 from tkperf.errors import UsageError
 from tkperf.pipeline.resume import ResumeRequest

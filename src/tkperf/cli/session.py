@@ -14,10 +14,10 @@ from tkperf.cli.consent import consent_of, show_plan, show_resumption
 from tkperf.cli.console import open_console, tell
 from tkperf.cli.detach import Departure, depart
 from tkperf.cli.notify import notify
-from tkperf.cli.options import RunOptions
 from tkperf.cli.outlook import outlook_of
 from tkperf.cli.output import open_log, plain
 from tkperf.cli.progress import open_observers
+from tkperf.cli.run_options import RunOptions
 from tkperf.cli.tables import print_results
 from tkperf.device.identity import TargetKind
 from tkperf.device.raid.config import load_raid_config

@@ -7,7 +7,6 @@ import sys
 import click
 
 from tkperf.cli.options import (
-    RunOptions,
     auto_demand_option,
     consent_options,
     demand_options,
@@ -16,11 +15,11 @@ from tkperf.cli.options import (
     profile_option,
     purge_options,
     result_options,
-    suite_command,
-    tests_option,
     trust_options,
 )
+from tkperf.cli.run_options import RunOptions
 from tkperf.cli.session import run_session
+from tkperf.cli.suites import suite_command, tests_option
 
 FLAGS = ("-ssdt", "--ssd-type", "--test")
 

@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from tkperf.cli.options import (
-    RunOptions,
     consent_options,
     load_options,
     profile_option,
@@ -17,6 +16,7 @@ from tkperf.cli.options import (
     result_options,
     trust_options,
 )
+from tkperf.cli.run_options import RunOptions
 from tkperf.cli.session import run_session
 from tkperf.errors import UsageError
 from tkperf.procedures import load_profile, with_numbers

@@ -12,17 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tkperf.device.permit import ErasePermit
 from tkperf.engine import Execution, Load, Next, OnSample, fio_process
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio_job import (
-    FioTarget,
     planned_bytes,
-    render_fill_job,
-    render_step_job,
 )
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
 from tkperf.engine.fio_process import FioProcess, ignore
-from tkperf.engine.local_fio import LocalFio, Mapped
 from tkperf.engine.recorder import Recorder
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of
@@ -30,7 +26,7 @@ from tkperf.engine.witness import StreamWatch, earliest_s, witness_fill, witness
 from tkperf.errors import LostAtGateError
 from tkperf.phases import Continuous, Fill
 from tkperf.plausibility import Witness
-from tkperf.workload import Access, ActiveRange, Step, Workload
+from tkperf.workload import Access, Step, Workload
 
 # Output is not read in the last moments before a hand-over, so that parsing cannot delay it.
 QUIET_BEFORE_HANDOVER_S = 0.02
@@ -63,60 +59,31 @@ class _Stream:
 class FioEngine:
     """Runs one device. Not thread-safe; one step at a time, plus one waiting at its gate.
 
-    There is no engine without a permit: it writes to the device that the permit names, and only
-    while the permit is in use.
+    There is no engine without a permit, which its jobs are made with: it writes to the device that the permit
+    names, and only while the permit is in use.
     """
 
     name = "fio"
 
-    def __init__(
-        self,
-        permit: ErasePermit,
-        *,
-        ioengine: str,
-        active_range: ActiveRange,
-        version: str,
-        cpus: int,
-        fill_permits: Sequence[ErasePermit] = (),
-        mapped: Mapped | None = None,
-    ) -> None:
-        """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
+    def __init__(self, jobs: DeviceJobs, *, version: str, cpus: int) -> None:
         self.version: str | None = version
-        self._fio = LocalFio(permit, (mapped.drive,) if mapped else fill_permits)
-        # As anyone can run it again; fio itself is given the device that the permit holds.
-        self._target = FioTarget(
-            path=mapped.path if mapped else permit.identity.path,
-            ioengine=ioengine,
-            active_range=active_range,
-        )
-        self._fill_path = mapped.drive.identity.path if mapped else self._target.path
+        self._jobs = jobs
         self._cpus = cpus
         self._waiting = Waiting(self._prepare)
         self._then: Next | None = None
         self._last_io_s: float | None = None
         self._current: FioProcess | None = None
         self._stream: _Stream | None = None
-        self._cursors = SequentialCursors(active_range)
-        self._members = tuple(
-            FioTarget(
-                path=member.identity.path,
-                ioengine=ioengine,
-                active_range=ActiveRange(
-                    offset_bytes=0, length_bytes=member.identity.capacity_bytes
-                ),
-            )
-            for member in fill_permits
-        )
+        self._cursors = SequentialCursors(jobs.active_range)
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
-        process = self._begin(lambda: self._start_fill(phase))
+        process = self._begin(lambda: self._jobs.start_fill(phase))
         self._waiting.note_start(process)
         recorder = Recorder(on_sample)
-        targets = self._fill_targets(phase)
-        total_bytes = phase.passes * sum(target.active_range.length_bytes for target in targets)
+        total_bytes = self._jobs.fill_bytes(phase)
         # What follows the preconditioning of members is a set that does not exist yet.
-        then = None if self._members else then
+        then = None if self._jobs.fills_members else then
 
         def on_reading(reading: Reading) -> None:
             recorder(reading)
@@ -136,7 +103,7 @@ class FioEngine:
         self._choose_by_totals(process, recorder, then)
         process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
         self._prepare_after_next(then)
-        job_text = render_fill_job(phase.workload, phase.passes, targets)
+        job_text = self._jobs.fill_text(phase)
         witness = witness_fill(process, planned_bytes(job_text))
         return self._execution(process, recorder, job_text, witness)
 
@@ -150,8 +117,8 @@ class FioEngine:
             job_bytes = [job.bytes for job in process.last.jobs]
             self._cursors.advance(step, prepared.starts_bytes, job_bytes)
         self._prepare_after_next(then)
-        job_text = render_step_job(step, self._target, starts_bytes=prepared.starts_bytes)
-        witness = witness_step(process, step, self._target.active_range)
+        job_text = self._jobs.step_text(step, prepared.starts_bytes)
+        witness = witness_step(process, step, self._jobs.active_range)
         return self._execution(process, recorder, job_text, witness)
 
     def measure_slice(
@@ -215,7 +182,7 @@ class FioEngine:
 
     def close(self) -> None:
         self.rest()
-        self._fio.close()
+        self._jobs.close()
 
     # The end of what is under way, and the beginning of what follows.
 
@@ -302,29 +269,6 @@ class FioEngine:
 
     # What runs: at most one process measuring, one waiting at its gate, or one stream.
 
-    def _start_fill(self, phase: Fill) -> FioProcess:
-        def render(paths: Sequence[str], prerun: str) -> str:
-            targets = [
-                replace(target, path=path)
-                for target, path in zip(self._fill_targets(phase), paths, strict=True)
-            ]
-            return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun)
-
-        return self._fio.start_fill(render)
-
-    def _fill_targets(self, phase: Fill) -> tuple[FioTarget, ...]:
-        if self._members or phase.length_bytes is None:
-            return self._members or (self._target,)
-        filled = ActiveRange(offset_bytes=0, length_bytes=phase.length_bytes)
-        return (replace(self._target, path=self._fill_path, active_range=filled),)
-
-    def _start_step(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
-        def render(paths: Sequence[str], prerun: str) -> str:
-            target = replace(self._target, path=paths[0])
-            return render_step_job(step, target, starts_bytes=starts_bytes, prerun=prerun)
-
-        return self._fio.start(render)
-
     def _begin(
         self, start: Callable[[], FioProcess], started: FioProcess | None = None
     ) -> FioProcess:
@@ -345,14 +289,14 @@ class FioEngine:
 
     def _prepare(self, load: Load) -> Prepared:
         """Its fio, on its way to its gate; tried once, as there is another time."""
-        with self._fio.impatient():
+        with self._jobs.impatient():
             return self._start_load(load)
 
     def _start_load(self, load: Load) -> Prepared:
         step = step_of(load)
         # A stream begins at the start of its jobs' regions, a step goes on where the one before ended.
         starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
-        return Prepared(load, starts_bytes, self._start_step(step, starts_bytes))
+        return Prepared(load, starts_bytes, self._jobs.start_step(step, starts_bytes))
 
     def _prepare_next(self, then: Next | None, under_way: Workload) -> None:
         """Start what may follow, unless it goes on where what is under way has yet to stop."""
@@ -387,7 +331,7 @@ class FioEngine:
         if prepared.process.released_s is None:
             step, starts_bytes = step_of(load), prepared.starts_bytes
             prepared.process = self._begin(
-                lambda: self._start_step(step, starts_bytes), prepared.process
+                lambda: self._jobs.start_step(step, starts_bytes), prepared.process
             )
         self._waiting.note_start(prepared.process)
         self._waiting.discard(but=then.loads if then else ())
@@ -409,7 +353,7 @@ class FioEngine:
             phase=phase,
             process=prepared.process,
             step=step,
-            job_text=render_step_job(step, self._target),
+            job_text=self._jobs.step_text(step),
             watch=StreamWatch(),
         )
         return self._stream

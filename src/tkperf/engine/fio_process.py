@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import select
 import shutil
 import signal
 import time
@@ -13,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tkperf.engine.fio_exit import find_fault
-from tkperf.engine.fio_output import NOTHING_YET, DocumentSplitter, Reading, parse_document
+from tkperf.engine.fio_output import NOTHING_YET, Reading, parse_document
+from tkperf.engine.fio_pipes import FioPipes
 from tkperf.engine.gate import Gate
 from tkperf.errors import EngineError, LostAtGateError, StepFailedError
 from tkperf.process import PIPE, ProcessTimeout, start_process, stop_process
@@ -30,15 +29,6 @@ LONGEST_START_S = 30.0
 LONGEST_OVERRUN_S = 300.0
 # From the opened gate to the first I/O it takes some 3 ms; a beginning later than this is late.
 LATE_S = 0.02
-# Room for several status documents, so that fio never waits for tkperf to read.
-PIPE_BYTES = 1 << 20
-# fio prints a document in up to sixty pieces within some ms. Each reading of one would take a CPU from the
-# load: 16 I/Os outstanding in a job that is kept waiting sixty times a second are a part of its 99.9th percentile.
-PIECES_S = 0.005
-# Where more time than this is left, nobody waits for the document.
-UNHURRIED_S = 0.1
-# As much of fio's stderr as an error message could need.
-KEPT_STDERR_BYTES = 8 << 10
 # The kernel tells the end of a job's helper at the gate to any thread of fio's, and wakes it from its
 # wait for I/O. With io_uring fio takes that for an error without a number (3.33: the system call is
 # made past libc, so that errno is not set): a job that had no I/O completed yet ends there and then.
@@ -86,8 +76,6 @@ class FioProcess:
         self._gate = gate
         self._threads = threads
         self._device = device
-        self._splitter = DocumentSplitter()
-        self._stderr_text = b""
         self.last: Reading = NOTHING_YET
         self.last_at_s = 0.0
         self.document = b""
@@ -115,15 +103,7 @@ class FioProcess:
             inherit=inherit,
             blocked=NOT_TO_WAKE_FIO,
         )
-        assert self._process.stdout is not None
-        assert self._process.stderr is not None
-        self._stdout = self._process.stdout.fileno()
-        self._stderr = self._process.stderr.fileno()
-        self._open = [self._stdout, self._stderr]
-        for pipe in self._open:
-            os.set_blocking(pipe, False)
-        with suppress(OSError):  # a user's share of such room has a limit; less will do
-            fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._pipes = FioPipes(self._process)
         self._started_s = self._silent_since_s = self._still_since_s = time.monotonic()
 
     # At the gate.
@@ -163,7 +143,7 @@ class FioProcess:
                 self.stop()
                 raise StepFailedError(
                     f"only {came} of {format_count(self._threads, 'thread')} of fio came to the "
-                    f"start on {self._device} within {LONGEST_START_S:.0f} s{self._quote_output()}; is "
+                    f"start on {self._device} within {LONGEST_START_S:.0f} s{self._pipes.quote()}; is "
                     "there a limit on processes (ulimit -u, pids.max)?"
                 )
             self._read(0.002, ignore)
@@ -324,25 +304,17 @@ class FioProcess:
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
-        self._open = []
+        self._pipes.forget()
         shutil.rmtree(self._folder, ignore_errors=True)
         if self.ended_s is None:
             self.ended_s = time.monotonic()
 
     def _read(self, longest_s: float, on_reading: OnReading) -> None:
-        ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, 0.5)))
+        documents = self._pipes.read(longest_s)
         self._look_for_stops()
-        if self._stderr in ready:
-            self._read_stderr()
-        if self._stdout not in ready:
-            return
-        if longest_s >= UNHURRIED_S:
-            time.sleep(PIECES_S)
-        data = os.read(self._stdout, PIPE_BYTES)
-        if not data:
+        if self._pipes.ended:
             self.ended_s = time.monotonic()
-            return
-        for document in self._splitter.feed(data):
+        for document in documents:
             self._silent_since_s = self.last_at_s = time.monotonic()
             before, self.document = self.last, document
             self.last = parse_document(document)
@@ -359,13 +331,6 @@ class FioProcess:
                 self._still_since_s = self.last_at_s
             self._note_beginning()
             on_reading(self.last)
-
-    def _read_stderr(self) -> None:
-        """Take in what fio says there, keeping its first words only."""
-        data = os.read(self._stderr, PIPE_BYTES)
-        if not data:
-            self._open = [self._stdout]
-        self._stderr_text += data[: KEPT_STDERR_BYTES - len(self._stderr_text)]
 
     def _note_beginning(self) -> None:
         """A host too busy to let fio begin at once must not hide that: believe fio's own clock.
@@ -397,19 +362,10 @@ class FioProcess:
             device=self._device,
             has_result=bool(self.document),
             ended_at_gate=ended_at_gate,
-            output=self._quote_output(),
+            output=self._pipes.quote(),
         )
         if fault is not None:
             raise fault
-
-    def _quote_output(self) -> str:
-        """fio's own words, shortened, for an error message."""
-        with suppress(BlockingIOError):
-            if self._stderr in self._open:
-                self._read_stderr()
-        lines = [*self._stderr_text.decode(errors="replace").splitlines(), *self._splitter.notes]
-        words = [line.strip() for line in lines if line.strip() and "Saving output" not in line]
-        return f"; it said: {' | '.join(words[:3])[:400]}" if words else ""
 
 
 def ignore(_reading: Reading) -> None:

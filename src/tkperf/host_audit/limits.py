@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
+from tkperf.control_groups import ControlGroups, find_control_groups
 from tkperf.device.sysfs import number, text
 from tkperf.host_audit.finding import Finding, Level, not_known
 from tkperf.host_audit.site import Drive, Site
@@ -24,20 +23,8 @@ _MEMORY = "where memory runs out, tkperf or fio is ended or stands still"
 _TASKS = "fio could not start its threads"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Groups:
-    """The folders of our control group from its own up to the root, of version 2 and of version 1."""
-
-    unified: tuple[Path, ...]
-    by_controller: dict[str, tuple[Path, ...]]
-
-    def of(self, controller: str) -> tuple[Path, ...]:
-        """Where a controller's limits lie, nearest first."""
-        return (*self.by_controller.get(controller, ()), *self.unified)
-
-
 def audit_limits(site: Site, drives: Sequence[Drive]) -> Iterator[Finding]:
-    groups = _find_groups(site)
+    groups = find_control_groups(site.root)
     if groups is None:
         why = "limits on CPU, memory, I/O or tasks would be measured instead of the drive"
         yield not_known("limits of control groups", "the kernel shows none here", why)
@@ -50,40 +37,7 @@ def audit_limits(site: Site, drives: Sequence[Drive]) -> Iterator[Finding]:
     yield _process_limits(site)
 
 
-def _find_groups(site: Site) -> _Groups | None:
-    rows = (text(site.proc / "self/cgroup") or "").splitlines()
-    mounts = site.sys / "fs/cgroup"
-    unified: tuple[Path, ...] = ()
-    by_controller = {}
-    for row in rows:
-        _, _, rest = row.partition(":")
-        controllers, _, path = rest.partition(":")
-        if not controllers:
-            top = mounts if (mounts / "cgroup.controllers").exists() else mounts / "unified"
-            unified = _chain(top, path)
-            continue
-        for controller in controllers.split(","):
-            chain = _chain(mounts / controllers, path) or _chain(mounts / controller, path)
-            by_controller[controller] = chain
-    if not unified and not any(by_controller.values()):
-        return None
-    return _Groups(unified=unified, by_controller=by_controller)
-
-
-def _chain(top: Path, path: str) -> tuple[Path, ...]:
-    """From a group up to the top; of one that is not shown here only what is."""
-    if not top.is_dir():
-        return ()
-    folders = [top]
-    for name in path.strip("/").split("/"):
-        deeper = folders[-1] / name
-        if not name or name == ".." or not deeper.is_dir():
-            break
-        folders.append(deeper)
-    return tuple(reversed(folders))
-
-
-def _cpu_limit(groups: _Groups) -> Finding:
+def _cpu_limit(groups: ControlGroups) -> Finding:
     limits = []
     for folder in groups.of("cpu"):
         quota, _, period = (text(folder / "cpu.max") or "max").partition(" ")
@@ -106,7 +60,7 @@ def _cpu_limit(groups: _Groups) -> Finding:
     )
 
 
-def _memory_limit(groups: _Groups) -> Finding:
+def _memory_limit(groups: ControlGroups) -> Finding:
     limits = []
     for folder in groups.of("memory"):
         for name in ("memory.max", "memory.high", "memory.limit_in_bytes"):
@@ -127,7 +81,7 @@ def _memory_limit(groups: _Groups) -> Finding:
     )
 
 
-def _task_limit(groups: _Groups) -> Finding:
+def _task_limit(groups: ControlGroups) -> Finding:
     rooms = []
     for folder in groups.of("pids"):
         most, now = number(folder / "pids.max"), number(folder / "pids.current")
@@ -146,7 +100,7 @@ def _task_limit(groups: _Groups) -> Finding:
     )
 
 
-def _io_limit(groups: _Groups, drive: Drive) -> Finding:
+def _io_limit(groups: ControlGroups, drive: Drive) -> Finding:
     subject, major_minor = "limit of I/O", drive.major_minor
     if major_minor is None:
         return not_known(subject, "the kernel does not tell the drive's number", _IO)

@@ -10,6 +10,7 @@ from tkperf.device.inspection import DeviceFacts
 from tkperf.device.permit import ErasePermit
 from tkperf.disturbance.io import Counters
 from tkperf.engine import Engine
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
 from tkperf.engine.local_fio import Mapped
@@ -80,12 +81,11 @@ def fio_engine(
     mapped: Mapped | None = None,
 ) -> FioEngine:
     """fio on a permitted device."""
-    return FioEngine(
+    jobs = DeviceJobs(
         permit,
         ioengine=ioengine,
         active_range=fitted.active_range,
-        version=version,
-        cpus=len(os.sched_getaffinity(0)),
         fill_permits=fill_permits,
         mapped=mapped,
     )
+    return FioEngine(jobs, version=version, cpus=len(os.sched_getaffinity(0)))

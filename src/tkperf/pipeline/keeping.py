@@ -26,8 +26,9 @@ from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_info import Title, build_run_info
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.pipeline.simulation import relive
-from tkperf.record import RunInfo, RunWarning
+from tkperf.record import RunWarning
 from tkperf.replay import Resumed
+from tkperf.run_info import RunInfo
 from tkperf.runfile.opening import describe_existing
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute

@@ -26,15 +26,9 @@ from tkperf.pipeline.same_device import require_same_device
 from tkperf.pipeline.simulation import PREFIX
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
 from tkperf.profiles import Profile, built_in_profiles
-from tkperf.record import (
-    LogEntry,
-    RunInfo,
-    RunRecord,
-    RunStatus,
-    RunWarning,
-    TestRecord,
-)
+from tkperf.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
 from tkperf.replay import NOTHING, Replay, at_found_demand, replay
+from tkperf.run_info import RunInfo
 from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile
 

@@ -13,7 +13,7 @@ from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.host_check import HostState
 from tkperf.pipeline.run_plan import RunPlan
 from tkperf.procedures import Test
-from tkperf.record import RunInfo
+from tkperf.run_info import RunInfo
 
 FILE_NOTICE = (
     "FILE TARGET: measured through a file system on a scratch file, not on a device of its own"

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from tkperf.analysis.host import host_findings, tuned_settings
 from tkperf.analysis.results import RunResult, TestResult
-from tkperf.record import RunInfo
 from tkperf.report.page import Facts
 from tkperf.report.preconditioning import describe_fill, describe_load
 from tkperf.report.telemetry import describe_telemetry
 from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity, format_moment
+from tkperf.run_info import RunInfo
 from tkperf.units import NOT_MEASURED
 
 DEMAND = "Threads / queue depth"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tkperf.record import RunInfo
 from tkperf.report.wording import format_fact, format_known_capacity
+from tkperf.run_info import RunInfo
 from tkperf.units import format_block_size_kib
 from tkperf.workload import Workload
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tkperf.errors import ProfileError
 from tkperf.procedures import find_test, read_stored_profile
 from tkperf.procedures.descriptor import Circumstances
-from tkperf.record import RunInfo
 from tkperf.report.preconditioning import describe_fill
+from tkperf.run_info import RunInfo
 
 
 def describe_procedure(info: RunInfo, test: str) -> str:

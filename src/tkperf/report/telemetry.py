@@ -23,18 +23,18 @@ def show_course(course: Course, of: str) -> Iterator[ChartView]:
     """
     unit, unit_s = find_time_unit(course.length_s)
     drives = course.drives
-    if any(len(each.temperatures) > 1 for each in drives):
+    if any(len(drive.temperatures) > 1 for drive in drives):
         text = f"Temperature by the drive's own sensor over {of}"
-        if any(each.facts.warning_c is not None for each in drives):
+        if any(drive.facts.warning_c is not None for drive in drives):
             text += "; dashed: its own limits"
-        if any(each.throttled for each in drives):
+        if any(drive.throttled for drive in drives):
             text += "; shaded: between two readings that say that it was throttled"
         yield ChartView(
             key="temperature",
             text=f"{text}.",
             spec=telemetry.temperature(course, "Temperature", unit, unit_s),
         )
-    parts = [part for each in drives for part in each.written]
+    parts = [part for drive in drives for part in drive.written]
     if any(part.nand_bytes is not None for part in parts):
         yield ChartView(
             key="flash",
@@ -85,10 +85,10 @@ def describe_telemetry(device: Mapping[str, object]) -> str:
     if not drives:
         return "none" if "telemetry" in device else NOT_KNOWN
     texts: dict[str, list[str]] = {}
-    for each in drives.values():
-        sources = ", ".join(each.sources) or "none"
-        text = f"{sources} ({'; '.join(each.gaps)})" if each.gaps else sources
-        texts.setdefault(text, []).append(each.drive)
+    for facts in drives.values():
+        sources = ", ".join(facts.sources) or "none"
+        text = f"{sources} ({'; '.join(facts.gaps)})" if facts.gaps else sources
+        texts.setdefault(text, []).append(facts.drive)
     if len(texts) == 1:
         return next(iter(texts))
     return "; ".join(f"{', '.join(names)}: {text}" for text, names in texts.items())

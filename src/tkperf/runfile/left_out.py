@@ -30,23 +30,19 @@ from tkperf.record import (
     UnfinishedStep,
 )
 from tkperf.runfile.encoding import decode_samples
+from tkperf.runfile.facts import RunEnd, parse_facts
 from tkperf.runfile.limits import MOST_RESUMPTIONS, MOST_SECTIONS, MOST_TESTS, require_few
 from tkperf.runfile.rows import (
-    BAD_ROW,
-    RunEnd,
-    convert,
-    parse_disturbance,
-    parse_facts,
     parse_outcome,
     parse_plan,
     parse_purge,
     parse_reading,
     parse_resumption,
-    parse_step,
     parse_test,
-    parse_under_way,
     parse_verdict,
 )
+from tkperf.runfile.step_rows import parse_disturbance, parse_step, parse_under_way
+from tkperf.runfile.values import BAD_ROW, convert
 from tkperf.telemetry.marking import with_throttled_steps
 from tkperf.telemetry.reading import Reading
 from tkperf.units import drop_controls

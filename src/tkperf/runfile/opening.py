@@ -5,11 +5,15 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import time
 from pathlib import Path
 
 from tkperf.errors import RunFileError
 from tkperf.runfile import backlog
 from tkperf.runfile.schema import open_again, open_new
+
+# tkperf status and attach try the lock to see whether there is a writer (writers.py).
+LOOKERS_WAIT_S = 0.3
 
 Opened = tuple[int, sqlite3.Connection]
 """The locked descriptor and the database."""
@@ -53,7 +57,7 @@ def reopen_run_file(path: Path) -> Opened:
             f"{path} cannot be written to: {error.strerror}; a run goes on in its own file"
         ) from error
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(lock)
         return lock, open_again(path, wait_s=backlog.READER_WAIT_S)
     except BlockingIOError:
         os.close(lock)
@@ -64,6 +68,20 @@ def reopen_run_file(path: Path) -> Opened:
     except RunFileError:
         os.close(lock)
         raise
+
+
+def _lock(descriptor: int) -> None:
+    """Raises BlockingIOError if a writer holds it; one who only looks holds it for a moment."""
+    until_s = time.monotonic() + LOOKERS_WAIT_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until_s:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def require_resumable(path: Path) -> None:

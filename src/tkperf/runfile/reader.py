@@ -22,10 +22,8 @@ from tkperf.record import (
 from tkperf.runfile.encoding import SampleRow, decode_samples, decode_seconds, decompress
 from tkperf.runfile.left_out import Rows, step_name
 from tkperf.runfile.limits import ExcessError, Meter, open_metered
-from tkperf.runfile.rows import (
-    BAD_ROW,
-)
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
+from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.writers import is_being_written
 from tkperf.seconds import Seconds
 

@@ -88,7 +88,7 @@ def find_running(*, proc: Path = PROC) -> Iterator[Writer]:
             continue
         for one in opened:
             if one.path.suffix == SUFFIX and one.holds_lock(pid):
-                yield _writer(pid, [each for each in opened if each.key == one.key], proc)
+                yield _writer(pid, [other for other in opened if other.key == one.key], proc)
 
 
 @dataclass(frozen=True, slots=True)

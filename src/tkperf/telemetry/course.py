@@ -59,7 +59,7 @@ def find_course(
         _drive(of_drive, facts.get(drive, DriveFacts(drive=drive)), began_s, ended_s)
         for drive, of_drive in by_drive(near).items()
     )
-    drawn = tuple(each for each in drives if len(each.temperatures) > 1 or each.written)
+    drawn = tuple(drive for drive in drives if len(drive.temperatures) > 1 or drive.written)
     return Course(drives=drawn, length_s=ended_s - began_s) if drawn else None
 
 
@@ -89,7 +89,8 @@ def _drive(
             and after.at_s > began_s
         ),
         throttled=tuple(
-            (each.began_s - began_s, each.ended_s - began_s) for each in find_throttling(readings)
+            (stretch.began_s - began_s, stretch.ended_s - began_s)
+            for stretch in find_throttling(readings)
         ),
     )
 
@@ -116,7 +117,7 @@ def parse_drives(device: Mapping[str, object]) -> dict[str, DriveFacts]:
 
 def _texts(value: object) -> tuple[str, ...]:
     return (
-        tuple(each for each in value if isinstance(each, str))
+        tuple(entry for entry in value if isinstance(entry, str))
         if isinstance(value, list | tuple)
         else ()
     )

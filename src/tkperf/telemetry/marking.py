@@ -18,8 +18,8 @@ from tkperf.telemetry.judge import Throttled, find_throttling
 def with_throttled_steps(record: RunRecord) -> RunRecord:
     """The run with a mark on each step that a drive was throttled in, or may have been."""
     stretches: dict[str, list[Throttled]] = {}
-    for each in find_throttling(record.telemetry, find_pauses(record.resumptions)):
-        stretches.setdefault(each.drive, []).append(each)
+    for stretch in find_throttling(record.telemetry, find_pauses(record.resumptions)):
+        stretches.setdefault(stretch.drive, []).append(stretch)
     if not stretches:
         return record
     tests = tuple(_test(test, list(stretches.values())) for test in record.tests)
@@ -28,7 +28,7 @@ def with_throttled_steps(record: RunRecord) -> RunRecord:
 
 def find_pauses(resumptions: Sequence[Resumption]) -> tuple[tuple[float, float], ...]:
     """From when to when the run stood still."""
-    return tuple((each.stopped_s, each.resumed_s) for each in resumptions)
+    return tuple((resumption.stopped_s, resumption.resumed_s) for resumption in resumptions)
 
 
 def _test(test: TestRecord, stretches: Sequence[Sequence[Throttled]]) -> TestRecord:
@@ -39,8 +39,8 @@ def _overlapping(
     stretches: Sequence[Throttled], began_s: float, ended_s: float
 ) -> Iterator[Throttled]:
     """Those of one drive, which follow each other: a day may have as many as it has minutes."""
-    first = bisect_right(stretches, began_s, key=lambda each: each.ended_s)
-    yield from takewhile(lambda each: each.began_s < ended_s, islice(stretches, first, None))
+    first = bisect_right(stretches, began_s, key=lambda stretch: stretch.ended_s)
+    yield from takewhile(lambda stretch: stretch.began_s < ended_s, islice(stretches, first, None))
 
 
 def _step(step: StepRecord, stretches: Sequence[Sequence[Throttled]]) -> StepRecord:
@@ -49,12 +49,12 @@ def _step(step: StepRecord, stretches: Sequence[Sequence[Throttled]]) -> StepRec
     found = [
         Disturbance(
             code=DisturbanceCode.THROTTLED,
-            text=f"{each.drive} was throttled between two readings of its log: {each.because}",
-            started_s=max(began_s, each.began_s),
-            duration_s=min(ended_s, each.ended_s) - max(began_s, each.began_s),
-            share=(min(ended_s, each.ended_s) - max(began_s, each.began_s)) / duration_s,
+            text=f"{stretch.drive} was throttled between two readings of its log: {stretch.because}",
+            started_s=max(began_s, stretch.began_s),
+            duration_s=min(ended_s, stretch.ended_s) - max(began_s, stretch.began_s),
+            share=(min(ended_s, stretch.ended_s) - max(began_s, stretch.began_s)) / duration_s,
         )
         for of_drive in stretches
-        for each in _overlapping(of_drive, began_s, ended_s)
+        for stretch in _overlapping(of_drive, began_s, ended_s)
     ]
     return replace(step, disturbances=(*(step.disturbances or ()), *found)) if found else step

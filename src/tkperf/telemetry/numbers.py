@@ -44,7 +44,7 @@ def table(value: object) -> Document:
 
 def rows(value: object) -> list[Document]:
     """The objects of a JSON list."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 def word(value: object) -> str | None:

@@ -72,7 +72,7 @@ class Reading:
         return all(getattr(self, name) is None for name in _VALUES)
 
 
-_VALUES = tuple(each.name for each in fields(Reading) if each.default is None)
+_VALUES = tuple(attribute.name for attribute in fields(Reading) if attribute.default is None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

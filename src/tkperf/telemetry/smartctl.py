@@ -65,7 +65,9 @@ def _unit(amount: Amount | None) -> int | None:
 def find_failure(document: Document) -> str | None:
     """Why a document tells nothing; None: it does."""
     run = table(document.get("smartctl"))
-    messages = [text for each in rows(run.get("messages")) if (text := word(each.get("string")))]
+    messages = [
+        text for message in rows(run.get("messages")) if (text := word(message.get("string")))
+    ]
     status = count(run.get("exit_status"))
     if status is not None and status & _NOT_READ:
         return "; ".join(messages) or f"exit status {status}"
@@ -221,7 +223,9 @@ def _nand(document: Document) -> Amount | None:
         return parts["all"]
     if {"TLC", "SLC"} <= set(parts):
         both = parts["TLC"], parts["SLC"]
-        return Amount(sum(each.bytes for each in both), max(each.unit_bytes for each in both))
+        return Amount(
+            sum(amount.bytes for amount in both), max(amount.unit_bytes for amount in both)
+        )
     return None
 
 

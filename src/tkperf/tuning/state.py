@@ -20,7 +20,7 @@ from tkperf.device.sysfs import text
 from tkperf.errors import DeviceError, UsageError
 
 FOLDER = Path("run/tkperf")
-SCHEMA = "tkperf-tune/1"
+SCHEMA = "tkperf-tune-state/1"
 # By the command, until it puts back; anything else belongs to a process.
 BY_COMMAND = "tkperf tune"
 # What is written to as root must be one of these, whoever wrote the file.

@@ -61,7 +61,7 @@ class TelemetryWatch:
         self._drives = [drive for drive in drives if self._look_first(drive)]
         self._facts = tuple(drive.facts for drive in drives)
         self._orders: SimpleQueue[_Ask | _Stop] = SimpleQueue()
-        self._thread = threading.Thread(target=self._go_on, name="telemetry", daemon=True)
+        self._thread = threading.Thread(target=self._read_on, name="telemetry", daemon=True)
         if self._drives:
             self._thread.start()
 
@@ -123,6 +123,13 @@ class TelemetryWatch:
         if reading is not None:
             self._readings.append(reading)
         return not drive.is_silent
+
+    def _read_on(self) -> None:
+        """A defect here ends no run; that nothing is read any more is said."""
+        try:
+            self._go_on()
+        except Exception as error:
+            self._troubles.append(f"drives' logs are not read any more: {error!r}")
 
     def _go_on(self) -> None:
         temperature_every_s, log_every_s = self._every_s
@@ -189,7 +196,7 @@ def _emptied(items: deque[T]) -> Iterator[T]:
 
 def open_logs(*identities: DeviceIdentity) -> list[DriveLog]:
     """Of block devices; files have none."""
-    return [DriveLog(each) for each in identities if each.kind is TargetKind.BLOCK]
+    return [DriveLog(identity) for identity in identities if identity.kind is TargetKind.BLOCK]
 
 
 @contextmanager

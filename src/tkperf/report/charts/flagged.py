@@ -27,8 +27,8 @@ def flag(flagged: Flagged | None) -> Row:
 
 def with_flags(spec: Spec, flagged: Iterable[Flagged | None]) -> Spec:
     """A chart whose points are not of one step each: it is told of all of them together."""
-    words = [describe_flags(each) for each in flagged if each is not None]
-    return _list(spec, [each for each in words if each])
+    words = [describe_flags(result) for result in flagged if result is not None]
+    return _list(spec, [text for text in words if text])
 
 
 def segments(rows: Sequence[Row], x: Spec) -> list[Spec]:

@@ -32,16 +32,16 @@ def align(spec: Spec, from_s: float, to_s: float, unit_s: float) -> Spec:
 def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
     """Temperatures with the drives' own limits; shaded while one was throttled."""
     rows: list[Row] = [
-        {"x": at_s / unit_s, "value": celsius, "series": each.facts.drive}
-        for each in course.drives
-        for at_s, celsius in each.temperatures
+        {"x": at_s / unit_s, "value": celsius, "series": drive.facts.drive}
+        for drive in course.drives
+        for at_s, celsius in drive.temperatures
     ]
     return _chart(
         course,
         title,
         unit,
         unit_s,
-        [each.facts.drive for each in course.drives if each.temperatures],
+        [drive.facts.drive for drive in course.drives if drive.temperatures],
         [
             *_throttled(course, unit_s),
             *_limits(course.drives),
@@ -54,12 +54,12 @@ def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
     """What the host wrote and what went to the flash, by the drives' counters."""
     rows: list[Row] = []
     names = []
-    for each in course.drives:
+    for drive in course.drives:
         for what, amount in (("host", "host_bytes"), ("flash", "nand_bytes")):
-            name = what if len(course.drives) == 1 else f"{each.facts.drive} {what}"
+            name = what if len(course.drives) == 1 else f"{drive.facts.drive} {what}"
             found = [
                 {"x": at_s / unit_s, "value": part.megabytes_per_s(bytes_), "series": name}
-                for part in each.written
+                for part in drive.written
                 if (bytes_ := getattr(part, amount)) is not None
                 for at_s in (part.began_s, part.ended_s)
             ]
@@ -72,9 +72,9 @@ def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
 def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
     """Bytes to the flash for each of the host's, from reading to reading."""
     rows: list[Row] = [
-        {"x": at_s / unit_s, "value": part.amplification, "series": each.facts.drive}
-        for each in course.drives
-        for part in each.written
+        {"x": at_s / unit_s, "value": part.amplification, "series": drive.facts.drive}
+        for drive in course.drives
+        for part in drive.written
         if part.amplification is not None
         for at_s in (part.began_s, part.ended_s)
     ]
@@ -139,8 +139,8 @@ def _lines(rows: list[Row], axis: str, unit: str, *, zero: bool) -> list[Spec]:
 def _throttled(course: Course, unit_s: float) -> list[Spec]:
     rows: list[Row] = [
         {"from": max(0.0, began_s) / unit_s, "to": min(course.length_s, ended_s) / unit_s}
-        for each in course.drives
-        for began_s, ended_s in each.throttled
+        for drive in course.drives
+        for began_s, ended_s in drive.throttled
         if began_s < course.length_s and ended_s > 0
     ]
     if not rows:
@@ -160,12 +160,12 @@ def _throttled(course: Course, unit_s: float) -> list[Spec]:
 
 def _limits(drives: Iterable[DriveCourse]) -> list[Spec]:
     """A line for each limit that any of the drives has."""
-    facts = [each.facts for each in drives]
+    facts = [drive.facts for drive in drives]
     limits = [
         (celsius, words, colour)
         for values, words, colour in (
-            ({each.warning_c for each in facts} - {None}, "warning", WARM),
-            ({each.critical_c for each in facts} - {None}, "critical", HOT),
+            ({limits.warning_c for limits in facts} - {None}, "warning", WARM),
+            ({limits.critical_c for limits in facts} - {None}, "critical", HOT),
         )
         for celsius in sorted(value for value in values if value is not None)
     ]

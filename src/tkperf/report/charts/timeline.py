@@ -68,26 +68,17 @@ def over_test(
         order: names in the order of their colours; others come after them.
         from_s, to_s: the part of the time that is drawn; None: from the beginning, to the end.
     """
-    starts_s = [curve.loads[0].start_s - curve.origin_s for curve in curves]
-    ends_s = [curve.loads[-1].end_s - curve.origin_s for curve in curves]
-    begin_s = min(starts_s, default=0.0) if from_s is None else from_s
-    end_s = max(ends_s, default=0.0) if to_s is None else to_s
+    begin_s, end_s = _span(curves, from_s, to_s)
     unit, unit_s = find_time_unit(end_s - begin_s)
-    rows: list[Row] = []
-    for number, curve in enumerate(curves):
-        for quantity in quantities:
-            points = _points(curve, quantity, begin_s, end_s)
-            rows += [
-                {
-                    "x": round(at_s / unit_s, 6), "series": curve.name, "quantity": quantity.label,
-                    "curve": number, "low": low, "value": value, "high": high,
-                }
-                for at_s, low, value, high in points
-            ]  # fmt: skip
-    names = list(dict.fromkeys(curve.name for curve in curves))
-    columns = max(1, LEGEND_CHARACTERS // (max(map(len, names), default=0) + 4))
-    places = list(dict.fromkeys((*order, *names)))
-    colours = [MANY_COLOURS[places.index(name) % len(MANY_COLOURS)] for name in names]
+    rows = [
+        {
+            "x": round(at_s / unit_s, 6), "series": curve.name, "quantity": quantity.label,
+            "curve": number, "low": low, "value": value, "high": high,
+        }
+        for number, curve in enumerate(curves)
+        for quantity in quantities
+        for at_s, low, value, high in _points(curve, quantity, begin_s, end_s)
+    ]  # fmt: skip
     x_title, y_title = f"Time ({unit})", describe_together(quantities)
     axis = log_axis(row[field] for row in rows for field in ("low", "high")) if log else {}
     y: Row = {
@@ -106,26 +97,9 @@ def over_test(
     encoding: Row = {
         "x": x,
         "detail": {"field": "curve"},
-        "color": {
-            "field": "series",
-            "type": "nominal",
-            "title": None,
-            "sort": None,
-            "scale": {"domain": names, "range": colours},
-            "legend": {"orient": "top", "columns": columns, "symbolOpacity": 1, "labelLimit": 260},
-        },
+        "color": _colours(list(dict.fromkeys(curve.name for curve in curves)), order),
     }
-    line: Row = {"y": y}
-    if len(quantities) > 1:
-        labels = [quantity.label for quantity in quantities]
-        line["strokeDash"] = {
-            "field": "quantity",
-            "type": "nominal",
-            "title": None,
-            "sort": None,
-            "scale": {"domain": labels, "range": list(DASHES[: len(labels)])},
-            "legend": {"orient": "bottom"},
-        }
+    line: Row = {"y": y, **_dashes(quantities)}
     tip = tooltip(
         ("series", "Section"), ("quantity", "Quantity"), ("x", x_title), ("value", y_title),
         ("low", "lowest"), ("high", "highest"),
@@ -160,6 +134,48 @@ def over_test(
             *(dots if len(rows) <= MOST_DOTTED else ()),
             *segments(_flagged(curves, begin_s, end_s, unit_s), x),
         ],
+    }
+
+
+def _span(curves: Sequence[Curve], from_s: float | None, to_s: float | None) -> tuple[float, float]:
+    """From when to when is drawn."""
+    starts_s = [curve.loads[0].start_s - curve.origin_s for curve in curves]
+    ends_s = [curve.loads[-1].end_s - curve.origin_s for curve in curves]
+    return (
+        min(starts_s, default=0.0) if from_s is None else from_s,
+        max(ends_s, default=0.0) if to_s is None else to_s,
+    )
+
+
+def _colours(names: Sequence[str], order: Sequence[str]) -> Row:
+    """A colour for each curve's name, with a legend that is no wider than the chart."""
+    columns = max(1, LEGEND_CHARACTERS // (max(map(len, names), default=0) + 4))
+    places = list(dict.fromkeys((*order, *names)))
+    colours = [MANY_COLOURS[places.index(name) % len(MANY_COLOURS)] for name in names]
+    return {
+        "field": "series",
+        "type": "nominal",
+        "title": None,
+        "sort": None,
+        "scale": {"domain": names, "range": colours},
+        "legend": {"orient": "top", "columns": columns, "symbolOpacity": 1, "labelLimit": 260},
+    }
+
+
+def _dashes(quantities: Sequence[Quantity]) -> Row:
+    """Tells quantities apart, if there are several."""
+    labels = [quantity.label for quantity in quantities]
+    if len(labels) < 2:
+        return {}
+    return {
+        "strokeDash": {
+            "field": "quantity",
+            "type": "nominal",
+            "title": None,
+            "sort": None,
+            "scale": {"domain": labels, "range": list(DASHES[: len(labels)])},
+            "legend": {"orient": "bottom"},
+        }
     }
 
 

@@ -1,0 +1,100 @@
+"""Steps and fills as fio jobs on one device, or on a set and its members: their text, and their start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from tkperf.device.permit import ErasePermit
+from tkperf.engine.fio_job import FioTarget, render_fill_job, render_step_job
+from tkperf.engine.fio_process import FioProcess
+from tkperf.engine.local_fio import LocalFio, Mapped
+from tkperf.phases import Fill
+from tkperf.workload import ActiveRange, Step
+
+
+class DeviceJobs:
+    """Texts are as anyone can run them again; fio itself is given what the permits hold."""
+
+    def __init__(
+        self,
+        permit: ErasePermit,
+        *,
+        ioengine: str,
+        active_range: ActiveRange,
+        fill_permits: Sequence[ErasePermit] = (),
+        mapped: Mapped | None = None,
+    ) -> None:
+        """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
+        self._fio = LocalFio(permit, (mapped.drive,) if mapped else fill_permits)
+        self._target = FioTarget(
+            path=mapped.path if mapped else permit.identity.path,
+            ioengine=ioengine,
+            active_range=active_range,
+        )
+        self._fill_path = mapped.drive.identity.path if mapped else self._target.path
+        self._members = tuple(
+            FioTarget(
+                path=member.identity.path,
+                ioengine=ioengine,
+                active_range=ActiveRange(
+                    offset_bytes=0, length_bytes=member.identity.capacity_bytes
+                ),
+            )
+            for member in fill_permits
+        )
+
+    @property
+    def active_range(self) -> ActiveRange:
+        return self._target.active_range
+
+    @property
+    def fills_members(self) -> bool:
+        """Whether what is preconditioned is not what is measured."""
+        return bool(self._members)
+
+    def fill_bytes(self, phase: Fill) -> int:
+        """What a fill writes in all."""
+        targets = self._fill_targets(phase)
+        return phase.passes * sum(target.active_range.length_bytes for target in targets)
+
+    def fill_text(self, phase: Fill) -> str:
+        return render_fill_job(phase.workload, phase.passes, self._fill_targets(phase))
+
+    def step_text(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> str:
+        return render_step_job(step, self._target, starts_bytes=starts_bytes)
+
+    def start_fill(self, phase: Fill) -> FioProcess:
+        """On its way to its gate; raises as ``LocalFio.start``."""
+
+        def render(paths: Sequence[str], prerun: str) -> str:
+            targets = [
+                replace(target, path=path)
+                for target, path in zip(self._fill_targets(phase), paths, strict=True)
+            ]
+            return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun)
+
+        return self._fio.start_fill(render)
+
+    def start_step(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
+        """On its way to its gate; raises as ``LocalFio.start``."""
+
+        def render(paths: Sequence[str], prerun: str) -> str:
+            target = replace(self._target, path=paths[0])
+            return render_step_job(step, target, starts_bytes=starts_bytes, prerun=prerun)
+
+        return self._fio.start(render)
+
+    def impatient(self) -> AbstractContextManager[None]:
+        """Within, no room for a job file is waited for: there will be another time."""
+        return self._fio.impatient()
+
+    def close(self) -> None:
+        self._fio.close()
+
+    def _fill_targets(self, phase: Fill) -> tuple[FioTarget, ...]:
+        if self._members or phase.length_bytes is None:
+            return self._members or (self._target,)
+        filled = ActiveRange(offset_bytes=0, length_bytes=phase.length_bytes)
+        return (replace(self._target, path=self._fill_path, active_range=filled),)

@@ -1,0 +1,384 @@
+"""Events as rows of a run file: what keeps each, as a reader would take it. When that is written is the writer's."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from tkperf.errors import RunFileError
+from tkperf.events import (
+    Event,
+    Judged,
+    Noted,
+    Observer,
+    PurgeEnded,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SectionEnded,
+    StepEnded,
+    StepStarted,
+    TelemetrySeen,
+    TestEnded,
+    TestStarted,
+    Warned,
+)
+from tkperf.measurement import IoStats, Sample
+from tkperf.record import RunStatus, RunWarning, StepKind, StepRecord
+from tkperf.runfile.backlog import Statement
+from tkperf.runfile.encoding import compress, encode_histogram, encode_sample_details, sample_rows
+from tkperf.runfile.facts import mend_fact
+from tkperf.runfile.possible import possible_samples
+from tkperf.runfile.rows import CHECKS
+from tkperf.runfile.step_rows import render_host_use
+from tkperf.runfile.values import BAD_ROW
+from tkperf.runfile.workload_columns import workload_columns
+
+# Texts of jobs are kept once.
+_JOB_ID = "(SELECT id FROM job WHERE text = ?)"
+
+
+class Statements:
+    """SQL for one event after the other, in the order in which they are written.
+
+    Impossible values are kept as not measured, with a warning, which ``tell`` gets, too.
+    """
+
+    def __init__(self, db: sqlite3.Connection, path: Path, tell: Observer) -> None:
+        """``db``: what it holds already is counted on from."""
+        self._path = path
+        self._tell = tell
+        self._parts_kept = 0
+        self._begun: StepStarted | None = None
+        self._test_name: str | None = None
+        self._tests = _newest(db, "SELECT max(id) FROM test")
+        self._test_id = self._tests
+        self._sequence = _newest(
+            db,
+            "SELECT max(sequence) FROM (SELECT sequence FROM purge UNION ALL "
+            "SELECT sequence FROM step UNION ALL SELECT sequence FROM verdict UNION ALL "
+            "SELECT sequence FROM outcome)",
+        )
+        self._mended: set[tuple[str, ...]] = set()
+        self._statements: list[Statement] = []
+
+    def of_event(self, event: Event) -> tuple[Statement, ...]:
+        """What keeps an event. Where no reader would take it, a warning that says so instead.
+
+        Raises:
+            RunFileError: no reader would take a resumption, without which the rest is no log.
+        """
+        self._statements = []
+        try:
+            self._write(event)
+        except BAD_ROW as error:
+            if isinstance(event, RunResumed):  # without it the file would be no log any more
+                raise RunFileError(f"cannot write {self._path}: {error}") from error
+            self._statements = []
+            self._warn("not-kept", f"{_describe(event)} is not kept: {error}")
+        return tuple(self._statements)
+
+    def _warn(self, code: str, text: str) -> None:
+        """A warning of our own, kept and shown."""
+        warning = RunWarning(code=code, text=text, test=self._test_name)
+        self._insert("warning", **msgspec.to_builtins(warning))
+        self._tell(Warned(warning=warning))
+
+    def _write(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self._run_started(event)
+            case RunResumed():
+                self._run_resumed(event)
+            case TestStarted():
+                self._test_started(event)
+            case PurgeEnded():
+                self._purge_ended(event)
+            case StepEnded():
+                self._step_ended(event)
+            case Judged():
+                self._judged(event)
+            case SectionEnded():
+                self._section_ended(event)
+            case Warned():
+                self._insert("warning", **msgspec.to_builtins(event.warning))
+            case TelemetrySeen():
+                self._insert("telemetry", **msgspec.to_builtins(event.reading))
+            case Noted():
+                self._insert("note", **msgspec.to_builtins(event.note))
+            case TestEnded():
+                self._test_ended(event)
+            case RunEnded():
+                self._run_ended(event)
+
+    def _do(self, sql: str, *rows: Sequence[object]) -> None:
+        self._statements.append((sql, rows))
+
+    def _insert(self, table: str, **columns: object) -> None:
+        """A row, as a reader would take it.
+
+        Raises:
+            ValueError: no reader would.
+        """
+        row = {name: _storable(value) for name, value in columns.items()}
+        check = CHECKS.get(table)
+        mended = check(row) if check is not None else {}
+        for name in mended:
+            row[name] = None
+        key = (str(self._test_id), *mended)
+        if mended and key not in self._mended:
+            self._mended.add(key)
+            reasons = ", ".join(f"{name} {reason}" for name, reason in mended.items())
+            self._warn(
+                "not-measured",
+                f"impossible values are kept as not measured, from {_place(row)} on: {reasons}",
+            )
+        marks = ", ".join(_JOB_ID if name == "job_file" else "?" for name in row)
+        names = ", ".join("job_id" if name == "job_file" else name for name in row)
+        self._do(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))  # noqa: S608 - own names only
+
+    def _next(self) -> int:
+        self._sequence += 1
+        return self._sequence
+
+    def _run_started(self, event: RunStarted) -> None:
+        info = msgspec.to_builtins(event.info)
+        for key in list(info):
+            # As a reader gets it: JSON has no tuples.
+            info[key], impossible = mend_fact(key, json.loads(json.dumps(info[key])))
+            if impossible:
+                reasons = ", ".join(f"{name}: {reason}" for name, reason in impossible.items())
+                self._warn(
+                    "not-kept", f"facts of the run that no reader takes are not kept: {reasons}"
+                )
+            if key in impossible:
+                del info[key]
+        facts = info | {
+            "tests": event.tests,
+            "status": RunStatus.RUNNING,
+            "ended_utc": None,
+            "ended_because": None,
+        }
+        for key, value in facts.items():
+            self._insert("run", key=key, value=json.dumps(value))
+
+    def _run_resumed(self, event: RunResumed) -> None:
+        """In one transaction: from here on the run is under way again."""
+        row = msgspec.to_builtins(event.resumption)
+        lists = {key: json.dumps(value) for key, value in row.items() if isinstance(value, tuple)}
+        self._insert("resumption", **row | lists)
+        self._forget_parts()
+        self._replace_facts(
+            tests=event.tests,
+            status=RunStatus.RUNNING,
+            ended_utc=None,
+            ended_because=None,
+            notices=event.info.notices,
+            alterations=event.info.alterations,
+        )
+
+    def _run_ended(self, event: RunEnded) -> None:
+        self._replace_facts(
+            status=event.status, ended_utc=event.ended_utc, ended_because=event.because
+        )
+
+    def _replace_facts(self, **facts: object) -> None:
+        for key, value in facts.items():
+            self._do(
+                "INSERT OR REPLACE INTO run (key, value) VALUES (?, ?)", (key, json.dumps(value))
+            )
+
+    def _test_started(self, event: TestStarted) -> None:
+        self._test_name = event.test
+        if event.goes_on:
+            self._test_id = self._tests
+            again = "UPDATE test SET status = ?, ended_s = NULL WHERE id = ?"
+            self._do(again, (RunStatus.RUNNING, self._test_id))
+            return
+        self._tests += 1
+        self._test_id = self._tests
+        self._insert(
+            "test", id=self._test_id, name=event.test, status=RunStatus.RUNNING,
+            started_s=event.at_s, plan=None if event.plan is None else _json(event.plan),
+        )  # fmt: skip
+
+    def _test_ended(self, event: TestEnded) -> None:
+        self._do(
+            "UPDATE test SET status = ?, ended_s = ? WHERE id = ?",
+            (event.status, event.at_s, self._test_id),
+        )
+
+    def _purge_ended(self, event: PurgeEnded) -> None:
+        self._insert(
+            "purge",
+            sequence=self._next(),
+            test_id=self._test_id,
+            **msgspec.to_builtins(event.record),
+        )
+
+    def _judged(self, event: Judged) -> None:
+        self._insert(
+            "verdict",
+            sequence=self._next(),
+            test_id=self._test_id,
+            section=event.section,
+            number=event.number,
+            reached=event.verdict.reached,
+            verdict=_json(event.verdict),
+        )
+
+    def _section_ended(self, event: SectionEnded) -> None:
+        self._insert(
+            "outcome",
+            sequence=self._next(),
+            test_id=self._test_id,
+            section=event.outcome.section,
+            outcome=_json(event.outcome),
+        )
+
+    def _step_ended(self, event: StepEnded) -> None:
+        step, measurement = event.record, event.record.measurement
+        sequence = self._next()
+        samples, odd = possible_samples(measurement.samples)
+        if odd is not None:
+            self._warn("not-measured", f"impossible in a step of {step.section}, not kept: {odd}")
+        if step.kind is StepKind.CONTINUOUS:
+            # A stream's document is cumulative: the newest holds all that earlier ones did.
+            self._do(
+                "UPDATE step SET fio_json = NULL WHERE test_id = ? AND section = ? "
+                "AND kind = ? AND fio_json IS NOT NULL",
+                (self._test_id, step.section, step.kind),
+            )
+        self._do("INSERT OR IGNORE INTO job (text) VALUES (?)", (_storable(step.job_file),))
+        self._insert(
+            "step",
+            sequence=sequence,
+            test_id=self._test_id,
+            **_place_columns(step),
+            started_s=step.started_s,
+            gap_s=step.gap_s,
+            planned_pause=step.planned_pause,
+            foreign_read_bytes=step.foreign_read_bytes,
+            foreign_write_bytes=step.foreign_write_bytes,
+            watched=None if step.disturbances is None else 1,
+            host_use=None if step.host is None else render_host_use(step.host),
+            duration_s=measurement.duration_s,
+            **_stats_columns("read", measurement.read),
+            **_stats_columns("write", measurement.write),
+            cpu_busiest_thread_percent=measurement.cpu and measurement.cpu.busiest_thread_percent,
+            cpu_all_threads_percent=measurement.cpu and measurement.cpu.all_threads_percent,
+            host_limited=measurement.host_limited,
+            rates_known=measurement.rates_known,
+            job_file=step.job_file,
+            fio_json=compress(step.engine_output),
+            sample_details=encode_sample_details(samples),
+        )
+        self._do(
+            "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *((sequence, number, *row) for number, row in enumerate(sample_rows(samples))),
+        )
+        for number, disturbance in enumerate(step.disturbances or ()):
+            self._insert(
+                "disturbance",
+                step_sequence=sequence,
+                number=number,
+                **msgspec.to_builtins(disturbance),
+            )
+        if self._parts_kept:
+            self._forget_parts()
+
+    def of_part(self, begun: StepStarted, samples: Sequence[Sample]) -> tuple[Statement, ...]:
+        """Some more seconds of the step under way, the first with what was begun."""
+        samples, _ = possible_samples(samples)
+        self._statements = []
+        if begun is not self._begun:
+            self._forget_parts()
+            self._begun = begun
+            self._insert(
+                "under_way",
+                id=1,
+                test_id=self._test_id,
+                **_place_columns(begun),
+                planned_bytes=begun.planned_bytes,
+                started_s=begun.at_s,
+            )
+        self._parts_kept += 1
+        self._insert(
+            "under_way_part", number=self._parts_kept, sample_details=encode_sample_details(samples)
+        )
+        self._do(
+            "INSERT INTO under_way_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *((self._parts_kept, number, *row) for number, row in enumerate(sample_rows(samples))),
+        )
+        return tuple(self._statements)
+
+    def _forget_parts(self) -> None:
+        for table in ("under_way_sample", "under_way_part", "under_way"):
+            self._do(f"DELETE FROM {table}", ())  # noqa: S608 - own names only
+        self._parts_kept = 0
+
+
+def _newest(db: sqlite3.Connection, query: str) -> int:
+    (newest,) = db.execute(query).fetchone()
+    return newest or 0
+
+
+def _json(value: object) -> str:
+    """JSON as SQLite reads it, too: NaN ("not measured") becomes null."""
+    return msgspec.json.encode(value).decode()
+
+
+def _storable(value: object) -> object:
+    """Text that is not Unicode (from a path, say) with its odd bytes spelled out."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, bool):
+        return int(value)
+    # SQLite takes 63 bits; what is wider is a real number, or no reader takes it.
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value)
+    return value
+
+
+def _describe(event: Event) -> str:
+    if isinstance(event, StepEnded):
+        step = event.record
+        return (
+            f"step {step.position + 1} of {step.kind.value} {step.number} of {event.test} "
+            f"({step.section}, {step.workload.mix_and_size})"
+        )
+    if isinstance(event, SectionEnded):
+        return f"how {event.outcome.section} of {event.test} ended"
+    return f"a {type(event).__name__}"
+
+
+def _place(row: dict[str, object]) -> str:
+    return f"{row.get('kind')} {row.get('number')} of {row.get('section')}"
+
+
+def _place_columns(step: StepRecord | StepStarted) -> dict[str, object]:
+    """Which step it is, what it does and for how long: of one that ended or is under way."""
+    return {
+        "section": step.section,
+        "kind": step.kind,
+        "number": step.number,
+        "position": step.position,
+        **workload_columns(step.workload),
+        "planned_s": step.planned_s,
+    }
+
+
+def _stats_columns(side: str, stats: IoStats) -> dict[str, object]:
+    return {
+        f"{side}_ios": stats.ios,
+        f"{side}_bytes": stats.bytes,
+        f"{side}_latency_ios": stats.latency_ios,
+        f"{side}_latency_sum_ns": stats.latency_sum_ns,
+        f"{side}_latency_min_ns": stats.latency_min_ns,
+        f"{side}_latency_max_ns": stats.latency_max_ns,
+        f"{side}_histogram": encode_histogram(stats.histogram),
+    }
