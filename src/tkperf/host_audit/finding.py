@@ -63,12 +63,6 @@ class Finding:
     def __str__(self) -> str:
         return f"{self.title}: {self.found}" + (f" ({self.remedy})" if self.remedy else "")
 
-    @property
-    def sentence(self) -> str:
-        """With why it matters, and then what to do."""
-        found = f"{self.title}: {self.found}; {self.why}"
-        return f"{found}. To do: {self.remedy}" if self.remedy else found
-
 
 @dataclass(frozen=True, slots=True)
 class Audit:
