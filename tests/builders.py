@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tkperf import procedures
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test
+from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
 from tkperf.engine.simulated import SimulatedEngine
@@ -146,7 +147,7 @@ def view_of(path: Path) -> ReportView:
 
     with RunFile(path) as run_file:
         record = run_file.record()
-        result = analyse(record)
+        result = with_seconds(analyse(record), record, run_file.seconds)
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
     details = build_details(result, record, seconds)
     loads = loads_by_test(record, seconds)

@@ -224,7 +224,8 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
         for one in section.characteristics
         if one.key == "recovery_s"
     ]
-    assert recovered[2] == Figure(value=found.value)
+    assert isinstance(recovered[2], Figure)
+    assert recovered[2].value == found.value
     assert all(isinstance(each, Figure) for each in recovered)
     values = [each.value for each in recovered if isinstance(each, Figure)]
     assert values[:2] == [None, None]

@@ -85,11 +85,29 @@ def test_charts_below_performance_have_its_time_axis(hot: Path) -> None:
         for key in keys[first : first + 4]
     }
     assert widths == {64}
+    assert [charts[key].below for key in keys[first : first + 4]] == [False, True, True, True]
+    assert not any(charts[key].below for key in keys[:first] + keys[first + 4 :])
     marks = [layer["mark"]["type"] for layer in charts["tptemperature"].spec["layer"]]  # type: ignore[attr-defined]
     assert marks == ["rect", "rule", "text", "line"]
+    scale = charts["tpamplification"].spec["layer"][0]["encoding"]["y"]["scale"]  # type: ignore[index]
+    assert scale == {"nice": True, "zero": True}, "else a level line has one tick, rounded to 1"
     (table,) = [table for table in test.tables if table.title == "What the drive told of itself"]
+    assert table.folded
     assert table.columns == ("", "simulated drive")
     assert [banner for banner in view.banners if banner.startswith("THROTTLED")]
+
+
+def test_each_test_has_what_it_wrote_itself(tmp_path: Path) -> None:
+    """Tests that follow each other share the reading between them, and nothing else."""
+    run_cli(
+        "ssd", "two", "sim:client-tlc", "--profile", "quick", "-ssdt", "tp,writesat", "--output", tmp_path, "-q",
+    )  # fmt: skip
+    tests = json.loads(run_cli("show", "--json", tmp_path / "two.tkperf"))["tests"]
+    drives = [test["telemetry"][0] for test in tests]
+    assert sum(drive["host_written_bytes"] for drive in drives) == pytest.approx(
+        max(each.host_written_bytes or 0 for each in read_run(tmp_path / "two.tkperf").telemetry)
+    )
+    assert drives[1]["host_written_bytes"] == pytest.approx(drives[1]["load_written_bytes"])
 
 
 def test_old_runs_and_hard_disks_show_none(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tkperf.errors import UsageError
 from tkperf.units import (
     format_count,
+    format_durations,
     format_number,
     format_quantity,
     format_window,
@@ -31,6 +32,12 @@ from tkperf.units import (
 )
 def test_sizes_are_exact(text: str, size_bytes: int) -> None:
     assert parse_size_bytes(text) == size_bytes
+
+
+def test_durations_that_read_alike_are_said_once() -> None:
+    """Not ``3 s to 3 s``."""
+    assert format_durations(3.1, 3.4) == "3 s"
+    assert format_durations(3.1, 3.6) == "3 s to 4 s"
 
 
 @given(st.one_of(st.text(), st.from_regex(r"\d+(\.\d+)?[kmgtKMGTiB]*", fullmatch=True)))

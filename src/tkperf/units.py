@@ -96,6 +96,12 @@ def format_duration(duration_s: float) -> str:
     return f"{seconds} s"
 
 
+def format_durations(shortest_s: float, longest_s: float) -> str:
+    """From the one to the other: ``2 h 10 min to 3 h 05 min``; one of them where they read alike."""
+    shortest, longest = format_duration(shortest_s), format_duration(longest_s)
+    return shortest if shortest == longest else f"{shortest} to {longest}"
+
+
 def format_count(count: int, what: str) -> str:
     """So many of something with a regular plural: ``1 slice``, ``1,440 slices``."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

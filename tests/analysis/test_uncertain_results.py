@@ -318,8 +318,26 @@ def test_a_table_of_several_measures_names_each() -> None:
         (LATENCY_MEAN, 10.0, replace(even(10, 1), at_least=True)),
         (LATENCY_MAX, 10.0, Uncertainty(reason=EXTREME)),
     ]
-    limit = "IOPS ± 1.0 to 3.0 %; mean latency ± 10 %. Of some a lower limit"
+    limit = "IOPS ± 1.0 to 3.0 %; mean latency ± 10 %; of some at least that much"
     assert summarise(figures) == (f"Uncertainty (95 %): {limit}",)
     once = [(IOPS, 100.0, Uncertainty(reason=ONCE))]
     assert summarise(once) == (f"Uncertainty not known: {ONCE}",)
     assert summarise([(IOPS, 100.0, None), (IOPS, None, None)]) == ()
+
+
+def test_measures_that_are_as_uncertain_are_named_together() -> None:
+    """Else a table of a stream has a line of seven equal ends below it."""
+    open_ended = Uncertainty(low=9.0, high=None, basis=Basis.COUNTS)
+    figures = [
+        (IOPS, 100.0, Uncertainty(reason=ONCE)),
+        (LATENCY_MEAN, 10.0, even(10, 1)),
+        *((percentile(share), 10.0, open_ended) for share in (50.0, 99.0, 99.9)),
+    ]
+    text = "mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
+    assert summarise(figures) == (
+        f"Uncertainty (95 %): {text}",
+        f"Not known of the others: {ONCE}",
+    )
+    assert summarise([*figures, (IOPS, 100.0, even(100, 10))])[0] == (
+        "Uncertainty (95 %): IOPS, mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
+    )

@@ -59,7 +59,7 @@ def test_without_strict_it_is_a_warning(scratch: Path, monkeypatch: pytest.Monke
     finding_of(monkeypatch, BUSY, SWAP)
     (warning,) = tkperf.make_plan("ssd", str(scratch), profile="quick").warnings
     assert (warning.code, warning.text) == (
-        "host-disturbs", "CPU pressure: 50 % (end it): it waits"
+        "host-disturbs", "CPU pressure: 50 %; it waits"
     )  # fmt: skip
 
 

@@ -30,10 +30,11 @@ def find_notices(found: Sequence[ResumptionResult]) -> Iterator[str]:
     cuts = [resumption for resumption in found if resumption.interrupted]
     if cuts:
         stopped_s = sum(resumption.resumed_s - resumption.stopped_s for resumption in cuts)
-        paused = f", for up to {format_duration(stopped_s)} together," if stopped_s > 0 else ""
+        often, together = ("once", "") if len(cuts) == 1 else (f"{len(cuts)} times", " together")
+        paused = f", for up to {format_duration(stopped_s)}{together}," if stopped_s > 0 else ""
         spans = " RESULTS SPAN IT where marked;" if any(cut.accepted for cut in cuts) else ""
         yield (
-            f"{INTERRUPTED}: the run stopped {format_count(len(cuts), 'time')}{paused} and went on;"
+            f"{INTERRUPTED}: the run stopped {often}{paused} and went on;"
             f"{spans} what was measured again is named with its test"
         )
     for names, what in (

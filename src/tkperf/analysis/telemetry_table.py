@@ -9,9 +9,9 @@ from tkperf.analysis.telemetry import DriveTelemetry
 
 # Attribute, what the table calls it, what it is divided by, digits.
 _ROWS = (
-    ("temperature_least_c", "Temperature, lowest (°C)", 1, 0),
+    ("temperature_least_c", "Temperature, lowest (°C)", 1, 1),
     ("temperature_mean_c", "Temperature, mean (°C)", 1, 1),
-    ("temperature_most_c", "Temperature, highest (°C)", 1, 0),
+    ("temperature_most_c", "Temperature, highest (°C)", 1, 1),
     ("throttled_s", "Throttled, between readings (s)", 1, 0),
     ("load_written_bytes", "Written by the test, as fio counts (GB)", 1e9, 3),
     ("host_written_bytes", "Written by the host, as the drive counts (GB)", 1e9, 3),

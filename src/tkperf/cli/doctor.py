@@ -26,6 +26,7 @@ from tkperf.host import read_host
 from tkperf.host_audit import Audit, Level
 from tkperf.host_audit.site import DAY_S
 from tkperf.pipeline.host_check import audit_for
+from tkperf.pipeline.simulation import refuse_simulated
 from tkperf.process import PACKAGES, find_program
 from tkperf.telemetry.reading import DriveFacts, Reading
 from tkperf.units import format_capacity
@@ -99,6 +100,7 @@ def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
             raise UsageError("--unlock needs a DEVICE")
         _show_host(console, as_json=as_json)
         return
+    refuse_simulated(device)
     if unlock:
         _unlock(device, console)
         return
@@ -170,11 +172,12 @@ def _show_device(diagnosis: _Diagnosis, console: Console) -> None:
 
 
 def show_audit(audit: Audit, console: Console) -> None:
-    """Every finding in its order, with what changes it."""
+    """What disturbs or may, with what changes it; then every other finding, a line each."""
     table = Table(title="the host, were a run of a day to begin now", title_justify="left")
     for column in ("subject", "level", "found", "what to do"):
         table.add_column(column, overflow="fold")
-    for finding in audit.findings:
+    remarkable = (*audit.of(Level.DISTURBS), *audit.of(Level.ADVICE))
+    for finding in remarkable:
         table.add_row(
             plain(finding.title),
             finding.level.value,
@@ -182,12 +185,18 @@ def show_audit(audit: Audit, console: Console) -> None:
             plain(finding.remedy),
             style=LEVEL_STYLES[finding.level],
         )
-    console.print(table)
-    reasons = dict.fromkeys(
-        f"{finding.subject}: {finding.why}" for finding in audit.of(Level.DISTURBS, Level.ADVICE)
+    console.print(
+        table if remarkable else f"{table.title}: nothing is seen that would disturb it",
+        highlight=False,
     )
-    for reason in reasons:
+    for reason in dict.fromkeys(f"{finding.subject}: {finding.why}" for finding in remarkable):
         console.print(f"why {plain(reason)}", highlight=False)
+    for level in (Level.NOTE, Level.OK, Level.NOT_KNOWN):
+        for finding in audit.of(level):
+            # What is not known says so itself.
+            head = "" if level is Level.NOT_KNOWN else f"{level.value}, "
+            text = f"{finding.title}: {head}{finding.found}"
+            console.print(plain(text), style=LEVEL_STYLES[level], highlight=False, soft_wrap=True)
 
 
 def _show_purge(plan: PurgePlan, console: Console, *, head: str) -> None:

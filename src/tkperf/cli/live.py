@@ -7,6 +7,7 @@ drawing takes milliseconds, for which the runner, and with it the device, does n
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Self
@@ -42,12 +43,15 @@ from tkperf.steady_state import SteadyStateVerdict
 from tkperf.units import (
     drop_controls,
     format_capacity,
+    format_count,
     format_duration,
+    format_durations,
     format_mix,
 )
 
 SPARKS = "▁▂▃▄▅▆▇█"
 HISTORY = 60
+MOST_WARNINGS = 2
 
 
 class LiveView:
@@ -168,13 +172,21 @@ def render(state: _State, footer: str = "", *, width: int | None = None) -> Rend
     if state.verdict is not None:
         lines.append(_window(state.verdict))
     lines.append(_totals(state))
-    lines += [Text(warning, style="yellow") for warning in state.warnings[-2:]]
+    lines += [Text(text, style="yellow") for text in _last_warnings(state.warnings)]
     lines += [Text(notice, style="yellow") for notice in state.notices]
     if footer:
         lines.append(Text(footer, style="dim"))
     return Panel(
         Group(*lines), title=f"tkperf: {plain(state.name)}", title_align="left", width=width
     )
+
+
+def _last_warnings(warnings: Sequence[str]) -> Iterator[str]:
+    """The last ones, each to be told from the next, and how many there were before."""
+    if earlier := len(warnings[:-MOST_WARNINGS]):
+        yield f"{format_count(earlier, 'earlier warning')} in the log"
+    for warning in warnings[-MOST_WARNINGS:]:
+        yield f"warning: {warning}"
 
 
 def _where(state: _State) -> Text:
@@ -256,6 +268,6 @@ def _totals(state: _State) -> Text:
     longest_s = max(shortest_s, state.longest_s - in_phase_s)
     return Text(
         f"written {format_capacity(state.written_bytes)}, elapsed {format_duration(state.at_s)}, "
-        f"remaining {format_duration(shortest_s)} to {format_duration(longest_s)}"
+        f"remaining {format_durations(shortest_s, longest_s)}"
         + (f", {max(state.temperatures_c.values()):.0f} °C" if state.temperatures_c else "")
     )

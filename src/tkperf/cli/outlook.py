@@ -9,7 +9,7 @@ from tkperf.pipeline.endurance import MUCH_OF_A_LIFE, Rating, parse_rating
 from tkperf.pipeline.outlook import Outlook, look_out
 from tkperf.pipeline.rates import ASSUMED, Rates, parse_rate, read_rates
 from tkperf.pipeline.run_plan import RunPlan
-from tkperf.units import format_capacity, format_duration
+from tkperf.units import format_capacity, format_durations
 
 _CLOCK = "%a %d %b %Y %H:%M"
 
@@ -40,7 +40,7 @@ def describe_time(outlook: Outlook) -> str:
     without = ", without purging" if outlook.purges else ""
     if outlook.simulated:
         without = " of simulated time"
-    return f"{format_duration(outlook.shortest_s)} to {format_duration(outlook.longest_s)}{without}"
+    return format_durations(outlook.shortest_s, outlook.longest_s) + without
 
 
 def describe_outlook(outlook: Outlook, now: datetime | None = None) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ from tkperf.units import (
     format_capacity,
     format_count,
     format_duration,
+    format_durations,
 )
 
 
@@ -58,7 +59,7 @@ class PlainLines:
             case PhaseStarted() if isinstance(event.phase, Round):
                 return (
                     f"{event.test}: {event.phase.section}, round {event.phase.number}; remaining "
-                    f"{format_duration(event.shortest_s)} to {format_duration(event.longest_s)}"
+                    f"{format_durations(event.shortest_s, event.longest_s)}"
                 )
             case SampleSeen():
                 return self._sample(event)

@@ -16,9 +16,10 @@ from tkperf.cli.following import find_clock_s, look_first
 from tkperf.cli.output import plain
 from tkperf.errors import RunFileError
 from tkperf.record import RunRecord, RunStatus, StepRecord
+from tkperf.runfile.left_out import KILLED as ENDED_UNSAID
 from tkperf.runfile.writers import SUFFIX, Writer, find_running, find_writer
 from tkperf.standing import Standing, describe_place, find_standing
-from tkperf.units import format_duration
+from tkperf.units import format_duration, format_durations
 
 KILLED = "killed"
 
@@ -220,7 +221,7 @@ def _describe_state(state: RunState) -> str:
         who = "a process not seen from here" if state.pid is None else f"process {state.pid}"
         return f"running, {who}"
     if state.state == KILLED:
-        return "killed: running in a file that nobody writes to"
+        return f"{KILLED}: {ENDED_UNSAID}"
     return f"{state.state}: {state.because}" if state.because else state.state
 
 
@@ -235,7 +236,4 @@ def _describe_place(state: RunState) -> str:
 def _describe_remaining(state: RunState) -> str:
     if state.remaining_shortest_s is None or state.remaining_longest_s is None:
         return "-"
-    return (
-        f"{format_duration(state.remaining_shortest_s)} to "
-        f"{format_duration(state.remaining_longest_s)}"
-    )
+    return format_durations(state.remaining_shortest_s, state.remaining_longest_s)

@@ -29,7 +29,7 @@ from tkperf.cli.output import plain
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
 from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import format_capacity, format_number
+from tkperf.units import format_capacity, format_count, format_number
 
 _LARGE = 1e5
 _HEADING_WIDTH = 80
@@ -64,18 +64,18 @@ def print_results(result: RunResult, console: Console) -> None:
 
 
 def _print_host(host: dict[str, object], console: Console) -> None:
-    """The audit of the host, in its order: what mattered a line each, the rest together."""
+    """What mattered of the audit of the host, a line each, and what is not known; the rest is counted."""
     findings = host_findings(host)
     for change in tuned_settings(host):
         console.print(f"set for the run: {plain(change)}", highlight=False)
     for finding in findings:
         if finding.level == ADVICE:
             console.print(f"host: {plain(finding.title)}: {plain(finding.text)}", highlight=False)
-    rest = [one for one in findings if one.level not in (ADVICE, DISTURBS, UNKNOWN)]
+    rest = sum(one.level not in (ADVICE, DISTURBS, UNKNOWN) for one in findings)
     unknown = [one.title for one in findings if one.level == UNKNOWN]
     if rest:
-        words = "; ".join(f"{one.title}: {one.found}" for one in rest)
-        console.print(f"host: {plain(words)}", style="dim", highlight=False)
+        found = format_count(rest, "more finding")
+        console.print(f"host: {found} in the report and in --json", style="dim", highlight=False)
     if unknown:
         console.print(f"host, not known: {plain(', '.join(unknown))}", style="dim", highlight=False)
 

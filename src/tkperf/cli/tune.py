@@ -19,6 +19,7 @@ from tkperf.errors import DeviceError, UsageError
 from tkperf.host_audit import Audit, Level
 from tkperf.host_audit.site import DAY_S
 from tkperf.pipeline.host_check import audit_for, find_drives, make_site
+from tkperf.pipeline.simulation import refuse_simulated
 from tkperf.tuning.applying import Restored, apply_settings, release_settings
 from tkperf.tuning.settings import Setting, find_settings
 
@@ -48,6 +49,7 @@ def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None
         return
     if device is None:
         raise UsageError("tune needs a DEVICE, or --restore")
+    refuse_simulated(device)
     identity = read_identity(Path(device))
     settings = find_settings(make_site(), find_drives([identity]))
     changes: Sequence[str] = apply_settings(settings) if apply_ else ()

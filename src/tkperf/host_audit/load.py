@@ -49,7 +49,7 @@ def _pressure(site: Site, resource: str) -> Finding:
         level=level,
         found=f"somebody waited for {share_pct:g} % of the last 10 s",
         why=why,
-        otherwise="see who with top or pidstat, and end it; half a minute later it is forgotten"
+        otherwise="find who with top or pidstat, end it, and wait half a minute"
         if level is not Level.OK
         else None,
         is_setting=False,

@@ -107,7 +107,9 @@ def refuse_untunable() -> None:
 def warn_of_host(audit: Audit, *, tune: bool) -> Iterator[RunWarning]:
     """What a reader of the result must know of the host."""
     for finding in find_disturbing(audit, tune=tune):
-        yield RunWarning(code=HOST_DISTURBS, text=f"{finding}: {finding.why}")
+        # Not what to do: of a run that has ended nobody can do it any more, and doctor shows it.
+        text = f"{finding.title}: {finding.found}; {finding.why}"
+        yield RunWarning(code=HOST_DISTURBS, text=text)
     left = find_left_behind() if audit.findings else 0
     if left:
         text = (

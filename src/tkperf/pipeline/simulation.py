@@ -33,6 +33,19 @@ from tkperf.workload import Step
 PREFIX = "sim:"
 
 
+def refuse_simulated(device: str) -> None:
+    """For what looks at devices alone.
+
+    Raises:
+        UsageError: it is a simulated drive.
+    """
+    if device.startswith(PREFIX):
+        raise UsageError(
+            f"{device} is simulated: there is no device or host setting to look at; "
+            f"'tkperf ssd NAME {device}' rehearses a run on it"
+        )
+
+
 class SimulatedSubject:
     """``sim:PRESET``."""
 

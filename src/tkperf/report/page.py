@@ -34,13 +34,15 @@ class TableView:
 class ChartView:
     """A chart; ``key`` is unique in the report, ``text`` says in words what it shows.
 
-    ``cell`` is the key of the ``CellView`` whose seconds it draws, so that zooming in shows more.
+    ``cell`` is the key of the ``CellView`` whose seconds it draws, so that zooming in shows more. ``below``: it has
+    the time axis of the chart before it, so a page shows it below that one.
     """
 
     key: str
     text: str
     spec: Spec
     cell: str = ""
+    below: bool = False
 
 
 Views = Iterator[TableView | ChartView]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tkperf.analysis.loads import LoadsOfTest, TimedLoad
 from tkperf.analysis.results import RunResult
@@ -16,11 +17,22 @@ from tkperf.telemetry.reading import Reading
 
 
 def show_course(course: Course, of: str) -> Iterator[ChartView]:
-    """Charts of what is known, on the time axis of the chart before them.
+    """Charts of what is known, each on the time axis of the one before it.
 
     Args:
         of: whose time that is, for captions.
     """
+    for number, chart in enumerate(_charts(course, of)):
+        yield chart if number == 0 else replace(chart, below=True)
+
+
+def show_course_below(course: Course) -> Iterator[ChartView]:
+    """The same, below a chart of what the drive did."""
+    for chart in _charts(course, "the same time"):
+        yield replace(chart, below=True)
+
+
+def _charts(course: Course, of: str) -> Iterator[ChartView]:
     unit, unit_s = find_time_unit(course.length_s)
     drives = course.drives
     if any(len(drive.temperatures) > 1 for drive in drives):

@@ -18,7 +18,7 @@ from tkperf.report.charts.timeline import FILL, Curve, curves_by_section, over_t
 from tkperf.report.naming import capitalise, describe_together, list_words
 from tkperf.report.page import ChartView, TableView
 from tkperf.report.subject import find_quantities, key_charts, show_table
-from tkperf.report.telemetry import show_course
+from tkperf.report.telemetry import show_course, show_course_below
 from tkperf.telemetry.course import Course
 from tkperf.units import format_duration
 
@@ -37,8 +37,9 @@ def build_test_figures(
     Below the first chart of the whole test's time stands what the drives told of themselves, ``course``.
     """
     telemetry = build_telemetry_table(test.telemetry)
-    tables = (*build_section_tables(test), *(() if telemetry is None else (telemetry,)))
-    views = tuple(show_table(table, {}) for table in tables)
+    views = tuple(show_table(table, {}) for table in build_section_tables(test))
+    if telemetry is not None:
+        views += (show_table(telemetry, {}, folded=True),)
     if loads is None:
         return views, ()
     charts: list[ChartView] = []
@@ -46,7 +47,7 @@ def build_test_figures(
         drawn = list(_BUILD[figure.kind](figure, loads)) if figure.kind in _BUILD else []
         if course is not None and drawn and _is_of_whole_test(figure):
             charts.append(_aligned(drawn[0], course))
-            charts += [*show_course(course, "the same time"), *drawn[1:]]
+            charts += [*show_course_below(course), *drawn[1:]]
             course = None
         else:
             charts += drawn

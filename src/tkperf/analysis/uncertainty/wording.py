@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import floor, isclose, log10
 
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
@@ -85,41 +85,51 @@ def summarise(
     for measure, value, uncertainty in figures:
         if value is not None and uncertainty is not None:
             by_measure.setdefault(measure.key, (measure, []))[1].append((value, uncertainty))
-    several = len(by_measure) > 1
-    parts = []
+    labels: dict[str, list[str]] = {}
     reasons: dict[str, None] = {}
     for measure, found in by_measure.values():
         known = [(value, one) for value, one in found if one.known]
         missing = [one.reason for _, one in found if one.reason not in (None, EXTREME, COUNT)]
         reasons.update((reason, None) for reason in missing if reason)
         if known:
-            parts.append(_range_of(measure.label if several else "", known))
+            labels.setdefault(_range_of(known), []).append(measure.label)
     lines = []
-    if parts:
+    if labels:
         limits = any(one.at_least for _, found in by_measure.values() for _, one in found)
+        parts = [
+            f"{_list_labels(alike)} {span}" if len(by_measure) > 1 else span
+            for span, alike in labels.items()
+        ]
         lines.append(
             f"Uncertainty ({COVERED}): {'; '.join(parts)}"
-            + (". Of some a lower limit" if limits else "")
+            + ("; of some at least that much" if limits else "")
         )
     if reasons:
-        none = "Of some none is known" if parts else "Uncertainty not known"
+        none = "Not known of the others" if labels else "Uncertainty not known"
         lines.append(f"{none}: {'; '.join(reasons)}")
     return tuple(lines)
 
 
-def _range_of(label: str, known: list[tuple[float, Uncertainty]]) -> str:
+def _list_labels(labels: Sequence[str]) -> str:
+    """``mean, p50, p99 latency``: the word that all end with is said once."""
+    last = labels[-1].rpartition(" ")[2]
+    short = [label.removesuffix(f" {last}") for label in labels[:-1]]
+    alike = all(label.endswith(f" {last}") for label in labels)
+    return ", ".join([*short, labels[-1]] if alike else labels)
+
+
+def _range_of(known: list[tuple[float, Uncertainty]]) -> str:
     shares = [
         100 * one.expanded / abs(value)
         for value, one in known
         if value and one.expanded is not None
     ]
     if not shares:
-        return f"{label} without an upper end".strip()
+        return "without an upper end"
     low, high = two_digits(min(shares)), two_digits(max(shares))
     span = f"± {high} %" if low == high else f"± {low} to {high} %"
     open_ended = sum(one.high is None for _, one in known)
-    text = f"{label} {span}".strip()
-    return f"{text}, {open_ended} of {len(known)} without an upper end" if open_ended else text
+    return f"{span}, {open_ended} of {len(known)} without an upper end" if open_ended else span
 
 
 def two_digits(value: float) -> str:

@@ -11,6 +11,8 @@ HEIGHT = 170
 # So wide are the labels of an axis: charts below each other begin at the same place.
 AXIS_PX = 64
 WARM, HOT = "#E69F00", "#D55E00"
+# A drive that stays as warm as it was is drawn as a level line, not magnified.
+LEAST_SPAN_C = 10.0
 MOST_DOTTED = 120
 
 
@@ -45,7 +47,7 @@ def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
         [
             *_throttled(course, unit_s),
             *_limits(course.drives),
-            *_lines(rows, "Temperature (°C)", unit, zero=False),
+            *_lines(rows, "Temperature (°C)", unit, {"zero": False, **_span(rows, course.drives)}),
         ],
     )
 
@@ -66,7 +68,7 @@ def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
             names += [name] if found else []
             rows += found
     axis = "Written (MB/s)"
-    return _chart(course, title, unit, unit_s, names, _lines(rows, axis, unit, zero=True))
+    return _chart(course, title, unit, unit_s, names, _lines(rows, axis, unit, {"zero": True}))
 
 
 def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
@@ -80,7 +82,7 @@ def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
     ]
     names = list(dict.fromkeys(str(row["series"]) for row in rows))
     axis = "Write amplification"
-    return _chart(course, title, unit, unit_s, names, _lines(rows, axis, unit, zero=False))
+    return _chart(course, title, unit, unit_s, names, _lines(rows, axis, unit, {"zero": True}))
 
 
 def _chart(
@@ -116,12 +118,24 @@ def _chart(
     return align(frame, 0.0, course.length_s, unit_s)
 
 
-def _lines(rows: list[Row], axis: str, unit: str, *, zero: bool) -> list[Spec]:
+def _span(rows: list[Row], drives: Iterable[DriveCourse]) -> Row:
+    """What an axis of temperatures has to reach, the drives' own limits included."""
+    temperatures = [value for row in rows if isinstance(value := row["value"], float | int)]
+    if not temperatures:
+        return {}
+    limits = [limit for each in drives for limit in (each.facts.warning_c, each.facts.critical_c)]
+    temperatures += [limit for limit in limits if limit is not None]
+    low, high = min(temperatures), max(temperatures)
+    beyond = max(0.0, LEAST_SPAN_C - (high - low)) / 2
+    return {"domain": {"unionWith": [low - beyond, high + beyond]}}
+
+
+def _lines(rows: list[Row], axis: str, unit: str, scale: dict[str, object]) -> list[Spec]:
     y = {
         "field": "value",
         "type": "quantitative",
         "title": axis,
-        "scale": {"zero": zero, "nice": True},
+        "scale": {"nice": True, **scale},
     }
     tip = tooltip(("series", "Drive"), ("x", f"Time ({unit})"), ("value", axis))
     point = {"size": 18, "filled": True} if len(rows) <= MOST_DOTTED else False

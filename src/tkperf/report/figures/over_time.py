@@ -30,7 +30,7 @@ from tkperf.report.naming import (
 )
 from tkperf.report.page import ChartView, Views
 from tkperf.report.subject import Subject, find_quantities
-from tkperf.report.telemetry import show_course
+from tkperf.report.telemetry import show_course_below
 from tkperf.units import format_capacity
 from tkperf.workload import Workload
 
@@ -92,7 +92,7 @@ def show_over_time(subject: Subject, figure: Figure) -> Views:
         yield _stream(subject, figure, "time", rounds.TIME, "over time", "over time")
         asked = (each for each in subject.section.plan.figures if each.kind is figure.kind)
         if subject.course is not None and figure is next(asked):
-            yield from show_course(subject.course, "the same time")
+            yield from show_course_below(subject.course)
 
 
 def show_over_written(subject: Subject, figure: Figure) -> Views:
