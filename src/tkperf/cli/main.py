@@ -71,6 +71,10 @@ def _output_trouble() -> Iterator[None]:
     """Before click, which ends with 1 where a reader is gone: that would be "claims not met"."""
     try:
         yield
+    except KeyboardInterrupt:
+        # click would begin a line first, which fails where a lost terminal is what ended it.
+        complain("")
+        raise click.exceptions.Abort from None
     except BrokenPipeError:
         sys.exit(ExitCode.READER_GONE)
     except OSError as error:
@@ -111,10 +115,11 @@ cli.help = f"{cleandoc(cli.help or '')}\n\n{describe_exit_codes()}"
 def main() -> None:
     """Run the command line and exit."""
     prepare_streams()
-    exit_code = ExitCode.DONE
+    exit_code: int = ExitCode.DONE
     try:
         # A command returns nothing; click.exceptions.Exit, of --help too, becomes what is returned.
-        exit_code = ExitCode(cli.main(standalone_mode=False) or ExitCode.DONE)
+        # That of --detach may be 128 + n, of a signal that killed the run before it began.
+        exit_code = cli.main(standalone_mode=False) or ExitCode.DONE
     except TkperfError as error:
         exit_code = _fail(str(error), error.exit_code)
     except click.exceptions.Abort:

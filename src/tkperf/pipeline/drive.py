@@ -181,7 +181,9 @@ class ScratchFileSubject(DriveSubject):
             facts = inspect_device(identity)
             fitted = replace(fitted, identity=identity)
             with (
-                permitted([identity], consent, empty=True, given_as=str(path)) as (permit,),
+                permitted([identity], consent, empty=True, given_as=self._request.device) as (
+                    permit,
+                ),
                 self._equip(permit, fitted, version, facts) as equipment,
             ):
                 try:

@@ -44,7 +44,8 @@ def is_being_written(path: Path) -> bool:
     Raises:
         OSError: it cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    # Not blocking: a pipe of that name would be waited for.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
