@@ -226,6 +226,11 @@ def test_a_missing_tool_is_told_once_with_its_package(
         ("[1, 2]", "printed no JSON object"),
         ({"smartctl": {"exit_status": 2, "messages": [{"string": "open failed"}]}}, "open failed"),
         ({}, "tells nothing of itself"),
+        (
+            {"smartctl": {"exit_status": 2, "messages": [{"string": "\ud800open\x1b[31m failed"}]}},
+            ": open[31m failed",
+        ),
+        (RuntimeError("can't start new thread"), "can't start new thread"),
     ],
 )
 def test_a_tool_that_hangs_or_speaks_rubbish_is_given_up(
@@ -296,6 +301,30 @@ def test_nothing_is_read_while_a_drive_is_purged(
         time.sleep(0.2)
         assert len(tools.calls) == before
     wait_for(lambda: len(tools.calls) > before)
+
+
+def test_members_that_answer_slowly_are_left_alone_in_a_purge(
+    disk: MadeUp, tools: Tools, watch_of: Callable[..., TelemetryWatch],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """A purge waits for a limit; then no other drive's log is begun any more, until it is over."""
+    monkeypatch.setattr("tkperf.device.telemetry.watch.PAUSE_LIMIT_S", 0.1)
+    watch = watch_of(*(disk.log(tools) for _ in range(5)), log_every_s=3600)
+    document = tools.answers["--json"]
+
+    def answer_slowly() -> Any:
+        time.sleep(0.3)
+        return document
+
+    tools.answers["--json"] = answer_slowly
+    before = len(tools.calls)
+    watch.ask()
+    wait_for(lambda: len(tools.calls) > before)
+    with watch.paused():
+        time.sleep(1.0)
+        assert len(tools.calls) == before + 1
+    watch.ask()
+    wait_for(lambda: len(tools.calls) == before + 6)
 
 
 def test_a_hanging_tool_holds_nobody_up_for_long(

@@ -183,6 +183,18 @@ def test_a_course_counts_from_its_beginning() -> None:
     assert drive.written == ()
 
 
+def test_a_chart_shades_no_pause_of_the_run() -> None:
+    """It says of throttling what tables and marks say."""
+    readings = [
+        log(0, thermal_1_count=0, temperature_c=40.0),
+        log(50, thermal_1_count=1, temperature_c=41.0),
+    ]
+    for pauses, shaded in (((), ((0, 50),)), (((10, 40),), ())):
+        course = find_course(readings, {}, 0, 100, pauses)
+        assert course is not None
+        assert course.drives[0].throttled == shaded
+
+
 def test_facts_of_drives_are_read_from_the_file() -> None:
     """What is odd in them is not known."""
     device = {"telemetry": [{"drive": "/dev/x", "warning_c": 70, "sources": ["nvme-cli 2.3"], "gaps": 3},

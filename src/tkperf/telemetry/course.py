@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,16 +47,24 @@ class Course:
 
 
 def find_course(
-    readings: Iterable[Reading], facts: Mapping[str, DriveFacts], began_s: float, ended_s: float
+    readings: Iterable[Reading],
+    facts: Mapping[str, DriveFacts],
+    began_s: float,
+    ended_s: float,
+    pauses: Sequence[tuple[float, float]] = (),
 ) -> Course | None:
-    """What was told from then to then; None where there is nothing to draw."""
+    """What was told from then to then; None where there is nothing to draw.
+
+    Args:
+        pauses: from when to when the run stood still.
+    """
     near = [
         reading
         for reading in readings
         if began_s - _BEYOND_S <= reading.at_s <= ended_s + _BEYOND_S
     ]
     drives = tuple(
-        _drive(of_drive, facts.get(drive, DriveFacts(drive=drive)), began_s, ended_s)
+        _drive(of_drive, facts.get(drive, DriveFacts(drive=drive)), began_s, ended_s, pauses)
         for drive, of_drive in by_drive(near).items()
     )
     drawn = tuple(drive for drive in drives if len(drive.temperatures) > 1 or drive.written)
@@ -64,7 +72,11 @@ def find_course(
 
 
 def _drive(
-    readings: list[Reading], facts: DriveFacts, began_s: float, ended_s: float
+    readings: list[Reading],
+    facts: DriveFacts,
+    began_s: float,
+    ended_s: float,
+    pauses: Sequence[tuple[float, float]],
 ) -> DriveCourse:
     full = [reading for reading in readings if reading.is_full]
     return DriveCourse(
@@ -90,7 +102,7 @@ def _drive(
         ),
         throttled=tuple(
             (stretch.began_s - began_s, stretch.ended_s - began_s)
-            for stretch in find_throttling(readings)
+            for stretch in find_throttling(readings, pauses)
         ),
     )
 

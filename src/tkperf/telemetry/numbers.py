@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tkperf.units import drop_controls
+
 Document = Mapping[str, Any]
 # What a run file's columns take; no drive counts farther.
 _MOST = 2**63 - 1
 # Beyond these nobody reads a thermometer: a drive that tells 0 K does not know.
 LEAST_C, MOST_C = -60.0, 250.0
+# Of a name, a number or an error more is of no use to anybody.
+_LONGEST = 200
 
 
 def count(value: object) -> int | None:
@@ -48,4 +52,7 @@ def rows(value: object) -> list[Document]:
 
 
 def word(value: object) -> str | None:
-    return value.strip() or None if isinstance(value, str) else None
+    """A text, of which a run file and a terminal take every character; JSON has others, too."""
+    if not isinstance(value, str):
+        return None
+    return drop_controls(value[:_LONGEST]).replace("\n", " ").strip() or None

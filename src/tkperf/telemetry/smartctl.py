@@ -44,6 +44,7 @@ NO_SMART = "it has no SMART"
 UNKNOWN_BRIDGE = "Unknown USB bridge"
 # Bits 0 and 1 of smartctl's exit status: it was called wrongly, or could not open the drive.
 _NOT_READ = 0b11
+_MOST_MESSAGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def find_failure(document: Document) -> str | None:
     ]
     status = count(run.get("exit_status"))
     if status is not None and status & _NOT_READ:
-        return "; ".join(messages) or f"exit status {status}"
+        return "; ".join(messages[:_MOST_MESSAGES]) or f"exit status {status}"
     if table(document.get("smart_support")).get("available") is False:
         return NO_SMART
     return None

@@ -296,6 +296,8 @@ def _call(run: Run, argv: list[str]) -> Completed:
         return run(argv, timeout_s=TOOL_LIMIT_S)
     except EngineError as error:
         raise UnreadError(str(error), for_good=True) from error
+    except RuntimeError as error:  # no more threads: of the machine's limits, not of the tool's
+        raise UnreadError(f"'{argv[0]}' cannot be read: {error}") from error
 
 
 def _json(run: Run, argv: list[str], *, any_status: bool = False) -> Document:

@@ -60,6 +60,7 @@ class TelemetryWatch:
         self._read_s = clock()
         self._drives = [drive for drive in drives if self._look_first(drive)]
         self._facts = tuple(drive.facts for drive in drives)
+        self._late = threading.Event()
         self._orders: SimpleQueue[_Ask | _Stop] = SimpleQueue()
         self._thread = threading.Thread(target=self._read_on, name="telemetry", daemon=True)
         if self._drives:
@@ -87,11 +88,12 @@ class TelemetryWatch:
         """As the protocol has it."""
         stop = _Stop()
         self._orders.put(stop)
-        if self._thread.is_alive():
-            stop.reached.wait(PAUSE_LIMIT_S)
+        if self._thread.is_alive() and not stop.reached.wait(PAUSE_LIMIT_S):
+            self._late.set()
         try:
             yield
         finally:
+            self._late.clear()
             if stop.over is not None:
                 stop.over.set()
 
@@ -160,6 +162,8 @@ class TelemetryWatch:
     def _read_logs(self) -> None:
         """Of each drive its log, or at least its temperature."""
         for drive in self._drives:
+            if self._late.is_set():
+                return  # a purge has begun meanwhile: the other drives are left alone
             if not drive.has_log:
                 self._read_temperatures([drive])
                 continue
