@@ -349,6 +349,30 @@ def test_rubbish_of_an_odd_kernel_is_not_known(tmp_path: Path) -> None:
     assert find(audited, "I/O scheduler").level is OK
 
 
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "found"),
+    [
+        ("nonsense", " \n", "not known: systemctl: it printed what is no list of timers"),
+        ("[" * 200_000, "", "not known: systemctl: it printed what is no list of timers"),
+        ('[{"next": 1, "unit": "fstrim\\u001b[31m\\ud800.timer"}]', "", "fstrim[31m.timer in 0 s"),
+    ],
+)
+def test_what_systemctl_prints_harms_no_run(
+    stdout: str, stderr: str, found: str, tmp_path: Path
+) -> None:
+    """However odd: nothing that ends the audit, or that a file or a terminal does not take."""
+    run = answering(Completed(status=0, stdout=stdout, stderr=stderr))
+    make_host(tmp_path)
+    assert find(audit(tmp_path, run=run), "timers due within the run").found == found
+
+
+def test_a_pipe_among_crons_scripts_is_not_waited_for(tmp_path: Path) -> None:
+    make_host(tmp_path)
+    (tmp_path / "etc/cron.daily").mkdir(parents=True, exist_ok=True)
+    os.mkfifo(tmp_path / "etc/cron.daily/pipe")
+    assert find(audit(tmp_path), "cron jobs due within the run").level is OK
+
+
 def test_plain_data_says_all(tmp_path: Path) -> None:
     """What goes into the run file: texts, and nothing that JSON does not have."""
     rows = audit(make_host(tmp_path)).plain()

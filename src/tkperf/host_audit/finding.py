@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from tkperf.units import drop_controls
+
 # Longer is no setting but rubbish: what is shown of it is its beginning.
 _LONGEST = 300
 
@@ -43,7 +45,12 @@ class Finding:
     is_setting: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "found", " ".join(self.found.split())[:_LONGEST])
+        # Names of files and units may hold what no file, terminal or shell takes.
+        for name in ("found", "command"):
+            words = getattr(self, name)
+            if words is not None:
+                words = drop_controls(" ".join(words.split()))[:_LONGEST]
+                object.__setattr__(self, name, words)
 
     @property
     def title(self) -> str:

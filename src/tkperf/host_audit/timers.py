@@ -48,8 +48,8 @@ def _audit_systemd(site: Site, level: Level) -> Finding:
     except EngineError as error:
         because = "there is no systemctl" if "not installed" in str(error) else str(error)
         return not_known(_TIMERS, because, _WHY)
-    except ValueError:
-        words = (done.stderr or "it printed what is no list of timers").strip().splitlines()[0]
+    except (ValueError, RecursionError):
+        words = " ".join(done.stderr.split()) or "it printed what is no list of timers"
         return not_known(_TIMERS, f"systemctl: {words[:120]}", _WHY)
     due_s = {unit: at_s - site.now_s for unit, at_s in timers.items() if at_s is not None}
     due = sorted(
@@ -160,8 +160,10 @@ def _cron_files(root: Path, closed: list[str]) -> Iterator[Path]:
 
 
 def _lines(path: Path, closed: list[str]) -> list[str]:
-    """What a file says besides comments."""
+    """What a file says besides comments; nothing of what is no file, such as a pipe."""
     try:
+        if not path.is_file():
+            return []
         with path.open("rb") as file:
             content = file.read(_LONGEST_CRON_BYTES).decode(errors="replace")
     except OSError:
