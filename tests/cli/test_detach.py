@@ -18,6 +18,7 @@ import pytest
 import tkperf as tkperf_package
 from tests.cli.test_bad_input import ENV, assert_clear, tkperf
 from tkperf.cli.following import look
+from tkperf.cli.stop import describe_wait
 from tkperf.record import RunStatus
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer, is_being_written
@@ -437,6 +438,21 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(tmp_path: Path) -> None:
             assert other.poll() is None
         finally:
             other.terminate()
+
+
+def test_stop_says_that_a_run_stands_still() -> None:
+    """Nobody would find out from a purge or a full disk what to do about it."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            assert describe_wait(process.pid).startswith(
+                f"waiting for process {process.pid}: a purge under way is finished first"
+            )
+            process.send_signal(signal.SIGSTOP)
+            wait_for(lambda: "stands still" in describe_wait(process.pid))
+            assert f"kill -CONT {process.pid}; Ctrl-C" in describe_wait(process.pid)
+        finally:
+            process.kill()
+    assert "a purge under way" in describe_wait(process.pid)
 
 
 def test_status_of_an_empty_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

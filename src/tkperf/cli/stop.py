@@ -12,6 +12,7 @@ import click
 from tkperf.cli.console import tell
 from tkperf.cli.following import describe_end, look_first
 from tkperf.cli.output import plain
+from tkperf.device.sysfs import text
 from tkperf.errors import RunFileError, UsageError
 from tkperf.runfile.writers import Writer, find_writer, is_being_written
 
@@ -88,16 +89,24 @@ def _interrupt(run_file: Path, writer: Writer) -> None:
         os.close(process)
 
 
+def describe_wait(pid: int | None) -> str:
+    """Why it takes so long. What was stopped by a signal (T in proc(5)) ends only when it goes on."""
+    state = (text(Path(f"/proc/{pid}/stat")) or "").rpartition(")")[2].split()[:1]
+    why = (
+        f"it stands still by SIGSTOP or Ctrl-Z, and ends once it goes on: kill -CONT {pid}"
+        if state == ["T"]
+        else "a purge under way is finished first, and a full disk is waited for"
+    )
+    return f"waiting for process {pid}: {why}; Ctrl-C ends this waiting alone"
+
+
 def _wait(run_file: Path, writer: Writer) -> None:
     explain_s: float | None = time.monotonic() + EXPLAIN_AFTER_S
     try:
         while is_being_written(run_file) and _find(run_file) == writer:
             if explain_s is not None and time.monotonic() > explain_s:
                 explain_s = None
-                tell(
-                    f"waiting for process {writer.pid}: a purge under way is finished first, and a "
-                    "full disk is waited for; Ctrl-C ends this waiting alone"
-                )
+                tell(describe_wait(writer.pid))
             time.sleep(LOOK_EVERY_S)
     except OSError as error:
         raise RunFileError(f"cannot read {run_file}: {error.strerror}") from error
