@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,22 @@ def test_a_program_that_does_not_end_is_ended() -> None:
     """Also where it prints all the time."""
     with pytest.raises(EngineError, match="did not end within 1 s"):
         run_command(["sh", "-c", "while :; do echo x; done"], timeout_s=1)
+
+
+def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    """Who waits for a smartctl in a script must not leave that at the drive."""
+    number = tmp_path / "pid"
+    with pytest.raises(EngineError, match="did not end within 1 s"):
+        run_command(["sh", "-c", f"sleep 60 & echo $! > {number}; wait"], timeout_s=1)
+    until_s = time.monotonic() + 10
+    while _is_alive(int(number.read_text())):
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether it does anything yet: one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

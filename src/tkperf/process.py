@@ -122,6 +122,9 @@ def run_command(
             try:
                 ended = _wait(process, until_s)
                 if not ended and time.monotonic() >= until_s:
+                    # A shell's child would go on asking the drive; an erase is not torn apart.
+                    if not must_finish:
+                        _kill_group(process)
                     raise EngineError(_hangs(process, argv[0], timeout_s))
                 on_tick()
             except KeyboardInterrupt:
@@ -175,6 +178,12 @@ def _hangs(process: subprocess.Popen[bytes], name: str, timeout_s: float) -> str
     return f"'{name}' did not end within {timeout_s:.0f} s" + (
         "" if ended else " and cannot be stopped: it hangs in the kernel, see the kernel log"
     )
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a program and what it has started in its session, which is its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> bool:
