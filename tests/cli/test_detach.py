@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -402,9 +403,17 @@ def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.root
-def test_a_run_of_somebody_else_is_named_and_left_alone(tmp_path: Path) -> None:
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """Everybody may look into it; all above pytest's are root's alone."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> None:
     """Who may not look at a process may not stop it either; that it runs everybody sees."""
-    path = tmp_path / "n.tkperf"
+    path = open_folder / "n.tkperf"
     argv: list[str | Path] = [
         "ssd",
         "n",
@@ -414,7 +423,7 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(tmp_path: Path) -> None:
         "-ssdt",
         "iops",
         "--output",
-        tmp_path,
+        open_folder,
     ]
     stranger = ["setpriv", "--reuid", "65534", "--clear-groups"]
     source = str(Path(tkperf_package.__file__).parents[1])
@@ -425,8 +434,6 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(tmp_path: Path) -> None:
     ).returncode:
         pytest.skip("this checkout is root's alone")
     assert tkperf(*argv, "-q").returncode == 0
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
     with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
         try:
             wait_for(lambda: is_being_written(path))

@@ -88,7 +88,7 @@ def _find(
 ) -> Course | None:
     ends_s = [load.step.started_s + load.step.measurement.duration_s for load in loads]
     facts = parse_drives(result.info.device)
-    pauses = [(each.stopped_s, each.resumed_s) for each in result.resumptions]
+    pauses = [(stop.stopped_s, stop.resumed_s) for stop in result.resumptions]
     return find_course(readings, facts, loads[0].step.started_s, max(ends_s), pauses)
 
 
