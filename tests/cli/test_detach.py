@@ -21,6 +21,7 @@ from tests.cli.test_bad_input import ENV, assert_clear, tkperf
 from tkperf.cli.following import look
 from tkperf.cli.stop import describe_wait
 from tkperf.record import RunStatus
+from tkperf.runfile.left_out import KILLED
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer, is_being_written
 
@@ -319,7 +320,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     wait_for(lambda: not is_being_written(run_path))
     (state,) = json.loads(tkperf("status", run_path, "--json").stdout)["runs"]
     assert (state["state"], state["pid"]) == ("killed", None)
-    assert " killed: running in " in tkperf("status", run_path).stdout
+    assert f"killed: {KILLED[:12]}" in " ".join(tkperf("status", run_path).stdout.split())
     assert_clear(tkperf("stop", run_path), 2, "nothing runs there to be stopped")
 
 
@@ -402,7 +403,6 @@ def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
             other.terminate()
 
 
-@pytest.mark.root
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
     """Everybody may look into it; all above pytest's are root's alone."""
@@ -411,6 +411,7 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.root
 def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> None:
     """Who may not look at a process may not stop it either; that it runs everybody sees."""
     path = open_folder / "n.tkperf"
