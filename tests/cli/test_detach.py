@@ -21,7 +21,6 @@ from tests.cli.test_bad_input import ENV, assert_clear, tkperf
 from tkperf.cli.following import look
 from tkperf.cli.stop import describe_wait
 from tkperf.record import RunStatus
-from tkperf.runfile.left_out import KILLED
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writers import find_writer, is_being_written
 
@@ -320,7 +319,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
     wait_for(lambda: not is_being_written(run_path))
     (state,) = json.loads(tkperf("status", run_path, "--json").stdout)["runs"]
     assert (state["state"], state["pid"]) == ("killed", None)
-    assert f"killed: {KILLED[:12]}" in " ".join(tkperf("status", run_path).stdout.split())
+        assert "killed:" in tkperf("status", run_path).stdout
     assert_clear(tkperf("stop", run_path), 2, "nothing runs there to be stopped")
 
 
