@@ -34,7 +34,7 @@ def test_what_lies_between_two_looks() -> None:
         cpus=cpus(50, 500),
         allowed_cpus=cpus(50, 500, 1),
         own_cpu_s=7,
-        processes={5: Program(name="cron", own_s=1, with_children_s=30)},
+        processes={5: Program(name="cron", with_children_s=30)},
         threads={9: (1.0, 0.5)},
         pressure_s={"cpu some": 3.0},
         throttled_s=0.0,
@@ -49,8 +49,8 @@ def test_what_lies_between_two_looks() -> None:
         allowed_cpus=cpus(65, 505, 6),
         own_cpu_s=12,
         processes={
-            5: Program(name="cron", own_s=1, with_children_s=31),
-            6: Program(name="burner", own_s=8, with_children_s=8),
+            5: Program(name="cron", with_children_s=31),
+            6: Program(name="burner", with_children_s=8),
         },
         pressure_s={"cpu some": 8.0},
         throttled_s=2.5,
@@ -67,7 +67,7 @@ def test_what_lies_between_two_looks() -> None:
         steal_percent=25,
         own_cpu_percent=50,
         others_cpu_percent=90,
-        others=("burner 80 %",),
+        others=("burner 80 %", "cron 10 %"),
         fio_wait_percent=10,
         pressure_percent={"cpu some": 50},
         throttled_percent=25,
@@ -221,7 +221,7 @@ def test_a_look_at_proc_and_sys(proc: Path) -> None:
     assert look.cpus == CpuTimes(
         cpus=256, user_s=384.0, system_s=76.8, interrupts_s=25.6, idle_s=2048.0, iowait_s=25.6, steal_s=51.2
     )  # fmt: skip
-    assert look.processes == {77: Program(name="a (b) c", own_s=3.0, with_children_s=3.5)}
+    assert look.processes == {77: Program(name="a (b) c", with_children_s=3.5)}
     assert look.pressure_s == {"cpu some": 2.5, "own memory some": 1.0, "own memory full": 7e-6}
     assert (look.throttled_s, look.throttled_times) == (0.75, 4)
     assert (look.heat_events, look.frequency_mhz, look.frequency_max_mhz) == (None, None, None)

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 from collections.abc import Callable
-from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import tkperf
 from tkperf.events import Event, StepEnded
 
-# The scripts of bench/ are no package.
-BENCH = import_module("bench.three_days")
+
+def script(name: str) -> ModuleType:
+    """Those of bench/ are no package."""
+    spec = spec_from_file_location(name, Path(__file__).parents[1] / f"bench/{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+BENCH = script("three_days")
 DAY_S = 86_400
 # Of each slice the answer to it is kept: totals, and a few buckets for percentiles.
 MOST_KEPT_BYTES_A_SLICE = 2200

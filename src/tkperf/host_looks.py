@@ -199,7 +199,6 @@ class ProcHostLooks:
                 if times is not None and not times.flags & _KERNEL_THREAD:
                     used[int(name)] = Program(
                         name=_name_of(stat),
-                        own_s=_TICK_S * (times.user + times.system),
                         with_children_s=_TICK_S * times.all,
                     )
         self._walk_again_s = now_s + (time.thread_time() - began_s) / WALK_SHARE

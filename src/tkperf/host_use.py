@@ -46,10 +46,9 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """CPU time in s of a process, alone and with that of its children that ended."""
+    """CPU time in s of a process, with that of its children that ended."""
 
     name: str
-    own_s: float
     with_children_s: float
 
 
@@ -219,10 +218,14 @@ def _others(
     total_s = sum(program.with_children_s for program in last.values())
     total_s = max(0.0, total_s - sum(program.with_children_s for program in first.values()))
     seen_s = walked[-1].at_s - walked[0].at_s
-    used = sorted(
-        (100 * (program.own_s - (first[pid].own_s if pid in first else 0.0)) / seen_s, program.name)
+    grown = (
+        (program.with_children_s - (first[pid].with_children_s if pid in first else 0.0), program)
         for pid, program in last.items()
-    )[::-1][:MOST_NAMED]
+    )
+    # One that ended may have begun long before: of all together no more than was used meanwhile.
+    used = sorted((100 * min(used_s, total_s) / seen_s, program.name) for used_s, program in grown)[
+        ::-1
+    ][:MOST_NAMED]
     named = tuple(
         f"{name} {percent:.0f} %" for percent, name in used if percent >= LEAST_NAMED_PERCENT
     )
