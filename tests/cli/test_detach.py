@@ -354,24 +354,21 @@ def test_an_import_runs_nowhere(tmp_path: Path) -> None:
     assert state["state"] == "imported"
 
 
+def a_run(folder: Path) -> Path:
+    """The file of a run that has ended."""
+    done = tkperf(
+        "ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", folder, "-q"
+    )
+    assert done.returncode == 0
+    return folder / "n.tkperf"
+
+
 def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
     """By name and version."""
     import sqlite3
     from contextlib import closing
 
-    path = tmp_path / "n.tkperf"
-    argv: list[str | Path] = [
-        "ssd",
-        "n",
-        "sim:sata-ssd",
-        "--profile",
-        SHORT,
-        "-ssdt",
-        "iops",
-        "--output",
-        tmp_path,
-    ]
-    assert tkperf(*argv, "-q").returncode == 0
+    path = a_run(tmp_path)
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
     for command in ("attach", "status", "stop"):
@@ -380,19 +377,7 @@ def test_a_file_of_a_newer_tkperf_is_refused(tmp_path: Path) -> None:
 
 def test_what_merely_locks_a_run_file_is_not_stopped(tmp_path: Path) -> None:
     """The lock alone does not make a tkperf: flock(1) would be signalled, and worse."""
-    path = tmp_path / "n.tkperf"
-    argv: list[str | Path] = [
-        "ssd",
-        "n",
-        "sim:sata-ssd",
-        "--profile",
-        SHORT,
-        "-ssdt",
-        "iops",
-        "--output",
-        tmp_path,
-    ]
-    assert tkperf(*argv, "-q").returncode == 0
+    path = a_run(tmp_path)
     with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
         try:
             wait_for(lambda: is_being_written(path))
@@ -413,18 +398,7 @@ def open_folder() -> Iterator[Path]:
 @pytest.mark.root
 def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> None:
     """Who may not look at a process may not stop it either; that it runs everybody sees."""
-    path = open_folder / "n.tkperf"
-    argv: list[str | Path] = [
-        "ssd",
-        "n",
-        "sim:sata-ssd",
-        "--profile",
-        SHORT,
-        "-ssdt",
-        "iops",
-        "--output",
-        open_folder,
-    ]
+    path = a_run(open_folder)
     stranger = ["setpriv", "--reuid", "65534", "--clear-groups"]
     source = str(Path(tkperf_package.__file__).parents[1])
     environment = ENV | {"PYTHONPATH": source}
@@ -433,7 +407,6 @@ def test_a_run_of_somebody_else_is_named_and_left_alone(open_folder: Path) -> No
         may_import, check=False, env=environment, cwd="/", capture_output=True
     ).returncode:
         pytest.skip("this checkout is root's alone")
-    assert tkperf(*argv, "-q").returncode == 0
     with subprocess.Popen(["flock", path, "sleep", "60"]) as other:
         try:
             wait_for(lambda: is_being_written(path))
