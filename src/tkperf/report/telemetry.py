@@ -13,6 +13,7 @@ from tkperf.report.charts.rounds import find_time_unit
 from tkperf.report.page import ChartView
 from tkperf.report.wording import NOT_KNOWN
 from tkperf.telemetry.course import Course, find_course, parse_drives
+from tkperf.telemetry.marking import find_pauses
 from tkperf.telemetry.reading import Reading
 
 
@@ -88,7 +89,7 @@ def _find(
 ) -> Course | None:
     ends_s = [load.step.started_s + load.step.measurement.duration_s for load in loads]
     facts = parse_drives(result.info.device)
-    pauses = [(stop.stopped_s, stop.resumed_s) for stop in result.resumptions]
+    pauses = find_pauses(result.resumptions)
     return find_course(readings, facts, loads[0].step.started_s, max(ends_s), pauses)
 
 

@@ -6,12 +6,13 @@ A drive's log tells of a minute, so that what it says may be known only after a 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, takewhile
+from typing import Protocol
 
 from tkperf.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.record import Resumption, RunRecord, StepRecord, TestRecord
+from tkperf.record import RunRecord, StepRecord, TestRecord
 from tkperf.telemetry.judge import Throttled, find_throttling
 
 
@@ -26,7 +27,17 @@ def with_throttled_steps(record: RunRecord) -> RunRecord:
     return replace(record, tests=tests)
 
 
-def find_pauses(resumptions: Sequence[Resumption]) -> tuple[tuple[float, float], ...]:
+class Pause(Protocol):
+    """A resumption, as recorded or as a result has it."""
+
+    @property
+    def stopped_s(self) -> float: ...
+
+    @property
+    def resumed_s(self) -> float: ...
+
+
+def find_pauses(resumptions: Iterable[Pause]) -> tuple[tuple[float, float], ...]:
     """From when to when the run stood still."""
     return tuple((resumption.stopped_s, resumption.resumed_s) for resumption in resumptions)
 
