@@ -182,29 +182,35 @@ class Recorded:
         self.ask()
 
 
-def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
-    """Before and after each test, and at the end of the run; what cannot be read is warned of once."""
-    engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
-    recorded = Recorded(clock=engine.clock)
+def run_latency(engine: SimulatedEngine, target: FreeTarget, telemetry: Recorded) -> list[Event]:
+    """What is told of a latency test with this telemetry."""
     events: list[Event] = []
-
-    class Target(FreeTarget):
-        def purge(self, **how: object):  # type: ignore[no-untyped-def]
-            recorded.acts.append("purge")
-            return super().purge(**how)
-
     execute(
         Run(
             info=run_info(),
             tests=(SSD_TESTS["lat"],),
             profile=load_profile("quick"),
             engine=engine,
-            target=Target(),
+            target=target,
             observers=(events.append,),
             clock=engine.clock,
-            telemetry=recorded,
+            telemetry=telemetry,
         )
     )
+    return events
+
+
+def test_the_runner_asks_around_tests_and_leaves_purges_alone() -> None:
+    """Before and after each test, and at the end of the run; what cannot be read is warned of once."""
+    engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
+    recorded = Recorded(clock=engine.clock)
+
+    class Target(FreeTarget):
+        def purge(self, **how: object):  # type: ignore[no-untyped-def]
+            recorded.acts.append("purge")
+            return super().purge(**how)
+
+    events = run_latency(engine, Target(), recorded)
     assert recorded.acts == ["ask", "pause", "purge", "go on", "ask", "finish", "ask"]
     seen = [event.reading for event in events if isinstance(event, TelemetrySeen)]
     assert [reading.media_errors for reading in seen] == [1, 5]  # the last at the same moment
@@ -224,19 +230,7 @@ def test_ctrl_c_at_the_last_reading_costs_that_reading_alone() -> None:
 
     engine = SimulatedEngine(PRESETS["sata-ssd"], GIB)
     recorded = Hanging(clock=engine.clock)
-    events: list[Event] = []
-    execute(
-        Run(
-            info=run_info(),
-            tests=(SSD_TESTS["lat"],),
-            profile=load_profile("quick"),
-            engine=engine,
-            target=FreeTarget(),
-            observers=(events.append,),
-            clock=engine.clock,
-            telemetry=recorded,
-        )
-    )
+    events = run_latency(engine, FreeTarget(), recorded)
     assert recorded.acts[-1] == "finish"
     (end,) = [event for event in events if isinstance(event, RunEnded)]
     assert end.status is RunStatus.COMPLETE
