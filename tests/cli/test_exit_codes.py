@@ -163,9 +163,9 @@ def defect(run_file: Path, folder: Path) -> int:
 
 
 def stopped(run_file: Path, folder: Path) -> int:
-    """SIGINT, as Ctrl-C sends it, in the middle of a run of hours."""
-    argv = [*TKPERF, "ssd", "long", "sim:sata-ssd", "-ssdt", "writesat", "-q"]
-    argv += ["--profile", "pts-e-1.1", "--output", str(folder)]
+    """SIGINT, as Ctrl-C sends it, in the middle of a run of hours by the real clock."""
+    argv = [*TKPERF, "ssd", "long", str(folder / "scratch.img"), "--size", "64MiB", "-q"]
+    argv += ["-ssdt", "iops", "--profile", "pts-e-1.1", "--output", str(folder)]
     with subprocess.Popen(argv, env=ENV, stderr=subprocess.PIPE, text=True) as running:
         until_s = time.monotonic() + 60
         while not (folder / "long.tkperf").exists() and time.monotonic() < until_s:
