@@ -1,0 +1,95 @@
+"""The pages as a site: every link leads somewhere; command lines on pages are understood by the commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from tkperf.cli.main import cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-B", ROOT / "scripts/docs.py", folder],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (built.returncode, built.stderr) == (0, "")
+    return folder
+
+
+def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
+    """A page that no menu has would be found by nobody; Sphinx itself ends at a link that leads nowhere."""
+    menu = (site / "index.html").read_text(encoding="utf-8")
+    for page in sorted((ROOT / "docs").glob("**/*.md")):
+        name = page.relative_to(ROOT / "docs").with_suffix(".html")
+        if name.parts[0] not in ("examples", "adr"):
+            assert (site / name).exists()
+            assert name.name == "index.html" or f'href="{name.as_posix()}"' in menu
+    assert len(list((site / "adr").glob("*.html"))) == len(list((ROOT / "docs/adr").glob("*.md")))
+
+
+def test_the_reference_has_what_the_code_has(site: Path) -> None:
+    """Every command, every option of one, every test, every function of the API."""
+    commands = (site / "reference/commands.html").read_text(encoding="utf-8")
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        assert f'id="tkperf-{name}"' in commands
+    assert "--accept-disturbed" in commands
+    tests = (site / "reference/tests.html").read_text(encoding="utf-8")
+    assert "Cross Stimulus Recovery" in tests
+    api = (site / "reference/python.html").read_text(encoding="utf-8")
+    for name in ("make_plan", "run", "load", "open_run"):
+        assert f'id="tkperf.{name}"' in api
+
+
+def test_examples_can_be_fetched(site: Path) -> None:
+    """As they lie in the repository."""
+    for example in (ROOT / "docs/examples").iterdir():
+        assert example.name == "README.md" or (site / example.name).exists()
+
+
+def command_lines() -> Iterator[tuple[str, str]]:
+    """Where, and what: each line of a code block that calls tkperf with all its words."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for line in re.findall(r"^(?: {4,}|\t)?(?:sudo )?(tkperf [^\n]*)$", text, re.MULTILINE):
+            line = re.split(r"\s{2,}|\s#", line)[0].strip()
+            if not re.search(r"\.\.\.|\[|[A-Z]+\.\.\.", line):
+                yield page.relative_to(ROOT).as_posix(), line
+
+
+@pytest.mark.parametrize(("page", "line"), sorted(set(command_lines())))
+def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
+    """Commands, options and the number of arguments; whether files are there is not asked."""
+    command: click.Command = cli
+    words = shlex.split(line)[1:]
+    context = click.Context(cli, info_name="tkperf", resilient_parsing=True)
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        below = command.get_command(context, words[0])
+        if below is None:
+            break
+        command, words = below, words[1:]
+        context = click.Context(command, parent=context, resilient_parsing=True)
+    assert command is not cli or words[0].startswith("-"), line
+    parsed, left, order = command.make_parser(context).parse_args(words)
+    if not isinstance(command, click.Group):
+        assert left == [], line
+        missing = [
+            argument.name
+            for argument in command.params
+            if isinstance(argument, click.Argument) and argument.required and not parsed.get(str(argument.name))
+        ]
+        assert missing == [], line
+    assert order is not None
