@@ -3,19 +3,22 @@
 On a file in memory (tmpfs) that fio reaches with direct I/O: two jobs of the load use up two CPUs, so that
 whatever else runs shows in the latencies. Of each pair, in turns, one half is a step by tkperf's
 engine with a device's counters looked at beside it as in a run, the other the very same job file by
-``fio --output-format=json+``. Two more calls by hand tell what is not tkperf's: the same again, which says how
-far two such calls differ by themselves, and one with ``--status-interval=1``, the reports that the
-samples of each second come from. Prints the medians of the pairs' ratios, their spread, how often fio's job
-threads were taken from their CPUs, tkperf's own CPU time, and the load of the host; the same as JSON with
---json. Exit status 1 if a median is beyond its limit. Needs root (a loop device, whose counters are looked at).
+``fio --output-format=json+``, called before and after it: a machine that gets slower or faster meanwhile does so for both. What
+is not tkperf's is told by these two calls, which says how far such calls differ by themselves, and by one
+more with ``--status-interval=1``, the reports that the samples of each second come from. Prints the medians of the
+pairs' ratios with their intervals of 95 % (ranks of the sorted ratios, by the binomial distribution), their
+spread, how often fio's job threads were taken from their CPUs, tkperf's own CPU time, and the load of the host; the
+same as JSON with --json. Exit status 1 if a median is beyond its limit. Needs root (a loop device, whose
+counters are looked at).
 
-    python bench/against_fio.py [--pairs 10] [--step-s 10] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
+    python bench/against_fio.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -112,9 +115,28 @@ def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figu
 
 
 def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
-    """Of one kind of call to the plain one, pair by pair."""
-    found = sorted(getattr(one[which], figure) / getattr(one[HAND], figure) for one in rounds)
-    return {"median": statistics.median(found), "least": found[0], "most": found[-1]}
+    """Of one kind of call to the plain ones about it, pair by pair; of these to each other."""
+
+    def plain(one: dict[str, Figures]) -> float:
+        first: float = getattr(one[HAND], figure)
+        again: float = getattr(one[AGAIN], figure)
+        return first if which == AGAIN else math.sqrt(first * again)
+
+    found = sorted(getattr(one[which], figure) / plain(one) for one in rounds)
+    low, high = find_ranks(len(found))
+    return {
+        "median": statistics.median(found), "low_95": found[low], "high_95": found[high],
+        "least": found[0], "most": found[-1],
+    }  # fmt: skip
+
+
+def find_ranks(count: int) -> tuple[int, int]:
+    """Indices of the sorted values between which the median lies with 95 %; of few values the ends."""
+    below, rank = 0.0, 0
+    while rank < count // 2 and below + math.comb(count, rank) / 2**count <= 0.025:
+        below += math.comb(count, rank) / 2**count
+        rank += 1
+    return max(rank - 1, 0), count - max(rank, 1)
 
 
 def find_beyond(result: dict[str, dict[str, dict[str, float]]], cpu_percent: float) -> list[str]:
@@ -131,8 +153,8 @@ def find_beyond(result: dict[str, dict[str, dict[str, float]]], cpu_percent: flo
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--step-s", type=float, default=10.0)
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--step-s", type=float, default=4.0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--depth", type=int, default=16)
     parser.add_argument("--folder", default="/dev/shm", help="on tmpfs")
@@ -159,7 +181,8 @@ def main() -> int:
         permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
         for number in range(options.pairs):
             calls: dict[str, Figures] = {}
-            for which in (HAND, TKPERF, REPORTS, AGAIN)[:: 1 if number % 2 else -1]:
+            order = (TKPERF, REPORTS)[:: 1 if number % 2 else -1]
+            for which in (HAND, *order, AGAIN):
                 if which == TKPERF:
                     with watching(read_identity(device)) as counters:
                         calls[which], share = by_tkperf(permit, step, counters)
@@ -184,7 +207,7 @@ def main() -> int:
         for figure, found in figures.items():
             print(
                 f"{which + ' to by hand:':32} {NAMES[figure]:16} {found['median']:.3f} "
-                f"({found['least']:.3f} to {found['most']:.3f})"
+                f"(95 %: {found['low_95']:.3f} to {found['high_95']:.3f}; {found['least']:.3f} to {found['most']:.3f})"
             )
     print(f"tkperf's own CPU time: {cpu_percent:.2f} % of a CPU (median)")
     print(f"load of the host: {load:.1f}")

@@ -29,6 +29,8 @@ from tests.lab.block_trace import compare, find_beyond, traced_reads  # noqa: E4
 PROFILE = CHECKOUT / "tests/lab/cases/accuracy.toml"
 # docs/accuracy.md states it.
 MOST_OVERHEAD_US = 100.0
+# Room for two rounds of 10 s at 100,000 IOPS, twice.
+BUFFER_KB = 1 << 18
 
 
 def measure(folder: Path, device: str, step_s: int) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as name, loop_device(Path(name)) as device:
-        with traced_reads(Path(device)) as latencies:
+        with traced_reads(Path(device), BUFFER_KB) as latencies:
             cell = measure(Path(name), device, options.step_s)
         figures = compare(cell, latencies)
     for what, by in figures.items():

@@ -99,3 +99,12 @@ def test_what_is_known_is_what_the_cases_set() -> None:
     assert f"after {lab.ANSWER_US / 1000:g} ms" in known
     assert f"{lab.OUTSTANDING / lab.ANSWER_US * 1e6:g} IOPS" in known
     assert f"from 0 to {lab.LONGEST_ANSWER_US / 1000:g} ms" in PAGE
+
+
+def test_a_trace_that_lost_events_is_none() -> None:
+    """The kernel counts what it overwrote beside what it never committed: both lines end alike."""
+    whole = "entries: 7\noverrun: 0\ncommit overrun: 0\nbytes: 560\ndropped events: 0\n"
+    block_trace.require_whole(whole)
+    for lost in ("overrun", "dropped events"):
+        with pytest.raises(AssertionError, match="not whole"):
+            block_trace.require_whole(whole.replace(f"\n{lost}: 0", f"\n{lost}: 706337"))

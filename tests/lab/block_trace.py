@@ -26,17 +26,20 @@ TRACED = re.compile(
 
 
 @contextmanager
-def traced_reads(device: Path) -> Iterator[dict[str, list[float]]]:
+def traced_reads(
+    device: Path, buffer_kb: int = BUFFER_KB
+) -> Iterator[dict[str, list[float]]]:
     """Latencies in us of fio's reads of 4 KiB, to be read after the block.
 
     ``Q2C``: from the kernel's taking them in to their completion; ``D2C``: from the driver's.
+    ``buffer_kb``: for each CPU, as the kernel takes it; an event takes some 80 bytes, an I/O three events.
     """
     number = os.stat(device).st_rdev
     found: dict[str, list[float]] = {"Q2C": [], "D2C": []}
     if not (TRACING / "trace").exists():
         subprocess.run(["mount", "-t", "tracefs", "tracefs", TRACING], check=True)
     (TRACING / "trace_clock").write_text("mono")
-    (TRACING / "buffer_size_kb").write_text(str(BUFFER_KB))
+    (TRACING / "buffer_size_kb").write_text(str(buffer_kb))
     (TRACING / "trace").write_text("")
     # Two reads side by side would be one request.
     merging = Path("/sys/class/block") / device.name / "queue/nomerges"
@@ -52,8 +55,7 @@ def traced_reads(device: Path) -> Iterator[dict[str, list[float]]]:
         for event in events:
             (event / "enable").write_text("0")
         for cpu in TRACING.glob("per_cpu/cpu*/stats"):
-            text = cpu.read_text()
-            assert "overrun: 0" in text, f"the trace is not whole: {text}"
+            require_whole(cpu.read_text())
         with (TRACING / "trace").open() as lines:
             found.update(_latencies_us(lines))
     finally:
@@ -63,6 +65,12 @@ def traced_reads(device: Path) -> Iterator[dict[str, list[float]]]:
         (TRACING / "trace").write_text("")
         (TRACING / "buffer_size_kb").write_text("1000")
         merging.write_text(merged_before)
+
+
+def require_whole(stats: str) -> None:
+    """Of a CPU's buffer as the kernel tells of it: no event was overwritten or dropped."""
+    lost = dict(re.findall(r"^((?:commit )?overrun|dropped events): (\d+)$", stats, re.MULTILINE))
+    assert set(lost.values()) == {"0"}, f"the trace is not whole: {lost}; use a larger buffer"
 
 
 def _latencies_us(lines: Iterable[str]) -> dict[str, list[float]]:
