@@ -30,7 +30,7 @@ from pathlib import Path
 
 from handover_gap import loop_device
 
-from tkperf.device.counters import LOOK_EVERY_S, SELDOM_S, watching
+from tkperf.device.counters import LOOK_EVERY_S, MOST_SELDOM_S, watching
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import ErasePermit, grant_permit, hold_target
 from tkperf.disturbance.io import Counters
@@ -201,7 +201,7 @@ def main() -> int:
     load = os.getloadavg()[0]
     print(
         f"{workload}, {IOENGINE}, {options.pairs} pairs of {options.step_s:g} s; looks every "
-        f"{LOOK_EVERY_S:g} s at the ends of a step, every {SELDOM_S:g} s within"
+        f"{LOOK_EVERY_S:g} s at the ends of a step, at most every {MOST_SELDOM_S:g} s within"
     )
     for which, figures in result.items():
         for figure, found in figures.items():
