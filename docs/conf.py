@@ -15,6 +15,9 @@ exclude_patterns = ["examples"]
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 
+# Options are typed with two hyphens.
+smartquotes = False
+
 html_theme = "furo"
 html_title = "tkperf"
 html_extra_path = ["examples"]

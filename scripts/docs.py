@@ -80,6 +80,10 @@ def gather(source: Path) -> None:
     for above, name in ABOVE.items():
         text = (ROOT / above).read_text(encoding="utf-8")
         (source / name).write_text(_as_beside(text), encoding="utf-8")
+    examples = (source / "examples/README.md").read_text(encoding="utf-8")
+    examples = re.sub(r"\]\((?!\.\./)", "](examples/", examples).replace("](../", "](")
+    (source / "examples.md").write_text(examples, encoding="utf-8")
+    (source / "examples/README.md").unlink()
     for page in source.rglob("*.md"):
         page.write_text(_without_ways_out(page, source), encoding="utf-8")
     reference = source / "reference"
@@ -96,7 +100,7 @@ def gather(source: Path) -> None:
 def _as_beside(text: str) -> str:
     """A page from above docs/ with its links as they are beside the pages of docs/."""
     text = re.sub(r"\]\(docs/(adr/?|examples/?)\)", lambda to: f"]({to[1].rstrip('/')}.md)", text)
-    return text.replace("](docs/", "](")
+    return text.replace("](docs/examples/README.md)", "](examples.md)").replace("](docs/", "](")
 
 
 def _without_ways_out(page: Path, source: Path) -> str:
