@@ -60,13 +60,30 @@ def test_examples_can_be_fetched(site: Path) -> None:
         assert example.name == "README.md" or (site / example.name).exists()
 
 
+def code_blocks(page: str) -> Iterator[str]:
+    """The lines of its code blocks: between fences, or indented after an empty line."""
+    fenced = indented = False
+    empty = True
+    for line in page.splitlines():
+        text = line.strip()
+        if text.startswith("```"):
+            fenced = not fenced
+        elif fenced:
+            yield text
+        elif text:
+            indented = line.startswith(("    ", "\t")) and (empty or indented)
+            if indented:
+                yield text
+        empty = not text
+
+
 def command_lines() -> Iterator[tuple[str, str]]:
-    """Where, and what: each line of a code block that calls tkperf with all its words."""
+    """Where, and what: each line that calls tkperf, up to what it says of itself or hands its output to."""
     for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for line in re.findall(r"^(?: {4,}|\t)?(?:sudo )?(tkperf [^\n]*)$", text, re.MULTILINE):
-            line = re.split(r"\s{2,}|\s#", line)[0].strip()
-            if not re.search(r"\.\.\.|\[|[A-Z]+\.\.\.", line):
+        for line in code_blocks(page.read_text(encoding="utf-8")):
+            line = re.split(r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; ", line.removeprefix("sudo "))[0].strip()
+            # A synopsis, or a line that goes on, is none that could be typed.
+            if line.startswith("tkperf ") and not re.search(r"\.\.\.|\[|\\$", line):
                 yield page.relative_to(ROOT).as_posix(), line
 
 
@@ -74,7 +91,8 @@ def command_lines() -> Iterator[tuple[str, str]]:
 def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
     """Commands, options and the number of arguments; whether files are there is not asked."""
     command: click.Command = cli
-    words = shlex.split(line)[1:]
+    # TKperf's way to name several tests, which the command turns into the other.
+    words = shlex.split(re.sub(r"(-(?:ssd|hdd)t \w+) (?=\w)", r"\1,", line))[1:]
     context = click.Context(cli, info_name="tkperf", resilient_parsing=True)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         below = command.get_command(context, words[0])
