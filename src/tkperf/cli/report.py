@@ -11,6 +11,11 @@ import click
 from tkperf.analysis.chosen import parse_selection
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.export_series import (
+    render_line_protocol,
+    render_openmetrics,
+    require_time,
+)
 from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
 from tkperf.analysis.over_seconds import with_seconds
@@ -84,6 +89,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--markdown", "markdown_file", type=_FILE, metavar="FILE", help="For wikis and mails."
 )
+@click.option(
+    "--openmetrics",
+    "openmetrics_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Every second with its time, for Prometheus and Grafana.",
+)
+@click.option(
+    "--line-protocol",
+    "line_protocol_file",
+    type=_FILE,
+    metavar="FILE",
+    help="The same for InfluxDB and others.",
+)
 def report(
     run_file: Path,
     html: Path | None,
@@ -95,6 +114,8 @@ def report(
     json_file: Path | None,
     xml_file: Path | None,
     markdown_file: Path | None,
+    openmetrics_file: Path | None,
+    line_protocol_file: Path | None,
 ) -> None:
     """Write the report of RUN_FILE as one HTML file that needs no network, or its data.
 
@@ -109,7 +130,8 @@ def report(
       tkperf report D3-S4510.tkperf --histogram "Demand 100/0: 70000iops"
     """
     selections = [parse_selection(text) for text in histograms]
-    others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file)
+    series_files = (openmetrics_file, line_protocol_file)
+    others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file, *series_files)
     if html is None and (not any(others) or (selections and pdf_file is None)):
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
@@ -128,18 +150,23 @@ def report(
         csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
         parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
         outputs = Outputs(
-            (html, pdf_file, json_file, xml_file, markdown_file, *csv_files, *parquet_files),
+            (html, pdf_file, json_file, xml_file, markdown_file, *series_files, *csv_files, *parquet_files),
             inputs=(run_file, claims_file),
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
         paged = html is not None or pdf_file is not None
         view = build_run_view(opened, record, result, checked, selections) if paged else None
         xml = None if xml_file is None else _render_xml(result)
+        if any(series_files):
+            require_time(result)
 
         for path, table in zip(csv_files, tables(), strict=False):
             outputs.write(path, render_csv(table))
         for path, table in zip(parquet_files, tables(), strict=False):
             outputs.write(path, render_parquet(table))
+        for path, render in zip(series_files, (render_openmetrics, render_line_protocol), strict=True):
+            if path is not None:
+                outputs.write(path, render(result, steps, opened.samples_left, readings))
         for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
             complain(f"left out of the tables: {left_out}")
         if json_file is not None:
