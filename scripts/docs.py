@@ -147,13 +147,18 @@ def _command(command: click.Command, context: click.Context, level: str) -> Iter
         yield (re.sub(r"^", "    ", text[1:], flags=re.MULTILINE) if kept else _plain(text)) + "\n"
     if examples:
         yield "```sh\n" + "\n".join(examples) + "\n```\n"
-    rows = [f"| `{_cell(flags)}` | {_cell(_plain(what))} |" for flags, what in options_of(command, context)]
+    rows = [
+        f"| `{_cell(flags)}` | {_cell(_plain(what))} |"
+        for flags, what in options_of(command, context)
+    ]
     yield "\n".join(["| option | |", "|---|---|", *rows]) + "\n"
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None
-            yield from _command(below, click.Context(below, info_name=name, parent=context), level + "#")
+            yield from _command(
+                below, click.Context(below, info_name=name, parent=context), level + "#"
+            )
 
 
 def tests() -> Iterator[str]:
@@ -166,9 +171,15 @@ def tests() -> Iterator[str]:
 
 
 def _test(test: Test, profiles: list[Profile]) -> Iterator[str]:
-    commands_of_it = [f"`tkperf {suite}`" for suite, known in SUITES.items() if test in known.values()]
+    commands_of_it = [
+        f"`tkperf {suite}`" for suite, known in SUITES.items() if test in known.values()
+    ]
     when = "by default" if test.by_default else f"with `--test {test.name}`"
-    yield f"## {_plain(test.title)}: `{test.name}`" + (" (hdd)" if "hdd" in test.suites else "") + "\n"
+    yield (
+        f"## {_plain(test.title)}: `{test.name}`"
+        + (" (hdd)" if "hdd" in test.suites else "")
+        + "\n"
+    )
     yield f"{', '.join(commands_of_it)}, {when}. {_plain(test.source)}\n"
     for profile in profiles:
         course = "\n".join(test.describe(profile, Circumstances()))

@@ -81,7 +81,9 @@ def command_lines() -> Iterator[tuple[str, str]]:
     """Where, and what: each line that calls tkperf, up to what it says of itself or hands its output to."""
     for page in PAGES:
         for line in code_blocks(page.read_text(encoding="utf-8")):
-            line = re.split(r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; ", line.removeprefix("sudo "))[0].strip()
+            line = re.split(r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; ", line.removeprefix("sudo "))[
+                0
+            ].strip()
             # A synopsis, or a line that goes on, is none that could be typed.
             if line.startswith("tkperf ") and not re.search(r"\.\.\.|\[|\\$", line):
                 yield page.relative_to(ROOT).as_posix(), line
@@ -107,7 +109,9 @@ def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
         missing = [
             argument.name
             for argument in command.params
-            if isinstance(argument, click.Argument) and argument.required and not parsed.get(str(argument.name))
+            if isinstance(argument, click.Argument)
+            and argument.required
+            and not parsed.get(str(argument.name))
         ]
         assert missing == [], line
     assert order is not None

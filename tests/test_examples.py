@@ -40,9 +40,16 @@ def test_the_claims_are_claims(tmp_path: Path) -> None:
     """On a run of the tests that they are on each is met or not: none is of something that is not measured."""
     text = (EXAMPLES / "claims.toml").read_text(encoding="utf-8")
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["iops", "lat", "writesat"])
-    claims, result = parse_claims(text, file="claims.toml"), tkperf.run(plan, "run", folder=tmp_path)
+    claims, result = (
+        parse_claims(text, file="claims.toml"),
+        tkperf.run(plan, "run", folder=tmp_path),
+    )
     checked = check_claims(claims, result, load=tkperf.load, folder=tmp_path)
-    assert [finding.state for finding in checked.findings if finding.state not in (State.MET, State.NOT_MET)] == []
+    assert [
+        finding.state
+        for finding in checked.findings
+        if finding.state not in (State.MET, State.NOT_MET)
+    ] == []
     assert len(checked.findings) == text.count("[[claim]]")
 
 

@@ -24,7 +24,9 @@ Step = tuple[str, StepRecord]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunResult, list[Step], dict[int, list[Sample]]]:
+def run(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[RunResult, list[Step], dict[int, list[Sample]]]:
     """A result, its steps, and the seconds of each by its place."""
     folder = tmp_path_factory.mktemp("series")
     result = simulate(folder, run_info(name='a "name", with=all\\of\nit'))
@@ -41,7 +43,9 @@ READINGS = (
 )  # fmt: skip
 
 
-def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
+def test_openmetrics_is_read_by_prometheus(
+    run: tuple[RunResult, list[Step], dict[int, list[Sample]]],
+) -> None:
     """By the parser of its own client: every second once, at its end, with its values; no 0 for what is not there."""
     result, steps, seconds = run
     text = "".join(render_openmetrics(result, steps, lambda _, step: seconds[id(step)], READINGS))
@@ -49,7 +53,12 @@ def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dic
     assert set(SECONDS) <= set(families)
     for name, (family, value) in SECONDS.items():
         found = {
-            (point.labels["test"], point.labels["section"], point.labels["workload"], float(point.timestamp)): point.value
+            (
+                point.labels["test"],
+                point.labels["section"],
+                point.labels["workload"],
+                float(point.timestamp),
+            ): point.value
             for point in families[name].samples
         }
         expected = {
@@ -60,8 +69,13 @@ def test_openmetrics_is_read_by_prometheus(run: tuple[RunResult, list[Step], dic
         assert families[name].unit == family.unit
     assert families["tkperf_read_iops"].samples[0].labels["run"] == result.info.name
     told = families["tkperf_drive_host_written_bytes"].samples
-    assert [(point.name, point.value) for point in told] == [("tkperf_drive_host_written_bytes_total", 10**15 + 1)]
-    assert [point.value for point in families["tkperf_drive_temperature_celsius"].samples] == [40.0, 41.0]
+    assert [(point.name, point.value) for point in told] == [
+        ("tkperf_drive_host_written_bytes_total", 10**15 + 1)
+    ]
+    assert [point.value for point in families["tkperf_drive_temperature_celsius"].samples] == [
+        40.0,
+        41.0,
+    ]
     assert "tkperf_drive_media_errors" not in families
 
 
@@ -70,10 +84,15 @@ def test_line_protocol(run: tuple[RunResult, list[Step], dict[int, list[Sample]]
     result, steps, seconds = run
     lines = list(render_line_protocol(result, steps, lambda _, step: seconds[id(step)], READINGS))
     assert len(lines) == sum(map(len, seconds.values())) + 2
-    form = re.compile(r"tkperf_(?:second|drive)(?:,\w+=(?:[^,= \\]|\\.)+)+ \w+=[^ ,]+(?:,\w+=[^ ,]+)* \d{19}\n")
+    form = re.compile(
+        r"tkperf_(?:second|drive)(?:,\w+=(?:[^,= \\]|\\.)+)+ \w+=[^ ,]+(?:,\w+=[^ ,]+)* \d{19}\n"
+    )
     for line in lines:
         assert form.fullmatch(line), line
-    assert lines[0].startswith('tkperf_second,run=a\\ "name"\\,\\ with\\=all\\\\of\\ it,') or "\\of" in lines[0]
+    assert (
+        lines[0].startswith('tkperf_second,run=a\\ "name"\\,\\ with\\=all\\\\of\\ it,')
+        or "\\of" in lines[0]
+    )
     assert lines[-1].endswith(f"host_written_bytes={10**15 + 1} {round((BEGAN_S + 2.0) * 1e9)}\n")
 
 

@@ -26,9 +26,7 @@ TRACED = re.compile(
 
 
 @contextmanager
-def traced_reads(
-    device: Path, buffer_kb: int = BUFFER_KB
-) -> Iterator[dict[str, list[float]]]:
+def traced_reads(device: Path, buffer_kb: int = BUFFER_KB) -> Iterator[dict[str, list[float]]]:
     """Latencies in us of fio's reads of 4 KiB, to be read after the block.
 
     ``Q2C``: from the kernel's taking them in to their completion; ``D2C``: from the driver's.

@@ -89,7 +89,9 @@ def render_openmetrics(
             for name, value in point.values.items():
                 if value is not None:
                     suffix = "_total" if families[name].kind == "counter" else ""
-                    spools[name].write(f"{name}{suffix}{{{labels}}} {_number(value)} {point.at_s:.3f}\n")
+                    spools[name].write(
+                        f"{name}{suffix}{{{labels}}} {_number(value)} {point.at_s:.3f}\n"
+                    )
         for name, spool in spools.items():
             if spool.tell():
                 family = families[name]

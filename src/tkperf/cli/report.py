@@ -131,7 +131,15 @@ def report(
     """
     selections = [parse_selection(text) for text in histograms]
     series_files = (openmetrics_file, line_protocol_file)
-    others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file, *series_files)
+    others = (
+        csv_folder,
+        parquet_folder,
+        json_file,
+        xml_file,
+        markdown_file,
+        pdf_file,
+        *series_files,
+    )
     if html is None and (not any(others) or (selections and pdf_file is None)):
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
@@ -150,7 +158,16 @@ def report(
         csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
         parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
         outputs = Outputs(
-            (html, pdf_file, json_file, xml_file, markdown_file, *series_files, *csv_files, *parquet_files),
+            (
+                html,
+                pdf_file,
+                json_file,
+                xml_file,
+                markdown_file,
+                *series_files,
+                *csv_files,
+                *parquet_files,
+            ),
             inputs=(run_file, claims_file),
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
@@ -164,7 +181,9 @@ def report(
             outputs.write(path, render_csv(table))
         for path, table in zip(parquet_files, tables(), strict=False):
             outputs.write(path, render_parquet(table))
-        for path, render in zip(series_files, (render_openmetrics, render_line_protocol), strict=True):
+        for path, render in zip(
+            series_files, (render_openmetrics, render_line_protocol), strict=True
+        ):
             if path is not None:
                 outputs.write(path, render(result, steps, opened.samples_left, readings))
         for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
