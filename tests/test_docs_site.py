@@ -80,10 +80,9 @@ def code_blocks(page: str) -> Iterator[str]:
 def command_lines() -> Iterator[tuple[str, str]]:
     """Where, and what: each line that calls tkperf, up to what it says of itself or hands its output to."""
     for page in PAGES:
-        for line in code_blocks(page.read_text(encoding="utf-8")):
-            line = re.split(r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; ", line.removeprefix("sudo "))[
-                0
-            ].strip()
+        for text in code_blocks(page.read_text(encoding="utf-8")):
+            ends = r"\s{2,}|\s#|\s[|>]\s?|\s\\\\?$|; "
+            line = re.split(ends, text.removeprefix("sudo "))[0].strip()
             # A synopsis, or a line that goes on, is none that could be typed.
             if line.startswith("tkperf ") and not re.search(r"\.\.\.|\[|\\$", line):
                 yield page.relative_to(ROOT).as_posix(), line
