@@ -43,7 +43,7 @@ def test_every_page_is_in_the_site_and_the_menu(site: Path) -> None:
 def test_the_reference_has_what_the_code_has(site: Path) -> None:
     """Every command, every option of one, every test, every function of the API."""
     commands = (site / "reference/commands.html").read_text(encoding="utf-8")
-    context = click.Context(cli)
+    context = click.Context(cli, **cli.context_settings)
     for name in cli.list_commands(context):
         assert f'id="tkperf-{name}"' in commands
     assert "--accept-disturbed" in commands
@@ -94,13 +94,13 @@ def test_every_command_line_on_a_page_is_one(page: str, line: str) -> None:
     command: click.Command = cli
     # TKperf's way to name several tests, which the command turns into the other.
     words = shlex.split(re.sub(r"(-(?:ssd|hdd)t \w+) (?=\w)", r"\1,", line))[1:]
-    context = click.Context(cli, info_name="tkperf", resilient_parsing=True)
+    context = click.Context(cli, info_name="tkperf", **cli.context_settings)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         below = command.get_command(context, words[0])
         if below is None:
             break
         command, words = below, words[1:]
-        context = click.Context(command, parent=context, resilient_parsing=True)
+        context = click.Context(command, parent=context, **command.context_settings)
     assert command is not cli or words[0].startswith("-"), line
     parsed, left, order = command.make_parser(context).parse_args(words)
     if not isinstance(command, click.Group):

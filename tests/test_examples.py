@@ -25,7 +25,7 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     names: dict[str, object] = {}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            exec(compile(cell["source"], cell["id"], "exec"), names)
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
     assert (tmp_path / "notebook.png").stat().st_size > 5_000
 
 
