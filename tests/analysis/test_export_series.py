@@ -12,6 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.builders import run_info, simulate
 from tkperf.analysis.export_series import SECONDS, render_line_protocol, render_openmetrics
 from tkperf.analysis.results import RunResult
+from tkperf.cli.report import require_time
 from tkperf.errors import UsageError
 from tkperf.measurement import Sample
 from tkperf.record import StepRecord
@@ -47,8 +48,10 @@ def test_openmetrics_is_read_by_prometheus(
 ) -> None:
     """By the parser of its own client: every second once, at its end, with its values; no 0 for what is not there."""
     result, steps, seconds = run
-    text = "".join(render_openmetrics(result, steps, lambda _, step: seconds[id(step)], READINGS))
-    families = {family.name: family for family in text_string_to_metric_families(text)}
+    text = "".join(
+        render_openmetrics(result, BEGAN_S, steps, lambda _, step: seconds[id(step)], READINGS)
+    )
+    families = {family.name: family for family in text_string_to_metric_families(text)}  # type: ignore[no-untyped-call]
     assert set(SECONDS) <= set(families)
     for name, (family, value) in SECONDS.items():
         found = {
@@ -81,7 +84,9 @@ def test_openmetrics_is_read_by_prometheus(
 def test_line_protocol(run: tuple[RunResult, list[Step], dict[int, list[Sample]]]) -> None:
     """A line a second with blanks, commas and equal signs of names escaped; nanoseconds."""
     result, steps, seconds = run
-    lines = list(render_line_protocol(result, steps, lambda _, step: seconds[id(step)], READINGS))
+    lines = list(
+        render_line_protocol(result, BEGAN_S, steps, lambda _, step: seconds[id(step)], READINGS)
+    )
     assert len(lines) == sum(map(len, seconds.values())) + 2
     form = re.compile(
         r"tkperf_(?:second|drive)(?:,\w+=(?:[^,= \\]|\\.)+)+ \w+=[^ ,]+(?:,\w+=[^ ,]+)* \d{19}\n"
@@ -101,6 +106,11 @@ def test_a_run_of_unknown_time_has_no_series(
 ) -> None:
     """A day is no moment, nor is a clock of nobody knows where."""
     result = replace(run[0], info=replace(run[0].info, started_utc=started_utc))
-    for render in (render_openmetrics, render_line_protocol):
-        with pytest.raises(UsageError, match="nobody knows when"):
-            list(render(result, (), lambda *_: ()))
+    with pytest.raises(UsageError, match="nobody knows when"):
+        require_time(result)
+
+
+def test_the_beginning_is_a_moment(
+    run: tuple[RunResult, list[Step], dict[int, list[Sample]]],
+) -> None:
+    assert require_time(run[0]) == BEGAN_S

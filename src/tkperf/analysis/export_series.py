@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
 
 from tkperf.analysis.export_tables import SAMPLE_PERCENTILES, Samples
 from tkperf.analysis.results import RunResult
-from tkperf.errors import UsageError
 from tkperf.measurement import Sample
 from tkperf.record import StepRecord
 from tkperf.telemetry.reading import Reading
@@ -73,18 +71,22 @@ READINGS: dict[str, tuple[Family, str]] = {
 
 
 def render_openmetrics(
-    result: RunResult, steps: Steps, samples: Samples, readings: Readings = ()
+    result: RunResult,
+    began_s: float,
+    steps: Steps,
+    samples: Samples,
+    readings: Readings = (),
 ) -> Iterator[str]:
     """As OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other.
 
-    Raises:
-        UsageError: nobody knows when the run was.
+    Args:
+        began_s: when the run began, in seconds since 1970 (UTC).
     """
     families = {name: family for name, (family, _) in (*SECONDS.items(), *READINGS.items())}
     # All points of a family stand together: each is collected on disk, as days do not fit in memory.
     with ExitStack() as stack:
         spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}
-        for point in _points(result, steps, samples, readings):
+        for point in _points(result, began_s, steps, samples, readings):
             labels = ",".join(f'{name}="{_quoted(text)}"' for name, text in point.labels.items())
             for name, value in point.values.items():
                 if value is not None:
@@ -105,14 +107,18 @@ def render_openmetrics(
 
 
 def render_line_protocol(
-    result: RunResult, steps: Steps, samples: Samples, readings: Readings = ()
+    result: RunResult,
+    began_s: float,
+    steps: Steps,
+    samples: Samples,
+    readings: Readings = (),
 ) -> Iterator[str]:
     """As InfluxDB's line protocol, a line a moment, time in ns: measurements ``tkperf_second`` and ``tkperf_drive``.
 
-    Raises:
-        UsageError: nobody knows when the run was.
+    Args:
+        began_s: when the run began, in seconds since 1970 (UTC).
     """
-    for point in _points(result, steps, samples, readings):
+    for point in _points(result, began_s, steps, samples, readings):
         known = {name: value for name, value in point.values.items() if value is not None}
         if known:
             measurement = "tkperf_drive" if "drive" in point.labels else "tkperf_second"
@@ -126,10 +132,9 @@ def render_line_protocol(
 
 
 def _points(
-    result: RunResult, steps: Steps, samples: Samples, readings: Readings
+    result: RunResult, began_s: float, steps: Steps, samples: Samples, readings: Readings
 ) -> Iterator[Point]:
     """Of one series after the other, each in the order of time; the drives' readings last."""
-    began_s = require_time(result)
     run = {"run": result.info.name, "device": str(result.info.device.get("model") or result.info.device.get("kind") or "")}  # fmt: skip
     if result.info.device.get("serial"):
         run["serial"] = str(result.info.device["serial"])
@@ -153,23 +158,6 @@ def _points(
         used = told["tkperf_drive_used_ratio"]
         told["tkperf_drive_used_ratio"] = None if used is None else used / 100
         yield Point(began_s + reading.at_s, run | {"drive": reading.drive}, told)
-
-
-def require_time(result: RunResult) -> float:
-    """When the run began, in seconds since 1970.
-
-    Raises:
-        UsageError: nobody knows.
-    """
-    began = None
-    with suppress(ValueError):
-        began = datetime.fromisoformat(result.info.started_utc or "")
-    if began is None or began.tzinfo is None:  # a day, or a clock of nobody knows where
-        raise UsageError(
-            f"{result.info.name} has no series over time: nobody knows when the run began, as of one that was imported; "
-            "--csv has its tables"
-        )
-    return began.timestamp()
 
 
 def _seconds(value_ns: float | None) -> float | None:

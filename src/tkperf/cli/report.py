@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -11,11 +12,7 @@ import click
 from tkperf.analysis.chosen import parse_selection
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
-from tkperf.analysis.export_series import (
-    render_line_protocol,
-    render_openmetrics,
-    require_time,
-)
+from tkperf.analysis.export_series import render_line_protocol, render_openmetrics
 from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
 from tkperf.analysis.over_seconds import with_seconds
@@ -174,8 +171,7 @@ def report(
         paged = html is not None or pdf_file is not None
         view = build_run_view(opened, record, result, checked, selections) if paged else None
         xml = None if xml_file is None else _render_xml(result)
-        if any(series_files):
-            require_time(result)
+        began_s = require_time(result) if any(series_files) else 0.0
 
         for path, table in zip(csv_files, tables(), strict=False):
             outputs.write(path, render_csv(table))
@@ -185,7 +181,7 @@ def report(
             series_files, (render_openmetrics, render_line_protocol), strict=True
         ):
             if path is not None:
-                outputs.write(path, render(result, steps, opened.samples_left, readings))
+                outputs.write(path, render(result, began_s, steps, opened.samples_left, readings))
         for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
             complain(f"left out of the tables: {left_out}")
         if json_file is not None:
@@ -210,3 +206,20 @@ def _render_xml(result: RunResult) -> TkperfXml:
         return render_tkperf_xml(result)
     except UsageError as error:
         raise UsageError(f"{error}; nothing was written, neither the other outputs") from error
+
+
+def require_time(result: RunResult) -> float:
+    """When the run began, in seconds since 1970.
+
+    Raises:
+        UsageError: nobody knows.
+    """
+    began = None
+    with suppress(ValueError):
+        began = datetime.fromisoformat(result.info.started_utc or "")
+    if began is None or began.tzinfo is None:  # a day, or a clock of nobody knows where
+        raise UsageError(
+            f"{result.info.name} has no series over time: nobody knows when the run began, as of one that was imported; "
+            "--csv has its tables"
+        )
+    return began.timestamp()
