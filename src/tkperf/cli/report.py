@@ -177,11 +177,11 @@ def report(
             outputs.write(path, render_csv(table))
         for path, table in zip(parquet_files, tables(), strict=False):
             outputs.write(path, render_parquet(table))
-        for path, render in zip(
+        for file, render in zip(
             series_files, (render_openmetrics, render_line_protocol), strict=True
         ):
-            if path is not None:
-                outputs.write(path, render(result, began_s, steps, opened.samples_left, readings))
+            if file is not None:
+                outputs.write(file, render(result, began_s, steps, opened.samples_left, readings))
         for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
             complain(f"left out of the tables: {left_out}")
         if json_file is not None:
