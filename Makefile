@@ -1,5 +1,5 @@
 # One command for each habit. On a machine without make, the scripts do the same.
-.PHONY: help setup demo install uninstall wheel archive test lab lab-full lint format bench
+.PHONY: help setup demo install uninstall wheel archive docs test lab lab-full lint format bench
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 18
@@ -25,6 +25,9 @@ wheel: ## dist/*.whl, for uv tool install and pipx install
 
 archive: ## dist/*.tar.gz: tkperf with its own Python, for machines without network
 	@sh scripts/archive.sh
+
+docs: ## the pages of docs/ as a site, with a reference of commands, tests and Python: dist/site
+	@sh scripts/docs.sh
 
 test: ## install what the tests need; lint and all tests
 	@sh scripts/test.sh

@@ -3,7 +3,7 @@
 tkperf runs on a loop device. In some steps, drawn at random, somebody disturbs on purpose for a part of
 the step: a foreign fio reads or writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU
 time, fio or tkperf is stopped by a signal. From the run file: of the steps that lost more than 5 % of
-their result (against the median of the same cell in undisturbed steps of the run) or, with a foreign fio,
+their result (against the median of the same cell in undisturbed steps of the run, and by more than these scatter) or, with a foreign fio,
 in which it moved more than 5 % of the bytes, how many are marked, and how many of the undisturbed ones
 are. Needs root. Prints a table, and each step that was wrong.
 
@@ -226,6 +226,14 @@ def run(
     return steps, done
 
 
+def scatter(usual: list[float] | None) -> float:
+    """By how much of its median an undisturbed result may differ by chance: three robust standard deviations."""
+    if not usual:
+        return 0.0
+    middle = median(usual)
+    return 3 * 1.4826 * median(abs(each - middle) for each in usual) / middle
+
+
 def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found: Found) -> None:
     """Count one run's steps; those just after a disturbed one, which it may have reached into, are left out."""
     undisturbed: dict[int, list[float]] = {}
@@ -250,7 +258,7 @@ def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found
             usual = undisturbed.get(step.position)
             lost = 0.0 if not usual else abs(1 - step.measurement.iops / median(usual))
             # How long tkperf stood still, of the step; nothing of the result need be lost by it.
-            strong = lost > COUNTS or kind == "stop-tkperf"
+            strong = lost > max(COUNTS, scatter(usual)) or kind == "stop-tkperf"
             if moved is not None:
                 strong = moved / step.measurement.bytes > COUNTS
             if strong:

@@ -43,7 +43,7 @@ def build_pages() -> dict[str, str]:
 
 def _page(command: click.Command, context: click.Context, *, others: list[str] | tuple[()]) -> str:
     title = context.command_path.replace(" ", "-")
-    prose, examples, exit_codes = _parts_of_help(command.help or "")
+    prose, examples, exit_codes = parts_of_help(command.help or "")
     summary = prose[0] if others else command.get_short_help_str(limit=1000)
     lines = [
         # No date: it would differ from one build to the next.
@@ -70,7 +70,7 @@ def _page(command: click.Command, context: click.Context, *, others: list[str] |
     return "\n".join([*lines, ".SH SEE ALSO", _see_also(others)]) + "\n"
 
 
-def _parts_of_help(text: str) -> tuple[list[str], list[str], str]:
+def parts_of_help(text: str) -> tuple[list[str], list[str], str]:
     """Paragraphs, lines of examples, and the sentence of exit codes.
 
     Blocks that click is told not to wrap (``\\b``) are examples, exit codes, or a paragraph that
@@ -107,13 +107,17 @@ def _commands(group: click.Command, context: click.Context, names: list[str]) ->
         yield from _wrapped(command.get_short_help_str(limit=1000))
 
 
-def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+def options_of(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
+    """Of each option its flags with their values, and what it means."""
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         # Newer versions of click list arguments, too; the text above says what they are.
-        if record is None or isinstance(parameter, click.Argument):
-            continue
-        flags, meaning = record
+        if record is not None and not isinstance(parameter, click.Argument):
+            yield record
+
+
+def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+    for flags, meaning in options_of(command, context):
         # Flags are typed as they stand, what follows them is to be filled in.
         *first, last = flags.split(", ")
         last, _, value = last.partition(" ")

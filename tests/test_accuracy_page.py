@@ -77,16 +77,25 @@ def test_the_limits_are_those_that_are_checked() -> None:
     rate = f"within {100 * lab.MOST_RATE_ERROR:g} %"
     assert limit("IOPS of a drive of known rate") == rate
     assert limit("the same of known answer time") == rate
-    assert limit("p50, p90, p99, p99.9") == (
-        f"within {100 * block_trace.MOST_PERCENTILE_ERROR:g} % and the overhead"
+    percent, emulated = (
+        100 * block_trace.MOST_PERCENTILE_ERROR,
+        f"{lab.MOST_OVERHEAD_US / 1000:g} ms on an emulated CPU",
     )
-    assert limit("overhead") == (
-        f"at most {trace.MOST_OVERHEAD_US:g} us; {lab.MOST_OVERHEAD_US / 1000:g} ms on an emulated CPU"
+    assert (
+        limit("p50, p90") == f"within {percent:g} % and {trace.MOST_OVERHEAD_US:g} us; {emulated}"
+    )
+    assert (
+        limit("p99, p99.9")
+        == f"within {percent:g} % and {trace.MOST_TAIL_OVERHEAD_US:g} us; {emulated}"
+    )
+    assert (
+        limit("mean latency above the trace's")
+        == f"at most {trace.MOST_OVERHEAD_US:g} us; {emulated}"
     )
     assert limit("IOPS against") == "{:g} to {:g}".format(*against.IOPS_RATIOS)
     assert limit("mean latency") == "{:g} to {:g}".format(*against.MEAN_LATENCY_RATIOS)
     assert limit("p99.9 of latency") == f"at most {against.MOST_P999_RATIO:g}"
-    assert limit("CPU time") == f"at most {against.MOST_CPU_PERCENT:g} % of a CPU"
+    assert limit("CPU time") == f"at most {wall.MOST_CPU_PERCENT:g} % of a CPU"
     assert limit("time that a test's steps took") == f"at most {wall.MOST_AT_ONE_SECOND:g}"
     assert limit("the same, steps of 60 s") == f"at most {wall.MOST_AT_ONE_MINUTE:g}"
 
@@ -99,3 +108,12 @@ def test_what_is_known_is_what_the_cases_set() -> None:
     assert f"after {lab.ANSWER_US / 1000:g} ms" in known
     assert f"{lab.OUTSTANDING / lab.ANSWER_US * 1e6:g} IOPS" in known
     assert f"from 0 to {lab.LONGEST_ANSWER_US / 1000:g} ms" in PAGE
+
+
+def test_a_trace_that_lost_events_is_none() -> None:
+    """The kernel counts what it overwrote beside what it never committed: both lines end alike."""
+    whole = "entries: 7\noverrun: 0\ncommit overrun: 0\nbytes: 560\ndropped events: 0\n"
+    block_trace.require_whole(whole)
+    for lost in ("overrun", "dropped events"):
+        with pytest.raises(AssertionError, match="not whole"):
+            block_trace.require_whole(whole.replace(f"\n{lost}: 0", f"\n{lost}: 706337"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tkperf.device.counters import seldom_every_s
 from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.disturbance.io import Compared, Counts, Glance, judge_bytes
 from tkperf.disturbance.pauses import judge_gap
@@ -17,7 +18,7 @@ from tkperf.run_watch import RunWatch, Watched
 from tkperf.workload import Access, Workload
 
 MB = 10**6
-LOOK_S, SELDOM_S = 0.02, 0.1
+LOOK_S = 0.02
 WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=4)
 
 
@@ -52,8 +53,9 @@ class Model:
         self.seldom = from_s, until_s
 
     def _next_s(self) -> float:
-        within = self.seldom[0] <= self.looked_s < self.seldom[1] - SELDOM_S
-        return self.looked_s + (SELDOM_S if within else LOOK_S)
+        every_s = seldom_every_s(*self.seldom)
+        within = self.seldom[0] <= self.looked_s < self.seldom[1] - every_s
+        return self.looked_s + (every_s if within else LOOK_S)
 
     def take(self) -> list[Glance]:
         glances = []

@@ -12,6 +12,9 @@ from tkperf.disturbance.codes import WORDS, DisturbanceCode
 from tkperf.disturbance.host import find_trouble, judge_host
 from tkperf.host_looks import ProcHostLooks
 from tkperf.host_use import CpuTimes, HostLook, HostUse, Program, compare_looks
+from tkperf.measurement import NO_IO, Sample
+from tkperf.record import StepKind
+from tkperf.run_watch import RunWatch
 from tkperf.runfile.step_rows import render_host_use
 
 
@@ -264,3 +267,37 @@ def test_an_empty_root_is_a_host_of_which_nothing_is_known(tmp_path: Path) -> No
 def test_kinds_are_disturbances() -> None:
     """Each that the host can do has words of its own."""
     assert set(WORDS) == set(DisturbanceCode)
+
+
+class Looked:
+    """A host that keeps when it was looked at."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.threads_at_s: list[float] = []
+
+    def look(self) -> HostLook:
+        return HostLook(at_s=self.now_s)
+
+    def look_at_threads(self) -> HostLook:
+        self.threads_at_s.append(self.now_s)
+        return HostLook(at_s=self.now_s)
+
+
+@pytest.mark.parametrize(
+    ("planned_s", "looked_at_s"),
+    [(60.0, [1, 11, 21, 31, 41, 51, 58, 59, 60]), (None, [*range(1, 61)])],
+)
+def test_threads_are_looked_at_when_it_matters(
+    planned_s: float | None, looked_at_s: list[float]
+) -> None:
+    """At a step's beginning and in its last seconds, as they end with it; always where the end is not known."""
+    host = Looked()
+    watch = RunWatch(0.0, host=host)
+    watch.step_begins(StepKind.ROUND, 0.0, planned_s)
+    for second in range(60):
+        host.now_s = second + 1.0
+        watch.sample(
+            Sample(start_s=float(second), duration_s=1.0, read=NO_IO, write=NO_IO), host.now_s
+        )
+    assert host.threads_at_s == looked_at_s

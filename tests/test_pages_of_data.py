@@ -15,6 +15,7 @@ import pytest
 import tkperf
 from tests.builders import run_info, simulate
 from tkperf.analysis.compare import compare
+from tkperf.analysis.export_series import READINGS, SECONDS
 from tkperf.analysis.export_tables import build_comparison_table, build_tables
 from tkperf.analysis.results import RunResult
 from tkperf.cli.main import COMMANDS
@@ -108,9 +109,17 @@ def test_every_table_of_the_exports_is_on_the_page(result: RunResult) -> None:
     known = {column for table in (*tables, compared) for column in table.columns}
     known |= {table.name for table in tables}
     named = {each for row in rows for each in in_backticks(row[1])}
-    text = page[page.index("A workload is `access`") : page.index("In TKperf's XML")]
+    text = page[page.index("A workload is `access`") : page.index("## Series over time")]
     named |= {each for each in in_backticks(text) if not each.startswith("tkperf ")}
     assert named - known == set()
+
+
+def test_every_series_is_on_the_page() -> None:
+    """By its name, and no other."""
+    page = read("exports.md")
+    text = page[page.index("## Series over time") : page.index("In TKperf's XML")]
+    named = {each for each in in_backticks(text) if re.fullmatch(r"tkperf_\w+_\w+", each)}
+    assert named == {*SECONDS, *READINGS}
 
 
 def keys_of(value: Any) -> Iterator[str]:

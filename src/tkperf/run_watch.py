@@ -34,8 +34,9 @@ from tkperf.workload import Access, Workload
 # told of late, as what came before was written down first.
 BEGINS_WITHIN_S = 0.5
 ENDS_WITHIN_S = 1.5
-# Within a step fio's threads are looked at this often, the rest of the host at its ends alone.
-LOOK_AT_THREADS_S = 1.0
+# Within a step fio's threads are looked at so often, the rest of the host at its ends alone: at its beginning and
+# in its last seconds, as they are gone with it; in between in case they go earlier.
+LOOK_AT_THREADS_S, SELDOM_LOOK_AT_THREADS_S = 1.0, 10.0
 # A step that begins later after the last look than this has a look of its own.
 FRESH_S = 1.0
 # What may leave a preconditioned device in another state than asked for.
@@ -89,6 +90,7 @@ class RunWatch:
     host: HostLooks | None = None
     strict: bool = False
     _host_looks: list[HostLook] = field(default_factory=list)
+    _ends_s: float = 0.0
     _before: _Before | None = None
     _prepared: bool = False
     _repeated: Disturbance | None = None
@@ -153,6 +155,7 @@ class RunWatch:
             self._step = StepWatch()
             self._look(only_latest=True)
         self._host_begins(now_s)
+        self._ends_s = now_s if planned_s is None else now_s + planned_s
         counters = self._looking
         if counters is not None and planned_s is not None:
             counters.look_seldom(now_s + BEGINS_WITHIN_S, now_s + planned_s - ENDS_WITHIN_S)
@@ -160,9 +163,19 @@ class RunWatch:
     def sample(self, sample: Sample, now_s: float) -> None:
         self._look()
         self._step.sample(sample, now_s)
-        if self.host is not None and now_s - self._host_looks[-1].at_s >= LOOK_AT_THREADS_S:
+        if self.host is not None and now_s - self._host_looks[-1].at_s >= self._threads_every_s(
+            now_s
+        ):
             # Of those in between the last is enough.
             self._host_looks[2:] = [self.host.look_at_threads()]
+
+    def _threads_every_s(self, now_s: float) -> float:
+        is_inside = now_s < self._ends_s - ENDS_WITHIN_S - LOOK_AT_THREADS_S
+        return (
+            SELDOM_LOOK_AT_THREADS_S
+            if is_inside and len(self._host_looks) > 1
+            else LOOK_AT_THREADS_S
+        )
 
     def _host_begins(self, now_s: float) -> None:
         """Where one step follows another, the look at the end of the one is at the beginning of the other."""

@@ -23,8 +23,8 @@ from tkperf.workload import Workload
 SETTLE_S = 5.0
 # The engine says when fio began to within this: a later beginning it finds out itself.
 BEGINNING_S = 0.02
-# A moment farther than this from the next glance is not one that the counters are known for.
-BLIND_S = 0.2
+# A moment between glances farther apart than this is not one that the counters are known for.
+BLIND_S = 0.35
 # fio reports each second: of a report that came this much later it is told how little was done.
 LEAST_PAUSE_S = 1.0
 # As long as tkperf looks this often about a step's border, nothing is blurred; a busy host that lets

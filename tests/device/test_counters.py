@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.device.counters import CountingFiles, DeviceCounters, StatFiles, watching
+from tkperf.device.counters import (
+    CountingFiles,
+    DeviceCounters,
+    StatFiles,
+    seldom_every_s,
+    watching,
+)
 from tkperf.device.identity import read_identity
 from tkperf.disturbance.io import Counts
 
@@ -125,6 +131,13 @@ def test_glances_come_all_the_time_and_in_order(made_up_sysfs: Path) -> None:
 
 def times_of(counters: DeviceCounters) -> list[float]:
     return [glance.at_s for glance in counters.take()]
+
+
+def test_a_look_within_a_step_is_a_fiftieth_of_it_away() -> None:
+    """But never so far that what lies between could not be told."""
+    assert [round(seldom_every_s(10.0, 10.0 + inside_s), 3) for inside_s in (1, 5, 8, 58)] == [
+        0.1, 0.1, 0.16, 0.2,
+    ]  # fmt: skip
 
 
 def test_within_a_step_ten_looks_a_second_will_do(made_up_sysfs: Path) -> None:

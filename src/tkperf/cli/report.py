@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 from tkperf.analysis.chosen import parse_selection
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.export_series import render_line_protocol, render_openmetrics
 from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
 from tkperf.analysis.over_seconds import with_seconds
@@ -84,6 +86,20 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--markdown", "markdown_file", type=_FILE, metavar="FILE", help="For wikis and mails."
 )
+@click.option(
+    "--openmetrics",
+    "openmetrics_file",
+    type=_FILE,
+    metavar="FILE",
+    help="Every second with its time, for Prometheus and Grafana.",
+)
+@click.option(
+    "--line-protocol",
+    "line_protocol_file",
+    type=_FILE,
+    metavar="FILE",
+    help="The same for InfluxDB and others.",
+)
 def report(
     run_file: Path,
     html: Path | None,
@@ -95,6 +111,8 @@ def report(
     json_file: Path | None,
     xml_file: Path | None,
     markdown_file: Path | None,
+    openmetrics_file: Path | None,
+    line_protocol_file: Path | None,
 ) -> None:
     """Write the report of RUN_FILE as one HTML file that needs no network, or its data.
 
@@ -109,7 +127,16 @@ def report(
       tkperf report D3-S4510.tkperf --histogram "Demand 100/0: 70000iops"
     """
     selections = [parse_selection(text) for text in histograms]
-    others = (csv_folder, parquet_folder, json_file, xml_file, markdown_file, pdf_file)
+    series_files = (openmetrics_file, line_protocol_file)
+    others = (
+        csv_folder,
+        parquet_folder,
+        json_file,
+        xml_file,
+        markdown_file,
+        pdf_file,
+        *series_files,
+    )
     if html is None and (not any(others) or (selections and pdf_file is None)):
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
@@ -128,18 +155,33 @@ def report(
         csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
         parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
         outputs = Outputs(
-            (html, pdf_file, json_file, xml_file, markdown_file, *csv_files, *parquet_files),
+            (
+                html,
+                pdf_file,
+                json_file,
+                xml_file,
+                markdown_file,
+                *series_files,
+                *csv_files,
+                *parquet_files,
+            ),
             inputs=(run_file, claims_file),
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
         paged = html is not None or pdf_file is not None
         view = build_run_view(opened, record, result, checked, selections) if paged else None
         xml = None if xml_file is None else _render_xml(result)
+        began_s = require_time(result) if any(series_files) else 0.0
 
         for path, table in zip(csv_files, tables(), strict=False):
             outputs.write(path, render_csv(table))
         for path, table in zip(parquet_files, tables(), strict=False):
             outputs.write(path, render_parquet(table))
+        for file, render in zip(
+            series_files, (render_openmetrics, render_line_protocol), strict=True
+        ):
+            if file is not None:
+                outputs.write(file, render(result, began_s, steps, opened.samples_left, readings))
         for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
             complain(f"left out of the tables: {left_out}")
         if json_file is not None:
@@ -164,3 +206,20 @@ def _render_xml(result: RunResult) -> TkperfXml:
         return render_tkperf_xml(result)
     except UsageError as error:
         raise UsageError(f"{error}; nothing was written, neither the other outputs") from error
+
+
+def require_time(result: RunResult) -> float:
+    """When the run began, in seconds since 1970.
+
+    Raises:
+        UsageError: nobody knows.
+    """
+    began = None
+    with suppress(ValueError):
+        began = datetime.fromisoformat(result.info.started_utc or "")
+    if began is None or began.tzinfo is None:  # a day, or a clock of nobody knows where
+        raise UsageError(
+            f"{result.info.name} has no series over time: nobody knows when the run began, as of one that was imported; "
+            "--csv has its tables"
+        )
+    return began.timestamp()

@@ -18,15 +18,22 @@ from tkperf.disturbance.io import Counts, Glance
 # fio's documents are compared with the counters of their moment: a fiftieth of a second tells it
 # well enough.
 LOOK_EVERY_S = 0.02
-# Within a step. Each look takes a CPU from a load that uses up all of them: at 16 I/Os outstanding a thread
-# fifty a second reach nearly a thousandth of the I/Os, and so the 99.9th percentile.
-SELDOM_S = 0.1
+# Within a step, where it matters what happens for a fiftieth of it. Each look takes a CPU from a load that uses up
+# all of them: at 16 I/Os outstanding a thread fifty a second reach nearly a thousandth of the I/Os, and so the
+# 99.9th percentile; and it costs a sixth of a millisecond of CPU time, as it finds nothing in the CPU's caches.
+SELDOM_SHARE = 0.02
+LEAST_SELDOM_S, MOST_SELDOM_S = 0.1, 0.2
 # Whether the kernel is to count is set by hand, and stays so.
 ASK_EVERY_S = 1.0
 # Nobody takes glances while a device is purged for hours: only the latest can matter then.
 MOST_GLANCES = 30_000
 # Seventeen numbers of up to twenty digits take less.
 LONGEST_STAT_BYTES = 1024
+
+
+def seldom_every_s(from_s: float, until_s: float) -> float:
+    """How often to look from then until then, the inside of a step."""
+    return min(max(SELDOM_SHARE * (until_s - from_s), LEAST_SELDOM_S), MOST_SELDOM_S)
 
 
 class StatFiles:
@@ -166,8 +173,10 @@ class DeviceCounters:
             with self._looking:
                 look = self._look()
                 self._looks.append(look)
-            seldom = self._seldom_from_s <= look.at_s < self._seldom_until_s - SELDOM_S
-            time.sleep(SELDOM_S if seldom else LOOK_EVERY_S)
+            from_s, until_s = self._seldom_from_s, self._seldom_until_s
+            every_s = seldom_every_s(from_s, until_s)
+            is_within = from_s <= look.at_s < until_s - every_s
+            time.sleep(every_s if is_within else LOOK_EVERY_S)
 
     def _look(self) -> _Look:
         texts = self._stat_files.read()

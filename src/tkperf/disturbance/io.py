@@ -64,7 +64,7 @@ class Glance:
 
 
 class Counters(Protocol):
-    """Looks at the device all the time, tens of times a second unless told that ten will do."""
+    """Looks at the device all the time, tens of times a second unless told that five to ten will do."""
 
     def take(self) -> Sequence[Glance]:
         """What was seen since the last call, oldest first; the last one is just now."""

@@ -16,6 +16,8 @@ PIPE_BYTES = 1 << 20
 # fio prints a document in up to sixty pieces within some ms. Each reading of one would take a CPU from the
 # load: 16 I/Os outstanding in a job that is kept waiting sixty times a second are a part of its 99.9th percentile.
 PIECES_S = 0.005
+# fio speaks each second. Each time tkperf wakes up to find nothing takes a CPU from the load, too.
+LONGEST_WAIT_S = 1.5
 # Where more time than this is left, nobody waits for the document.
 UNHURRIED_S = 0.1
 # As much of fio's stderr as an error message could need.
@@ -40,8 +42,8 @@ class FioPipes:
             fcntl.fcntl(self._stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
     def read(self, longest_s: float) -> list[bytes]:
-        """The documents that came whole, after at most so long or half a second; ``ended`` at the last."""
-        ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, 0.5)))
+        """The documents that came whole, after at most so long or LONGEST_WAIT_S; ``ended`` at the last."""
+        ready, _, _ = select.select(self._open, [], [], max(0.0, min(longest_s, LONGEST_WAIT_S)))
         if self._stderr in ready:
             self._read_stderr()
         if self._stdout not in ready:

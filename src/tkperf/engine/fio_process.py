@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tkperf.engine.fio_exit import find_fault
 from tkperf.engine.fio_output import NOTHING_YET, Reading, parse_document
-from tkperf.engine.fio_pipes import FioPipes
+from tkperf.engine.fio_pipes import LONGEST_WAIT_S, FioPipes
 from tkperf.engine.gate import Gate
 from tkperf.errors import EngineError, LostAtGateError, StepFailedError
 from tkperf.process import PIPE, ProcessTimeout, start_process, stop_process
@@ -232,7 +232,7 @@ class FioProcess:
         *,
         until_s: float = FOREVER,
         still_s: float = FOREVER,
-        every_s: Callable[[], float] = lambda: 0.5,
+        every_s: Callable[[], float] = lambda: LONGEST_WAIT_S,
     ) -> None:
         """Take in fio's output while ``wanted`` says so and fio runs.
 

@@ -1,0 +1,199 @@
+"""The pages of docs/ as a site, with a reference made of the code: dist/site/index.html.
+
+    python scripts/docs.py [FOLDER]
+
+What the code says of itself is not written a second time: commands with their options, tests and what each
+profile does in them, the Python API. A link that leads nowhere ends the build.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+from man_pages import options_of, parts_of_help
+from sphinx.cmd.build import main as build
+
+from tkperf.cli.main import cli
+from tkperf.procedures import SUITES, TESTS, Circumstances, Profile, Test, load_profile
+from tkperf.profiles import built_in_profiles
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+# Pages that lie above docs/; the site has them beside the others.
+ABOVE = {
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+
+# What docs/python-api.md tells by examples, name by name.
+PYTHON = """# Python API
+
+[From Python](../python-api.md) has examples.
+
+```{eval-rst}
+.. automodule:: tkperf
+   :members: make_plan, run, load, open_run
+
+.. autoclass:: tkperf.pipeline.request.RunRequest
+
+.. autoclass:: tkperf.analysis.results.RunResult
+   :members:
+
+.. autoclass:: tkperf.analysis.results.TestResult
+   :members:
+
+.. autoclass:: tkperf.analysis.results.SectionResult
+   :members:
+
+.. autoclass:: tkperf.analysis.results.CellResult
+   :members:
+
+.. automodule:: tkperf.errors
+   :members:
+```
+"""
+
+
+def main() -> int:
+    """Build the site, and say where it is."""
+    site = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist/site"
+    with tempfile.TemporaryDirectory(prefix="tkperf-docs-") as scratch:
+        source = Path(scratch) / "docs"
+        gather(source)
+        options = ["-q", "-W", "--keep-going", "-b", "html", "-d", f"{scratch}/doctrees"]
+        status = build([*options, str(source), str(site)])
+    if status == 0:
+        print(site / "index.html")
+    return status
+
+
+def gather(source: Path) -> None:
+    """All pages below one folder: those of docs/, those above it, and the reference."""
+    shutil.copytree(DOCS, source)
+    for above, name in ABOVE.items():
+        text = (ROOT / above).read_text(encoding="utf-8")
+        (source / name).write_text(_as_beside(text), encoding="utf-8")
+    examples = (source / "examples/README.md").read_text(encoding="utf-8")
+    examples = re.sub(r"\]\((?!\.\./)", "](examples/", examples).replace("](../", "](")
+    (source / "examples.md").write_text(examples, encoding="utf-8")
+    (source / "examples/README.md").unlink()
+    for page in source.rglob("*.md"):
+        page.write_text(_without_ways_out(page, source), encoding="utf-8")
+    reference = source / "reference"
+    reference.mkdir()
+    (reference / "commands.md").write_text("\n".join(commands()), encoding="utf-8")
+    (reference / "tests.md").write_text("\n".join(tests()), encoding="utf-8")
+    (reference / "python.md").write_text(PYTHON, encoding="utf-8")
+    decisions = "\n".join(f"adr/{page.stem}" for page in sorted((source / "adr").glob("*.md")))
+    (source / "adr.md").write_text(
+        f"# Decisions\n\n```{{toctree}}\n:maxdepth: 1\n\n{decisions}\n```\n", encoding="utf-8"
+    )
+
+
+def _as_beside(text: str) -> str:
+    """A page from above docs/ with its links as they are beside the pages of docs/."""
+    text = re.sub(r"\]\(docs/(adr/?|examples/?)\)", lambda to: f"]({to[1].rstrip('/')}.md)", text)
+    return text.replace("](docs/examples/README.md)", "](examples.md)").replace("](docs/", "](")
+
+
+def _without_ways_out(page: Path, source: Path) -> str:
+    """A page whose links to files that are no pages of the site, such as sources, are plain text."""
+
+    def lead(link: re.Match[str]) -> str:
+        words, target = link.groups()
+        path, _, heading = target.partition("#")
+        if target.startswith(("http", "#")):
+            return link[0]
+        place = (page.parent / path).resolve()
+        if place.name in ABOVE and not place.exists():
+            up = "../" * (len(page.relative_to(source).parts) - 1)
+            return f"[{words}]({up}{ABOVE[place.name]}{'#' * bool(heading)}{heading})"
+        if place == source / "adr":
+            return f"[{words}](adr.md)"
+        if place.is_relative_to(source / "examples"):
+            return f'<a href="{"../" * (len(page.relative_to(source).parts) - 1)}{place.name}">{words}</a>'
+        return link[0] if place.exists() or target.endswith("adr.md") else words
+
+    return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", lead, page.read_text(encoding="utf-8"))
+
+
+# ---- the reference
+
+
+def commands() -> Iterator[str]:
+    """Every command as its own help has it."""
+    yield "# Commands\n"
+    context = click.Context(cli, info_name="tkperf", **cli.context_settings)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        yield from _command(command, click.Context(command, info_name=name, parent=context), "##")
+
+
+def _command(command: click.Command, context: click.Context, level: str) -> Iterator[str]:
+    prose, examples, _ = parts_of_help(command.help or "")
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield f"{level} {context.command_path}\n"
+    yield f"    {context.command_path} {usage}\n"
+    for text in prose:
+        kept = text.startswith("\b")
+        yield (re.sub(r"^", "    ", text[1:], flags=re.MULTILINE) if kept else _plain(text)) + "\n"
+    if examples:
+        yield "```sh\n" + "\n".join(examples) + "\n```\n"
+    rows = [
+        f"| `{_cell(flags)}` | {_cell(_plain(what))} |"
+        for flags, what in options_of(command, context)
+    ]
+    yield "\n".join(["| option | |", "|---|---|", *rows]) + "\n"
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from _command(
+                below, click.Context(below, info_name=name, parent=context), level + "#"
+            )
+
+
+def tests() -> Iterator[str]:
+    """Every test, and what each profile does in it."""
+    profiles = [load_profile(name) for name in built_in_profiles()]
+    yield "# Tests\n"
+    yield "What each test does in each profile, as results have it. `tkperf profiles show NAME` has the numbers and their sources.\n"
+    for test in TESTS:
+        yield from _test(test, [profile for profile in profiles if test.is_in(profile)])
+
+
+def _test(test: Test, profiles: list[Profile]) -> Iterator[str]:
+    commands_of_it = [
+        f"`tkperf {suite}`" for suite, known in SUITES.items() if test in known.values()
+    ]
+    when = "by default" if test.by_default else f"with `--test {test.name}`"
+    yield (
+        f"## {_plain(test.title)}: `{test.name}`"
+        + (" (hdd)" if "hdd" in test.suites else "")
+        + "\n"
+    )
+    yield f"{', '.join(commands_of_it)}, {when}. {_plain(test.source)}\n"
+    for profile in profiles:
+        course = "\n".join(test.describe(profile, Circumstances()))
+        yield f"**{profile.name}**, {_plain(profile.title)}\n\n```text\n{course}\n```\n"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown must not take for its own."""
+    return re.sub(r"([\\*_<>\[\]`|])", r"\\\1", text)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", r"\|").split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

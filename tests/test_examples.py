@@ -1,0 +1,58 @@
+"""The files of docs/examples do what the pages say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tkperf
+from tkperf.analysis.claim_findings import State
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.device.raid.config import load_raid_config
+from tkperf.procedures import load_profile
+
+EXAMPLES = Path(__file__).parents[1] / "docs/examples"
+
+
+def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From its first cell to its last, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, object] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), cell["id"], "exec"), names)
+    assert (tmp_path / "notebook.png").stat().st_size > 5_000
+
+
+def test_the_profile_is_a_profile() -> None:
+    """Its tests are those of its tables."""
+    profile = load_profile(str(EXAMPLES / "profile.toml"))
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=profile)
+    assert [test.test.name for test in plan.tests] == ["iops", "lat"]
+
+
+def test_the_claims_are_claims(tmp_path: Path) -> None:
+    """On a run of the tests that they are on each is met or not: none is of something that is not measured."""
+    text = (EXAMPLES / "claims.toml").read_text(encoding="utf-8")
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["iops", "lat", "writesat"])
+    claims, result = (
+        parse_claims(text, file="claims.toml"),
+        tkperf.run(plan, "run", folder=tmp_path),
+    )
+    checked = check_claims(claims, result, load=tkperf.load, folder=tmp_path)
+    assert [
+        finding.state
+        for finding in checked.findings
+        if finding.state not in (State.MET, State.NOT_MET)
+    ] == []
+    assert len(checked.findings) == text.count("[[claim]]")
+
+
+def test_the_set_is_a_set() -> None:
+    config = load_raid_config(EXAMPLES / "raid.json")
+    assert (config.raidlevel, len(config.devices)) == (5, 4)
