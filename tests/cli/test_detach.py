@@ -44,6 +44,12 @@ class Terminal:
     def __init__(self, *argv: str | Path) -> None:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
+            for each in (
+                signal.SIGHUP,
+                signal.SIGINT,
+                signal.SIGQUIT,
+            ):  # nohup hands them on ignored
+                signal.signal(each, signal.SIG_DFL)
             os.execvpe(sys.executable, [*TKPERF, *map(str, argv)], {**ENV, "TERM": "xterm"})
         self.text = ""
 
