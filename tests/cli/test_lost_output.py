@@ -47,7 +47,8 @@ def assert_measured_to_its_end(folder: Path) -> None:
 def start(
     folder: Path, *options: str, stdout: int, stderr: int, nohup: bool = False
 ) -> subprocess.Popen[bytes]:
-    before = ["nohup"] if nohup else []
+    # The tests themselves may have been started by nohup.
+    before = ["nohup"] if nohup else ["env", "--default-signal=HUP"]
     argv = [*before, *TKPERF, *RUN, "--output", str(folder), *options]
     return subprocess.Popen(
         argv, env={**ENV, "TERM": "xterm"}, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
