@@ -86,7 +86,7 @@ def test_the_limits_are_those_that_are_checked() -> None:
     )
     assert (
         limit("p99, p99.9")
-        == f"within {percent:g} % and {trace.MOST_TAIL_OVERHEAD_US:g} us; {emulated}"
+        == f"within {percent:g} % and {trace.MOST_TAIL_OVERHEAD_US:g} us; p99 {emulated}"
     )
     assert limit("overhead") == f"at most {trace.MOST_OVERHEAD_US:g} us; {emulated}"
     assert limit("IOPS against") == "{:g} to {:g}".format(*against.IOPS_RATIOS)
