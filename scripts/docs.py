@@ -105,6 +105,7 @@ def _as_beside(text: str) -> str:
 
 def _without_ways_out(page: Path, source: Path) -> str:
     """A page whose links to files that are no pages of the site, such as sources, are plain text."""
+    up = "../" * (len(page.relative_to(source).parts) - 1)
 
     def lead(link: re.Match[str]) -> str:
         words, target = link.groups()
@@ -113,12 +114,11 @@ def _without_ways_out(page: Path, source: Path) -> str:
             return link[0]
         place = (page.parent / path).resolve()
         if place.name in ABOVE and not place.exists():
-            up = "../" * (len(page.relative_to(source).parts) - 1)
             return f"[{words}]({up}{ABOVE[place.name]}{'#' * bool(heading)}{heading})"
         if place == source / "adr":
             return f"[{words}](adr.md)"
         if place.is_relative_to(source / "examples"):
-            return f'<a href="{"../" * (len(page.relative_to(source).parts) - 1)}{place.name}">{words}</a>'
+            return f'<a href="{up}{place.name}">{words}</a>'
         return link[0] if place.exists() or target.endswith("adr.md") else words
 
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", lead, page.read_text(encoding="utf-8"))
@@ -131,10 +131,15 @@ def commands() -> Iterator[str]:
     """Every command as its own help has it."""
     yield "# Commands\n"
     context = click.Context(cli, info_name="tkperf", **cli.context_settings)
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
+    yield from _commands_of(cli, context, "##")
+
+
+def _commands_of(group: click.Group, context: click.Context, level: str) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         assert command is not None
-        yield from _command(command, click.Context(command, info_name=name, parent=context), "##")
+        own = click.Context(command, info_name=name, parent=context)
+        yield from _command(command, own, level)
 
 
 def _command(command: click.Command, context: click.Context, level: str) -> Iterator[str]:
@@ -153,12 +158,7 @@ def _command(command: click.Command, context: click.Context, level: str) -> Iter
     ]
     yield "\n".join(["| option | |", "|---|---|", *rows]) + "\n"
     if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            assert below is not None
-            yield from _command(
-                below, click.Context(below, info_name=name, parent=context), level + "#"
-            )
+        yield from _commands_of(command, context, level + "#")
 
 
 def tests() -> Iterator[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tkperf.device.counters import MOST_SELDOM_S, seldom_every_s
+from tkperf.device.counters import LOOK_EVERY_S, MOST_SELDOM_S, look_again_s
 from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.disturbance.io import Compared, Counts, Glance, judge_bytes
 from tkperf.disturbance.pauses import judge_gap
@@ -18,7 +18,6 @@ from tkperf.run_watch import RunWatch, Watched
 from tkperf.workload import Access, Workload
 
 MB = 10**6
-LOOK_S = 0.02
 WRITES = Workload(access=Access.RANDOM, read_percent=0, block_size_bytes=4096, jobs=2, io_depth=4)
 
 
@@ -46,16 +45,14 @@ class Model:
     counting: bool | None = None
     others: Flow | None = None
     now_s: float = 0.0
-    looked_s: float = -LOOK_S
+    looked_s: float = -LOOK_EVERY_S
     seldom: tuple[float, float] = (0.0, 0.0)
 
     def look_seldom(self, from_s: float, until_s: float) -> None:
         self.seldom = from_s, until_s
 
     def _next_s(self) -> float:
-        every_s = seldom_every_s(*self.seldom)
-        within = self.seldom[0] <= self.looked_s < self.seldom[1] - every_s
-        return self.looked_s + (every_s if within else LOOK_S)
+        return self.looked_s + look_again_s(self.looked_s, *self.seldom)
 
     def take(self) -> list[Glance]:
         glances = []

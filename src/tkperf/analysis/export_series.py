@@ -70,71 +70,18 @@ READINGS: dict[str, tuple[Family, str]] = {
 }  # fmt: skip
 
 
-def render_openmetrics(
+def build_points(
     result: RunResult,
     began_s: float,
     steps: Steps,
     samples: Samples,
     readings: Readings = (),
-) -> Iterator[str]:
-    """As OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other.
-
-    Args:
-        began_s: when the run began, in seconds since 1970 (UTC).
-    """
-    families = {name: family for name, (family, _) in (*SECONDS.items(), *READINGS.items())}
-    # All points of a family stand together: each is collected on disk, as days do not fit in memory.
-    with ExitStack() as stack:
-        spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}
-        for point in _points(result, began_s, steps, samples, readings):
-            labels = ",".join(f'{name}="{_quoted(text)}"' for name, text in point.labels.items())
-            for name, value in point.values.items():
-                if value is not None:
-                    suffix = "_total" if families[name].kind == "counter" else ""
-                    spools[name].write(
-                        f"{name}{suffix}{{{labels}}} {_number(value)} {point.at_s:.3f}\n"
-                    )
-        for name, spool in spools.items():
-            if spool.tell():
-                family = families[name]
-                yield f"# TYPE {name} {family.kind}\n"
-                if family.unit:
-                    yield f"# UNIT {name} {family.unit}\n"
-                yield f"# HELP {name} {family.meaning}.\n"
-                spool.seek(0)
-                yield from iter(lambda spool=spool: spool.read(1 << 20), "")  # type: ignore[misc]
-    yield "# EOF\n"
-
-
-def render_line_protocol(
-    result: RunResult,
-    began_s: float,
-    steps: Steps,
-    samples: Samples,
-    readings: Readings = (),
-) -> Iterator[str]:
-    """As InfluxDB's line protocol, a line a moment, time in ns: measurements ``tkperf_second`` and ``tkperf_drive``.
-
-    Args:
-        began_s: when the run began, in seconds since 1970 (UTC).
-    """
-    for point in _points(result, began_s, steps, samples, readings):
-        known = {name: value for name, value in point.values.items() if value is not None}
-        if known:
-            measurement = "tkperf_drive" if "drive" in point.labels else "tkperf_second"
-            tags = "".join(
-                f",{name}={_escaped(text)}" for name, text in point.labels.items() if text
-            )
-            fields = ",".join(
-                f"{name.removeprefix('tkperf_')}={_number(value)}" for name, value in known.items()
-            )
-            yield f"{measurement}{tags} {fields} {round(point.at_s * 1e9)}\n"
-
-
-def _points(
-    result: RunResult, began_s: float, steps: Steps, samples: Samples, readings: Readings
 ) -> Iterator[Point]:
-    """Of one series after the other, each in the order of time; the drives' readings last."""
+    """Of one series after the other, each in the order of time; the drives' readings last.
+
+    Args:
+        began_s: when the run began, in seconds since 1970 (UTC).
+    """
     run = {"run": result.info.name, "device": str(result.info.device.get("model") or result.info.device.get("kind") or "")}  # fmt: skip
     if result.info.device.get("serial"):
         run["serial"] = str(result.info.device["serial"])
@@ -158,6 +105,47 @@ def _points(
         used = told["tkperf_drive_used_ratio"]
         told["tkperf_drive_used_ratio"] = None if used is None else used / 100
         yield Point(began_s + reading.at_s, run | {"drive": reading.drive}, told)
+
+
+def render_openmetrics(points: Iterable[Point]) -> Iterator[str]:
+    """As OpenMetrics 1.0 with time stamps, in pieces: a family after the other, a series after the other."""
+    families = {name: family for name, (family, _) in (*SECONDS.items(), *READINGS.items())}
+    # All points of a family stand together: each is collected on disk, as days do not fit in memory.
+    with ExitStack() as stack:
+        spools = {name: stack.enter_context(tempfile.TemporaryFile("w+")) for name in families}
+        for point in points:
+            labels = ",".join(f'{name}="{_quoted(text)}"' for name, text in point.labels.items())
+            for name, value in point.values.items():
+                if value is not None:
+                    suffix = "_total" if families[name].kind == "counter" else ""
+                    spools[name].write(
+                        f"{name}{suffix}{{{labels}}} {_number(value)} {point.at_s:.3f}\n"
+                    )
+        for name, spool in spools.items():
+            if spool.tell():
+                family = families[name]
+                yield f"# TYPE {name} {family.kind}\n"
+                if family.unit:
+                    yield f"# UNIT {name} {family.unit}\n"
+                yield f"# HELP {name} {family.meaning}.\n"
+                spool.seek(0)
+                yield from iter(lambda spool=spool: spool.read(1 << 20), "")  # type: ignore[misc]
+    yield "# EOF\n"
+
+
+def render_line_protocol(points: Iterable[Point]) -> Iterator[str]:
+    """As InfluxDB's line protocol, a line a moment, time in ns: measurements ``tkperf_second`` and ``tkperf_drive``."""
+    for point in points:
+        known = {name: value for name, value in point.values.items() if value is not None}
+        if known:
+            measurement = "tkperf_drive" if "drive" in point.labels else "tkperf_second"
+            tags = "".join(
+                f",{name}={_escaped(text)}" for name, text in point.labels.items() if text
+            )
+            fields = ",".join(
+                f"{name.removeprefix('tkperf_')}={_number(value)}" for name, value in known.items()
+            )
+            yield f"{measurement}{tags} {fields} {round(point.at_s * 1e9)}\n"
 
 
 def _seconds(value_ns: float | None) -> float | None:

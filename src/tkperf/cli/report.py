@@ -12,7 +12,7 @@ import click
 from tkperf.analysis.chosen import parse_selection
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
-from tkperf.analysis.export_series import render_line_protocol, render_openmetrics
+from tkperf.analysis.export_series import build_points, render_line_protocol, render_openmetrics
 from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
 from tkperf.analysis.over_seconds import with_seconds
@@ -128,15 +128,8 @@ def report(
     """
     selections = [parse_selection(text) for text in histograms]
     series_files = (openmetrics_file, line_protocol_file)
-    others = (
-        csv_folder,
-        parquet_folder,
-        json_file,
-        xml_file,
-        markdown_file,
-        pdf_file,
-        *series_files,
-    )
+    files = (pdf_file, json_file, xml_file, markdown_file, *series_files)
+    others = (csv_folder, parquet_folder, *files)
     if html is None and (not any(others) or (selections and pdf_file is None)):
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
@@ -155,16 +148,7 @@ def report(
         csv_files = files_in(csv_folder, (f"{table.name}.csv" for table in tables()))
         parquet_files = files_in(parquet_folder, (f"{table.name}.parquet" for table in tables()))
         outputs = Outputs(
-            (
-                html,
-                pdf_file,
-                json_file,
-                xml_file,
-                markdown_file,
-                *series_files,
-                *csv_files,
-                *parquet_files,
-            ),
+            (html, *files, *csv_files, *parquet_files),
             inputs=(run_file, claims_file),
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
@@ -181,7 +165,8 @@ def report(
             series_files, (render_openmetrics, render_line_protocol), strict=True
         ):
             if file is not None:
-                outputs.write(file, render(result, began_s, steps, opened.samples_left, readings))
+                points = build_points(result, began_s, steps, opened.samples_left, readings)
+                outputs.write(file, render(points))
         for left_out in dict.fromkeys(opened.left_out[len(record.left_out) :]):
             complain(f"left out of the tables: {left_out}")
         if json_file is not None:

@@ -36,6 +36,12 @@ def seldom_every_s(from_s: float, until_s: float) -> float:
     return min(max(SELDOM_SHARE * (until_s - from_s), LEAST_SELDOM_S), MOST_SELDOM_S)
 
 
+def look_again_s(at_s: float, from_s: float, until_s: float) -> float:
+    """How long to wait after a look, where the inside of a step is from then until then."""
+    every_s = seldom_every_s(from_s, until_s)
+    return every_s if from_s <= at_s < until_s - every_s else LOOK_EVERY_S
+
+
 class StatFiles:
     """The kernel's counters of devices, kept open: a look costs one system call for each of them.
 
@@ -173,10 +179,7 @@ class DeviceCounters:
             with self._looking:
                 look = self._look()
                 self._looks.append(look)
-            from_s, until_s = self._seldom_from_s, self._seldom_until_s
-            every_s = seldom_every_s(from_s, until_s)
-            is_within = from_s <= look.at_s < until_s - every_s
-            time.sleep(every_s if is_within else LOOK_EVERY_S)
+            time.sleep(look_again_s(look.at_s, self._seldom_from_s, self._seldom_until_s))
 
     def _look(self) -> _Look:
         texts = self._stat_files.read()
