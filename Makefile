@@ -51,3 +51,4 @@ bench: ## measure what the README states
 	@.venv/bin/python bench/handover_gap.py
 	@.venv/bin/python bench/run_file_size.py
 	@.venv/bin/python bench/report_time.py
+	@.venv/bin/python bench/start_up.py

@@ -38,7 +38,7 @@ def measure(folder: Path, device: str, step_s: int) -> dict[str, Any]:
     tool = str(Path(sys.executable).parent / "tkperf")
     subprocess.run(
         [tool, "ssd", "case", device, "--profile", PROFILE, "--output", folder, "--test", "iops",
-         "--no-purge", "--yes-destroy", device, "--progress", "plain", "--numjobs", "1",
+         "--no-purge", "--no-report", "--yes-destroy", device, "--progress", "plain", "--numjobs", "1",
          "--iodepth", "1", "--engine", "libaio", "--runtime", str(step_s)],
         check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip

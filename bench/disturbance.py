@@ -206,7 +206,7 @@ def run(
         [
             *(within if kind == "quota" else ()), sys.executable, "-m", "tkperf", "ssd", name, device,
             "--profile", str(profile), "-ssdt", "iops", "--yes-destroy", device, "--output",
-            str(folder), "--progress", "json",
+            str(folder), "--progress", "json", "--no-report",
         ],
         stdout=subprocess.PIPE,
         text=True,

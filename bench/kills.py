@@ -40,7 +40,7 @@ class Killed:
     def __init__(self, argv: list[str | Path], run_file: Path, after_s: float) -> None:
         before = run_file.stat().st_mtime_ns if run_file.exists() else None
         run = subprocess.Popen(
-            [*TKPERF, *argv, "--progress", "json"],
+            [*TKPERF, *argv, "--no-report", "--progress", "json"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         lines: list[bytes] = []
@@ -90,7 +90,7 @@ def kill_one(folder: Path, chance: random.Random) -> tuple[str, str]:
         before = Path(shutil.copy(run_file, folder / "before.tkperf"))
     for attempt in range(1, MOST_ATTEMPTS + 1):
         done = subprocess.run(
-            [*TKPERF, *argv, "--quiet"],
+            [*TKPERF, *argv, "--no-report", "--quiet"],
             check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         if not done.returncode:

@@ -203,6 +203,7 @@ def main() -> None:
                 "--profile",
                 arguments.profile,
                 "-q",
+                "--no-report",
                 "--output",
                 folder,
             ],

@@ -13,8 +13,7 @@ trap 'exit 130' INT TERM HUP
 
 .venv/bin/tkperf ssd demo "$scratch" --size 1GiB --profile quick --output "$folder" \
     ${TKPERF_DEMO_OPTIONS:-}
-report=$(.venv/bin/tkperf report "$folder/demo.tkperf")
 # As an address that can be clicked on, whatever letters are in it.
-address=$(.venv/bin/python -c 'import sys, pathlib; print(pathlib.Path(sys.argv[1]).resolve().as_uri())' "$report")
+address=$(.venv/bin/python -c 'import sys, pathlib; print(pathlib.Path(sys.argv[1]).resolve().as_uri())' "$folder/demo.html")
 printf '\nThe report: %s\n' "$address"
 printf 'tkperf is %s/.venv/bin/tkperf; "sudo make install" puts it on the PATH, also root'"'"'s.\n' "$(pwd)"

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from man_pages import options_of, parts_of_help
+from man_pages import parts_of_help
 from sphinx.cmd.build import main as build
 
+from tkperf.choices import built_in_profiles
+from tkperf.cli.calling import options_by_heading
 from tkperf.cli.main import cli
 from tkperf.procedures import SUITES, TESTS, Circumstances, Profile, Test, load_profile
-from tkperf.profiles import built_in_profiles
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -152,11 +153,9 @@ def _command(command: click.Command, context: click.Context, level: str) -> Iter
         yield (re.sub(r"^", "    ", text[1:], flags=re.MULTILINE) if kept else _plain(text)) + "\n"
     if examples:
         yield "```sh\n" + "\n".join(examples) + "\n```\n"
-    rows = [
-        f"| `{_cell(flags)}` | {_cell(_plain(what))} |"
-        for flags, what in options_of(command, context)
-    ]
-    yield "\n".join(["| option | |", "|---|---|", *rows]) + "\n"
+    for heading, records in options_by_heading(command, context).items():
+        rows = [f"| `{_cell(flags)}` | {_cell(_plain(what))} |" for flags, what in records]
+        yield "\n".join([f"| {heading} | |", "|---|---|", *rows]) + "\n"
     if isinstance(command, click.Group):
         yield from _commands_of(command, context, level + "#")
 

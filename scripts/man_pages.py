@@ -18,6 +18,7 @@ from pathlib import Path
 import click
 
 from tkperf import __version__
+from tkperf.cli.calling import options_by_heading
 from tkperf.cli.main import cli
 
 # Input lines of roff are 80 characters at most, with room for what escaping adds.
@@ -107,23 +108,18 @@ def _commands(group: click.Command, context: click.Context, names: list[str]) ->
         yield from _wrapped(command.get_short_help_str(limit=1000))
 
 
-def options_of(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
-    """Of each option its flags with their values, and what it means."""
-    for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        # Newer versions of click list arguments, too; the text above says what they are.
-        if record is not None and not isinstance(parameter, click.Argument):
-            yield record
-
-
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    for flags, meaning in options_of(command, context):
-        # Flags are typed as they stand, what follows them is to be filled in.
-        *first, last = flags.split(", ")
-        last, _, value = last.partition(" ")
-        line = ", ".join(f"\\fB{_escaped(flag)}\\fR" for flag in [*first, last])
-        yield from (".TP", f"{line} \\fI{_escaped(value)}\\fR" if value else line)
-        yield from _wrapped(meaning)
+    sections = options_by_heading(command, context)
+    for heading, records in sections.items():
+        if len(sections) > 1:
+            yield f".SS {_escaped(heading)}"
+        for flags, meaning in records:
+            # Flags are typed as they stand, what follows them is to be filled in.
+            *first, last = flags.split(", ")
+            last, _, value = last.partition(" ")
+            line = ", ".join(f"\\fB{_escaped(flag)}\\fR" for flag in [*first, last])
+            yield from (".TP", f"{line} \\fI{_escaped(value)}\\fR" if value else line)
+            yield from _wrapped(meaning)
 
 
 def _exit_status(codes: str) -> Iterator[str]:

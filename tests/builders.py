@@ -15,6 +15,7 @@ from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.results import CellResult, RoundResult, RunResult, SectionResult
 from tkperf.analysis.run_results import analyse
+from tkperf.analysis.told import NOTHING_TOLD, Told
 from tkperf.engine.simulated import SimulatedEngine
 from tkperf.engine.simulation.presets import PRESETS
 from tkperf.histogram import BUCKETS, Histogram, bucket_of_ns
@@ -141,7 +142,7 @@ def simulate(
     return analyse(read_run(folder / "run.tkperf"))
 
 
-def view_of(path: Path) -> ReportView:
+def view_of(path: Path, told: Told = NOTHING_TOLD) -> ReportView:
     """The report of a run file as data, with what lies behind its cells."""
     from tkperf.report.view import build_view  # only tests of reports need all of it
 
@@ -151,4 +152,11 @@ def view_of(path: Path) -> ReportView:
         seconds = {test.name: run_file.seconds(test) for test in record.tests}
     details = build_details(result, record, seconds)
     loads = loads_by_test(record, seconds)
-    return build_view(result, details=details, loads_of_tests=loads, telemetry=record.telemetry)
+    return build_view(
+        result, details=details, loads_of_tests=loads, telemetry=record.telemetry, told=told
+    )
+
+
+def number_of(fact: str) -> float:
+    """A figure without its interval, which it is rounded to."""
+    return float(fact.split(" ", maxsplit=1)[0].replace(",", ""))

@@ -153,7 +153,7 @@ def _of_fills(db: sqlite3.Connection, passes: int | None) -> Iterator[str]:
 def _of_what_was_there(db: sqlite3.Connection, before: Path) -> Iterator[str]:
     """Nothing that was measured before is lost or changed."""
     db.execute("ATTACH ? AS before", (f"{before.as_uri()}?mode=ro",))
-    for table in ("purge", "step", "sample", "verdict", "outcome", "disturbance", "resumption"):
+    for table in ("purge", "step", "verdict", "outcome", "disturbance", "resumption"):
         columns = ", ".join(
             name
             for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))

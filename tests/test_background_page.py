@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tkperf.cli.ssd import ssd
+from tkperf.cli.commands.ssd import ssd
 from tkperf.cli.status import RunState
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -49,7 +49,7 @@ def run(
     with subprocess.Popen(
         [
             *within, sys.executable, "-m", "tkperf", "ssd", "run", str(target), "--profile", str(profile),
-            "-ssdt", "iops", "--output", str(folder), "--progress", "json", *argv,
+            "-ssdt", "iops", "--output", str(folder), "--progress", "json", "--no-report", *argv,
         ],
         stdout=subprocess.PIPE,
         text=True,

@@ -33,6 +33,7 @@ from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.record import RunStatus, StepKind
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runner import Run, execute
+from tkperf.units import format_number
 from tkperf.workload import Access, ActiveRange, Workload
 
 from .builders import run_info
@@ -246,9 +247,9 @@ def test_every_number_in_the_html_is_that_of_the_run_file(
     parser.feed(page)
     expected: dict[tuple[str, str], Callable[[dict[str, Any]], float | None]] = {
         ("IOPS", "IOPS by"): lambda cell: cell["iops"],
-        ("Latency", "Mean latency (us) by"): lambda cell: cell["latency_mean_us"],
-        ("Latency", "Maximum latency (us) by"): lambda cell: cell["latency_max_us"],
-        ("Latency", "p50 latency (us) by"): lambda cell: cell["p50_us"],
+        ("Latency", "Mean latency (µs) by"): lambda cell: cell["latency_mean_us"],
+        ("Latency", "Maximum latency (µs) by"): lambda cell: cell["latency_max_us"],
+        ("Latency", "p50 latency (µs) by"): lambda cell: cell["p50_us"],
         ("Throughput 128k", "Throughput (MB/s) by"): lambda cell: cell["megabytes_per_s"],
     }
     compared = 0
@@ -264,7 +265,7 @@ def test_every_number_in_the_html_is_that_of_the_run_file(
         for cell in cells:  # type: ignore[attr-defined]
             key = (cell["workload"]["read_percent"], cell["workload"]["block_size_bytes"])
             number = value(cell["all"])
-            assert found.pop(key) == ("-" if number is None else f"{number:,.1f}")
+            assert found.pop(key) == format_number(number)
             compared += 1
         assert not found
     assert compared == 6 + 3 * 1 + 2
@@ -282,7 +283,9 @@ def test_every_number_in_the_charts_is_that_of_the_run_file(
     """The convergence chart and the write-saturation chart hold the measured values."""
     specs = [
         json.loads(text)
-        for text in re.findall(r'<script type="application/json">(.*?)</script>', page)
+        for text in re.findall(
+            r'<script type="application/json" data-key[^>]*>(.*?)</script>', page
+        )
     ]
     by_title = {spec["title"]["text"]: spec for spec in specs}
     iops = sections(results)["IOPS"]

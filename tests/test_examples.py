@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def test_the_profile_is_a_profile() -> None:
 def test_the_claims_are_claims(tmp_path: Path) -> None:
     """On a run of the tests that they are on each is met or not: none is of something that is not measured."""
     text = (EXAMPLES / "claims.toml").read_text(encoding="utf-8")
-    plan = tkperf.make_plan("ssd", "sim:sata-ssd", tests=["iops", "lat", "writesat"])
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd")
     claims, result = (
         parse_claims(text, file="claims.toml"),
         tkperf.run(plan, "run", folder=tmp_path),
@@ -51,6 +52,19 @@ def test_the_claims_are_claims(tmp_path: Path) -> None:
         if finding.state not in (State.MET, State.NOT_MET)
     ] == []
     assert len(checked.findings) == text.count("[[claim]]")
+
+
+def test_the_sample_report_is_of_no_device_and_no_machine() -> None:
+    """It says SIMULATED, has the four tests, and of host and days only that they are not known."""
+    page = (EXAMPLES / "sample-report.html").read_text(encoding="utf-8")
+    assert '<span class="badge">SIMULATED</span></summary>' in page
+    assert re.findall(r'<section id="(iops|lat|tp|writesat)"', page) == [
+        "iops", "lat", "tp", "writesat"
+    ]  # fmt: skip
+    not_known = re.search(r"<dd>(Test run date, [^<]*)</dd>", page)
+    assert not_known is not None
+    for fact in ("Report date", "Host", "CPU", "Kernel", "Operating system"):
+        assert fact in not_known[1].split(", ")
 
 
 def test_the_set_is_a_set() -> None:

@@ -24,13 +24,14 @@ from tkperf.events import (
     SectionEnded,
     StepEnded,
     StepStarted,
+    TelemetrySeen,
     TestEnded,
     TestStarted,
     Warned,
 )
 from tkperf.follow import Follower
 from tkperf.growth import Growth
-from tkperf.phases import Idle
+from tkperf.phases import Idle, Round
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.record import RunStatus
@@ -89,6 +90,14 @@ def test_what_is_kept_is_told_in_its_order(watch: Callable[..., Watching]) -> No
     assert of(watching.followed, Warned) == of(watching.happened, Warned)
 
 
+def test_what_drives_tell_is_told(watch: Callable[..., Watching]) -> None:
+    """Each reading once: whoever attaches sees the temperature, too."""
+    watching = watch("iops", "lat")
+    told = of(watching.happened, TelemetrySeen)
+    assert told
+    assert of(watching.followed, TelemetrySeen) == told
+
+
 def test_every_second_is_told_once(watch: Callable[..., Watching]) -> None:
     """Whether it came with its step or while that was under way."""
     watching = watch("iops", "writesat")
@@ -102,7 +111,10 @@ def test_phases_steps_and_remaining_times_are_found(watch: Callable[..., Watchin
     watching = watch("iops", "lat", "tp", "writesat")
     told = [event for event in watching.happened if isinstance(event, PhaseStarted)]
     found = [event for event in watching.followed if isinstance(event, PhaseStarted)]
-    assert [(each.test, each.phase) for each in found] == [(each.test, each.phase) for each in told]
+    assert [(each.test, each.phase, each.at_most) for each in found] == [
+        (each.test, each.phase, each.at_most) for each in told
+    ]
+    assert {each.at_most for each in told if isinstance(each.phase, Round)} == {5}
     for one, other in zip(found, told, strict=True):
         assert one.shortest_s == pytest.approx(other.shortest_s)
         assert one.longest_s == pytest.approx(other.longest_s)
@@ -147,7 +159,7 @@ def test_a_run_that_goes_on_again_is_followed(tmp_path: Path) -> None:
     assert isinstance(before[-1], RunEnded)
     assert before[-1].status is RunStatus.INTERRUPTED
     assert watching.follower.standing is not None
-    assert describe_place(watching.follower.standing) == "IOPS, round 3, step 3 of 6"
+    assert describe_place(watching.follower.standing) == "IOPS, round 3 of at most 5, step 3 of 6"
 
     resume(make_resume_plan(ResumeRequest(path=path)), observers=(watching,))
     (resumed,) = [event for event in watching.followed if isinstance(event, RunResumed)]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tkperf.choices import built_in_profiles
 from tkperf.cli.main import COMMANDS
-from tkperf.profiles import built_in_profiles
 
 SOURCES = Path(__file__).parents[1]
 SHORT = SOURCES / "tests/short.toml"
@@ -136,7 +136,7 @@ def test_man_and_shells_find_their_files(made: Made, tmp_path: Path) -> None:
     assert (made.prefix / "share/zsh/site-functions/_tkperf").read_text().startswith("#compdef")
     assert (made.prefix / "share/fish/vendor_completions.d/tkperf.fish").is_file()
     # What pressing the tab key calls.
-    words = f"PATH='{made.prefix}/bin':$PATH; . '{bash}'; COMP_WORDS=(tkperf do); COMP_CWORD=1; "
+    words = f"PATH='{made.prefix}/bin':$PATH; . '{bash}'; COMP_LINE='tkperf do'; COMP_POINT=9; "
     words += '_tkperf_completion tkperf; printf "%s\\n" "${COMPREPLY[@]}"'
     assert run("bash", "-c", words, cwd=tmp_path).split() == ["doctor"]
 

@@ -12,6 +12,7 @@ from tkperf.measurement import (
     IoStats,
     Measurement,
     Sample,
+    add_all,
     as_answer,
     explain_rare,
 )
@@ -27,6 +28,16 @@ def test_together_means_are_weighted_by_ios_and_extremes_are_true(
     assert both.latency_mean_ns == sum(values) / len(values)
     assert both.latency_max_ns == max(values)
     assert both.latency_min_ns == min(values)
+
+
+@given(st.lists(latency_lists, max_size=5))
+def test_many_are_what_all_their_ios_are(lists: list[list[int]]) -> None:
+    """Added at once, in any number: the slices of a day."""
+    parts = [io_stats(each) for each in lists]
+    every = [value for each in lists for value in each]
+    assert (
+        add_all(parts) == add_all([NO_IO, *parts, NO_IO]) == (io_stats(every) if every else NO_IO)
+    )
 
 
 @given(latency_lists, latency_lists)

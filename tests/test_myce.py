@@ -277,7 +277,7 @@ def test_a_simulated_drive_is_followed_to_its_knee(tmp_path: Path, short: Profil
     most = max(cell.all["iops"] or 0 for cell in reads.cells)
     assert abs(reads.knee.kept_iops - most) <= increment
     (listing,) = build_listings(reads)
-    assert listing.head[:4] == ("Offered IOPS", "IOPS", "backlog (I/Os)", "behind (us)")
+    assert listing.head[:4] == ("Offered IOPS", "IOPS", "backlog (I/Os)", "behind (µs)")
     assert [row[0] for row in listing.rows] == [f"{level:,.0f}" for level in levels]
     backlogs = [row[2].value for row in listing.rows if isinstance(row[2], Figure)]
     kept = levels.index(reads.knee.kept_iops)
@@ -293,10 +293,14 @@ def test_a_simulated_drive_is_followed_to_its_knee(tmp_path: Path, short: Profil
     )
     layers = charts[0].spec["layer"]
     assert isinstance(layers, list)
-    ideal, curve, rule, _label = (layer["data"]["values"] for layer in layers)
+    ideal, curve, rule, *_labels = (layer["data"]["values"] for layer in layers)
     assert [(row["x"], row["value"]) for row in ideal] == [(0.0, 0.0), (levels[-1], levels[-1])]
     assert [row["x"] for row in curve] == levels
     assert rule[0]["x"] == reads.knee.kept_iops
+    assert [chart.switches for chart in charts] == [
+        (("IOPS", "backlog", "time behind"),), (("mean", "99.9 %", "maximum"),),
+    ]  # fmt: skip
+    assert [len(chart.on_paper) for chart in charts] == [1, 3]
 
 
 def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profile) -> None:
@@ -306,7 +310,7 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     mix = result.tests[0].sections[2]
     (listing,) = build_listings(mix)
     assert [row[0] for row in listing.rows] == ["reads", "writes", "reads and writes"]
-    assert listing.head[1:3] == ("p50 (us)", "p90 (us)")
+    assert listing.head[1:3] == ("p50 (µs)", "p90 (µs)")
     (cell,) = mix.cells
     assert cell.rounds == len(mix.slices) == 10
     # 0.5 s of warm-up before each second.
@@ -318,14 +322,15 @@ def test_reads_and_writes_of_the_mix_are_told_apart(tmp_path: Path, short: Profi
     assert mix.slices[-1].total_written_bytes > 1.3 * measured_bytes
     view = view_of(tmp_path / "run.tkperf")
     section = view.tests[0].sections[2]
-    titles = [chart.spec["title"] for chart in section.charts]
+    titles = [view.spec["title"] for chart in section.charts for view in chart.on_paper]
     histograms = [
         each["text"] for each in titles if isinstance(each, dict) and "histogram" in str(each)
     ]
     assert histograms == [
         f"Response time histogram: {of} of RND 4k R/W 50/50 TC1/QD1" for of in ("reads", "writes")
     ]
-    values = section.charts[0].spec["data"]
+    assert section.charts[0].switches == (("histogram", "exceedance"), ("reads", "writes"))
+    values = section.charts[1].spec["data"]
     assert isinstance(values, dict)
     assert {row["series"] for row in values["values"]} == {"mean of reads", "mean of writes"}
 

@@ -100,7 +100,9 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = folder / "own.toml"
     for name, rate in (("a", 900), ("b", 1200)):
         file.write_text(EVERYTHING.replace("offered_iops = 900", f"offered_iops = {rate}"))
-        done = call("ssd", name, "sim:sata-ssd", "--test", file, "--output", folder, "-q")
+        done = call(
+            "ssd", name, "sim:sata-ssd", "--test", file, "--output", folder, "-q", "--no-report"
+        )
         assert done.exit_code == 0, (done.output, done.exception)
         file.unlink()
     return folder

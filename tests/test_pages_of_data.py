@@ -18,9 +18,9 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.export_series import READINGS, SECONDS
 from tkperf.analysis.export_tables import build_comparison_table, build_tables
 from tkperf.analysis.results import RunResult
+from tkperf.cli.commands.raid import raid
+from tkperf.cli.commands.ssd import ssd
 from tkperf.cli.main import COMMANDS
-from tkperf.cli.raid import raid
-from tkperf.cli.ssd import ssd
 from tkperf.disturbance.codes import DisturbanceCode
 from tkperf.host_audit import Finding
 from tkperf.host_use import HostUse

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from tkperf.choices import built_in_profiles
 from tkperf.measurement import NO_IO, IoStats, Measurement
 from tkperf.phases import (
     Answer,
@@ -24,7 +25,7 @@ from tkperf.procedures import SSD_TESTS, TESTS, choose_tests, fit_to_sector, loa
 from tkperf.procedures.descriptor import Circumstances
 from tkperf.procedures.iops import IopsTable
 from tkperf.procedures.walk import find_workloads
-from tkperf.profiles import Profile, built_in_profiles
+from tkperf.profiles import Profile
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Access, Workload
 

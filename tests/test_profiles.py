@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
+from tkperf.choices import built_in_profiles
 from tkperf.errors import ProfileError, UsageError
 from tkperf.plan import Case, forecast
 from tkperf.procedures import (
@@ -40,7 +41,7 @@ from tkperf.procedures.own_workloads.parts import (
 from tkperf.procedures.throughput import ThroughputTable
 from tkperf.procedures.walk import find_excess
 from tkperf.procedures.write_saturation import WriteSaturationTable
-from tkperf.profiles import Profile, apply_options, built_in_profiles
+from tkperf.profiles import Profile, apply_options
 from tkperf.profiles.explained import explain_keys, show_value
 from tkperf.profiles.ranges import resolve_range
 from tkperf.profiles.tables import SHARED_TABLES, Table

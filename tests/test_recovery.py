@@ -241,10 +241,15 @@ def test_the_recovery_time_is_stated(cross: Path) -> None:
 
 def test_a_change_of_load_is_drawn_second_by_second(cross: Path) -> None:
     """Time 0 is the change; before it one group, after it the other; all groups on one axis before."""
-    charts = {chart.key: chart for chart in view_of(cross).tests[0].charts}
+    shown = view_of(cross).tests[0].charts
+    assert [chart.key for chart in shown] == ["xsrtimeline", "xsrchange"]
+    charts = {view.key: view for chart in shown for view in chart.on_paper}
     assert list(charts) == [
         "xsrtimeline", "xsrtimeline2", "xsrchange", "xsrchange2", "xsrchange3", "xsrchange4",
     ]  # fmt: skip
+    assert shown[1].switches == (
+        ("throughput", "latency"), ("AG1 SEQ 1024k to AG2 RND 8k", "AG2 RND 8k to AG3 SEQ 1024k")
+    )  # fmt: skip
     for row in rows_of(charts["xsrchange2"].spec):
         assert row["series"] == ("AG2 RND 8k" if row["x"] < 0 else "AG3 SEQ 1024k")
     assert [row["x"] for row in rows_of(charts["xsrchange2"].spec)] == [
@@ -271,7 +276,10 @@ def idle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
     """A curve for each from its own beginning, bursts where they were in time, then its baseline."""
     view = view_of(idle)
-    charts = {chart.key: chart for chart in view.tests[0].charts}
+    shown, course = view.tests[0].charts, view.tests[0].course.charts
+    assert [chart.key for chart in shown] == ["hiroverlaid"]
+    assert shown[0].switches == (("all wait states", "Wait state 1 s", "Wait state 2 s"),)
+    charts = {each.key: each for chart in (*shown, *course) for each in chart.on_paper}
     assert list(charts) == ["hiroverlaid", "hirtimeline", "hirtimeline2", "hirtimeline3"]
     rows = rows_of(charts["hiroverlaid"].spec)
     at_s: dict[str, list[float]] = {}
@@ -281,7 +289,7 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
         "Wait state 1 s": pytest.approx([0.5, 2.5, 4.5, 6.5, 7.5, 8.5, 9.5, 10.5]),
         "Wait state 2 s": pytest.approx([0.5, 3.5, 6.5, 9.5, 10.5, 11.5, 12.5, 13.5]),
     }
-    around = {row["series"] for row in rows_of(charts["hirtimeline3"].spec)}
+    around = {row["series"] for row in rows_of(charts["hirtimeline2"].spec)}
     assert around == {"Baseline after 1 s", "Wait state 2 s", "Baseline after 2 s"}
     (table,) = view.tests[0].tables
     assert [row[0] for row in table.rows] == [
@@ -292,11 +300,13 @@ def test_all_wait_states_are_on_one_figure(idle: Path) -> None:
 
 
 def test_preconditioning_is_drawn_over_time_in_every_test(tmp_path: Path) -> None:
-    """A fill is on the timeline of its test, apart from the rounds, and has a chart of its own."""
+    """A fill is on the timeline of its test, apart from the rounds, and a view of that chart shows it alone."""
     path = tmp_path / "run.tkperf"
     measure(SSD_TESTS["tp"], load_profile("quick"), file=path, range_bytes=GIB)
-    charts = {chart.key: chart for chart in view_of(path).tests[0].charts}
-    assert {"tptimeline", "tppreconditioning", "tppreconditioning2"} <= set(charts)
+    (done,) = view_of(path).tests[0].course.charts
+    charts = {view.key: view for view in done.views}
+    assert list(charts) == ["tptimeline", "tppreconditioning", "tppreconditioning2"]
+    assert [view.key for view in done.on_paper] == ["tptimeline"]
     names = [row["series"] for row in rows_of(charts["tptimeline"].spec)]
     assert [name for name, _ in groupby(names)] == [
         "preconditioning", "Throughput 1024k", "preconditioning", "Throughput 128k",

@@ -17,6 +17,7 @@ from tkperf.errors import EngineError, RefusedError, TkperfError
 from tkperf.events import Event, StepEnded
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.units import format_number
 
 SHORT = Path(__file__).parent / "short.toml"
 TESTS = ("iops", "lat", "tp", "writesat")
@@ -149,7 +150,7 @@ def test_a_test_that_is_repeated_is_kept_and_named(moments: list[Path], tmp_path
     (text,) = result.tests[1].resumptions
     verdict = before.tests[1].sections[0].verdict
     assert verdict is not None
-    assert f"{verdict.tracking} {verdict.average:,.1f} us in rounds 1-5" in text
+    assert f"{verdict.tracking} {format_number(verdict.average)} µs in rounds 1-5" in text
     assert result.info.notices[-1] == "REPEATED: measured again on request: lat"
 
 

@@ -31,8 +31,6 @@ BENCH = script("three_days")
 DAY_S = 86_400
 # Of each slice the answer to it is kept: totals, and a few buckets for percentiles.
 MOST_KEPT_BYTES_A_SLICE = 2200
-# A drive is fresh and fast in its first minutes: more I/Os, so more noise to be kept, than in a day.
-AT_FIRST = 1.1
 
 
 def at_slices(act: Callable[[int], None], *numbers: int) -> Callable[[Event], None]:
@@ -64,10 +62,8 @@ def test_memory_grows_by_little_for_each_slice(read_percent: int, tmp_path: Path
     assert (kept[110] - kept[30]) / 80 < MOST_KEPT_BYTES_A_SLICE
 
 
-@pytest.mark.parametrize(
-    ("read_percent", "limit_mb"), [(0, BENCH.LIMIT_MB), (65, BENCH.LIMIT_MB_BOTH)]
-)
-def test_a_day_of_seconds_is_small(read_percent: int, limit_mb: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize("read_percent", [0, 65])
+def test_a_day_of_seconds_is_small(read_percent: int, tmp_path: Path) -> None:
     """Every second with the histogram of each direction; what the file has anyway is left out."""
     profile = BENCH.write_profile(tmp_path, 13 / 60, read_percent)
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile=str(profile), tests=["writesat"])
@@ -78,5 +74,5 @@ def test_a_day_of_seconds_is_small(read_percent: int, limit_mb: float, tmp_path:
 
     tkperf.run(plan, "n", folder=tmp_path, observers=(at_slices(look, 4, 12),))
     a_second_bytes = (sizes[12] - sizes[4]) / (8 * 60)
-    assert a_second_bytes * DAY_S < AT_FIRST * limit_mb * 1e6
-    assert a_second_bytes > 60, "seconds are kept at all"
+    assert a_second_bytes * DAY_S < BENCH.LIMIT_MB * 1e6
+    assert a_second_bytes > 40, "seconds are kept at all"

@@ -13,6 +13,8 @@ from tkperf.errors import UsageError
 from tkperf.units import (
     format_count,
     format_durations,
+    format_exact,
+    format_latency,
     format_number,
     format_quantity,
     format_window,
@@ -74,5 +76,33 @@ def test_what_was_not_measured_is_a_dash_in_every_view() -> None:
     """None, and NaN of a round in which nothing was measured; never 0, and without a unit."""
     for nothing in (None, math.nan):
         assert format_number(nothing, 1) == "-"
-        assert format_quantity(nothing, 1, "us") == "-"
-    assert format_quantity(0.0, 1, "us") == "0.0 us"
+        assert format_quantity(nothing, "µs") == "-"
+    assert format_quantity(0.0, "µs", 1) == "0.0 µs"
+    assert format_quantity(0.0, "µs") == "0 µs"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (88_821.6, "88,800"), (27.349, "27.3"), (1_036.2, "1,036"), (1.2041, "1.204"), (999.96, "1,000"),
+        (19.996, "20.00"), (2.0, "2.00"), (0.00123, "0.001230"), (-5.126, "-5.13"), (-0.0, "0"),
+        (1_234_567.0, "1,235,000"), (math.inf, "inf"),
+    ],
+)  # fmt: skip
+def test_a_measured_figure_has_three_digits_or_four(value: float, text: str) -> None:
+    """Four where the first is 1."""
+    assert format_number(value) == text
+
+
+@given(st.floats(min_value=1e-6, max_value=1e12))
+def test_no_figure_is_rounded_by_more_than_a_quarter_of_a_percent(value: float) -> None:
+    assert float(format_number(value).replace(",", "")) == pytest.approx(value, rel=0.0025001)
+
+
+def test_a_latency_of_a_sentence_has_the_unit_that_suits_it() -> None:
+    """And the exact value has all digits that were measured."""
+    told = [format_latency(value) for value in (37.21, 999.0, 1204.3, 2_100_000.0)]
+    assert told == ["37.2 µs", "999 µs", "1.204 ms", "2.10 s"]
+    assert [format_exact(value) for value in (88_821.6, 12.0, 0.12345678, 1e-9)] == [
+        "88,821.6", "12", "0.123457", "1e-09",
+    ]  # fmt: skip

@@ -31,12 +31,11 @@ def load(path: str | Path) -> RunResult:
         RunFileError: the file is missing, damaged, or no run file.
     """
     # The command line starts faster without what only this needs.
-    from tkperf.analysis.over_seconds import with_seconds  # noqa: PLC0415
-    from tkperf.analysis.run_results import analyse  # noqa: PLC0415
+    from tkperf.analysis.over_seconds import analyse_opened  # noqa: PLC0415
 
     with open_run(path) as run_file:
         record = run_file.record()
-        return with_seconds(analyse(record), record, run_file.seconds)
+        return analyse_opened(run_file, record)
 
 
 def open_run(path: str | Path) -> RunFile:

@@ -17,7 +17,9 @@ from tkperf.plan import (
     expected_s,
     following_phases,
     forecast,
+    greatest_numbers,
     possible_ends,
+    series_of,
     upcoming_phase,
 )
 from tkperf.procedures import Test
@@ -36,6 +38,7 @@ class Ahead:
     _course: Course | None = None
     _position: int = 0
     _left_s: dict[Case, float] = field(default_factory=dict)
+    _greatest: dict[object, int] | None = None
 
     def begin(self, course: Course | None, position: int = 0) -> None:
         """The phase at this position of a course is under way; None: a phase by itself."""
@@ -137,6 +140,17 @@ class Ahead:
                 self._forecast_s(test, (), case) for test in self.later_tests
             )
         return self._left_s[case]
+
+    def at_most(self, phase: Phase) -> int | None:
+        """How many rounds, areas or slices like this one its section may come to; None: it is not one of several."""
+        # Already for the first purge: between a fill and the first round there is no time to lose.
+        if self._greatest is None:
+            self._greatest = greatest_numbers(
+                self.procedure(), active_range_bytes=self.active_range_bytes
+            )
+        if not isinstance(phase, Round | Continuous):
+            return None
+        return max(phase.number, self._greatest.get(series_of(phase), 0))
 
     def _forecast_s(self, test: Test, answers: Sequence[Answer], case: Case) -> float:
         procedure = self._procedure_of(test)

@@ -3,7 +3,8 @@
 TkperfError
 ├── ClaimsNotMetError   1   tkperf check: a claim is not met, not measured or cannot be told
 ├── UsageError          2   the command line or an input file asks for something impossible
-│   └── ProfileError    2   a profile file: names file, key and reason
+│   └── InputFileError  2   a file that is read: names file, key and reason; the call itself was right
+│       └── ProfileError 2  a profile
 ├── RefusedError        3   safety: the device must not be erased; or, asked for, the host is not fit
 ├── DeviceError         4   the device is missing, unsuitable, or changed under the run
 ├── EngineError         5   fio is missing, too old, failed or printed rubbish
@@ -21,7 +22,6 @@ errors and exits.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from enum import IntEnum
 from typing import Self
 
@@ -67,15 +67,43 @@ class UsageError(TkperfError):
     exit_code = ExitCode.WRONG_USE
 
 
+def closest(given: str, choices: Iterable[str]) -> str | None:
+    """The one of the choices that is most like what was given, if any is."""
+    from difflib import get_close_matches  # noqa: PLC0415  # only mistakes need it
+
+    by_lower_case = {name.lower(): name for name in choices}
+    alike = get_close_matches(given.lower(), by_lower_case, n=1)
+    return by_lower_case[alike[0]] if alike else None
+
+
+def guess(given: str, choices: Iterable[str]) -> str:
+    """``; did you mean lat?``, empty where nothing known is like it."""
+    meant = closest(given, choices)
+    return f"; did you mean {meant}?" if meant else ""
+
+
 def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
     """``test 'lta': known are iops, lat; did you mean lat?``"""
     names = list(choices)
-    closest = get_close_matches(given.lower(), names, n=1)
-    guess = f"; did you mean {closest[0]}?" if closest else ""
-    return UsageError(f"{what} '{given[:40]}': known are {', '.join(names)}{guess}")
+    return UsageError(f"{what} '{given[:40]}': known are {', '.join(names)}{guess(given, names)}")
 
 
-class ProfileError(UsageError):
+def reason_of(error: BaseException) -> str:
+    """Why something failed, in words: no error number, no codec, no path again."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not text in UTF-8, from byte {error.start:,} on"
+    if isinstance(error, UnicodeError):
+        return "it has characters that cannot be sent or written there"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+class InputFileError(UsageError):
+    """A file that is read is not what it should be; nothing is wrong with how tkperf was called."""
+
+
+class ProfileError(InputFileError):
     """A profile has a typo or an impossible value."""
 
 

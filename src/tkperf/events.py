@@ -55,13 +55,17 @@ class TestStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseStarted:
-    """``shortest_s``/``longest_s``: remaining time of the whole run from here on."""
+    """``shortest_s``/``longest_s``: remaining time of the whole run from here on.
+
+    ``at_most``: how many rounds, areas or slices the section may come to; None: the phase is not one of several.
+    """
 
     test: str
     phase: Phase
     at_s: float
     shortest_s: float
     longest_s: float
+    at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from tkperf.events import (
     SectionEnded,
     StepEnded,
     StepStarted,
+    TelemetrySeen,
     TestEnded,
     TestStarted,
     Warned,
@@ -51,7 +52,7 @@ class Follower:
         self.standing: Standing | None = None
         self._log: list[LogEntry] = []
         self._begun = False
-        self._resumptions = self._warnings = self._notes = 0
+        self._resumptions = self._warnings = self._notes = self._readings = 0
         self._tests: set[int] = set()
         self._ended: set[int] = set()
         self._phase: tuple[str, Phase] | None = None
@@ -67,6 +68,9 @@ class Follower:
         for test in sorted(record.tests, key=lambda test: test.id):
             yield from self._follow(test, growth)
         yield from self._texts(record)
+        for reading in record.telemetry[self._readings :]:
+            yield TelemetrySeen(reading=reading)
+        self._readings = len(record.telemetry)
         self.standing = find_standing(record, self._log)
         if record.status is RunStatus.RUNNING:
             yield from self._now(growth)
@@ -157,6 +161,7 @@ class Follower:
                 at_s=standing.began_s,
                 shortest_s=remaining[0],
                 longest_s=remaining[1],
+                at_most=standing.at_most,
             )
         kept = next((test.under_way for test in growth.record.tests if test.under_way), None)
         step = self._step_of(standing, growth.record, kept)

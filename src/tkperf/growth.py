@@ -1,4 +1,4 @@
-"""What a run file has gained between two looks at it."""
+"""What a run file has gained between two looks at it; what it is about, looked at once."""
 
 from __future__ import annotations
 
@@ -28,3 +28,16 @@ class Growth:
     begun_s: float | None
     seconds: Mapping[int, tuple[Sample, ...]]
     seconds_under_way: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """How a run stands, found without reading its steps, of which there may be thousands.
+
+    Attributes:
+        record: the whole run, but none of its log: no steps, purges, verdicts.
+        disturbed_steps: how many steps that count something disturbed; None: nobody looked.
+    """
+
+    record: RunRecord
+    disturbed_steps: int | None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from functools import cache
-from math import ceil
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,9 @@ BUCKET_MIDDLE_NS: IntArray = np.where(
     BUCKET_LOWER_NS,
     (BUCKET_LOWER_NS + BUCKET_UPPER_NS + 1) // 2,
 )
+
+
+_BUCKET_OF_MIDDLE = {middle_ns: index for index, middle_ns in enumerate(BUCKET_MIDDLE_NS.tolist())}
 
 
 def bucket_of_ns(value_ns: int) -> int:
@@ -74,9 +77,9 @@ def _buckets_of_ns(values_ns: IntArray) -> IntArray:
 
 
 @cache
-def _share(percent: float) -> Fraction:
-    """A percentage as it is written: 99.9 is 999/1000, not the nearest binary number to it."""
-    return Fraction(str(percent)) / 100
+def _share(percent: float) -> tuple[int, int]:
+    """A percentage as it is written: 99.9 is 999 of 1000, not the nearest binary number to it."""
+    return (Fraction(str(percent)) / 100).as_integer_ratio()
 
 
 def percentile_rank(percent: float, total: int) -> int:
@@ -84,12 +87,14 @@ def percentile_rank(percent: float, total: int) -> int:
 
     Exact: 99.9 % of 1,000 I/Os is the 999th. In floating point 99.9 / 100 x 1000 is above 999.
     """
-    return ceil(_share(percent) * total)
+    part, whole = _share(percent)
+    return -(-part * total // whole)
 
 
 def has_percentile(percent: float, total: int) -> bool:
     """Whether so many I/Os have that percentile: ten or more are expected beyond it."""
-    return (1 - _share(percent)) * total >= LEAST_IOS_BEYOND
+    part, whole = _share(percent)
+    return (whole - part) * total >= LEAST_IOS_BEYOND * whole
 
 
 class Histogram:
@@ -98,31 +103,51 @@ class Histogram:
     ``indices`` are the non-empty buckets, ascending; ``counts`` their I/Os.
     """
 
-    __slots__ = ("counts", "indices")
+    __slots__ = ("_total", "counts", "indices")
+
+    _newest: ClassVar[tuple[Histogram | None, IntArray]] = (None, np.empty(0, dtype=np.int64))
 
     def __init__(self, indices: Iterable[int] = (), counts: Iterable[int] = ()) -> None:
         self.indices: IntArray = np.asarray(indices, dtype=np.int64)
         self.counts: IntArray = np.asarray(counts, dtype=np.int64)
+        self._total: int | None = None  # asked for with every percentile
         if self.indices.shape != self.counts.shape or self.indices.ndim != 1:
             raise ValueError("a histogram needs one count for each bucket index")
         if self.indices.size:
             if self.indices[0] < 0 or self.indices[-1] >= BUCKETS:
                 raise ValueError("bucket index out of range")
-            if np.any(np.diff(self.indices) <= 0) or np.any(self.counts <= 0):
+            if (self.indices[1:] <= self.indices[:-1]).any() or (self.counts <= 0).any():
                 raise ValueError("indices must ascend and counts must be positive")
 
     @classmethod
     def from_dense(cls, dense: IntArray) -> Histogram:
         """From one count for each of the ``BUCKETS`` buckets."""
         indices = np.flatnonzero(dense)
-        return cls(indices, dense[indices])
+        counts = dense[indices]
+        if indices.size and counts.min() < 0:
+            raise ValueError("counts must be positive")
+        return cls._trusted(indices, counts)
+
+    @classmethod
+    def _trusted(cls, indices: IntArray, counts: IntArray) -> Histogram:
+        """Of what is known to be right: there are many to make."""
+        made = cls.__new__(cls)
+        made.indices, made.counts, made._total = indices, counts, None
+        return made
 
     @classmethod
     def from_bins(cls, bins: Mapping[int, int]) -> Histogram:
         """From fio's json+ ``bins``: bucket middle in ns -> count."""
+        if not bins:
+            return _EMPTY
+        counts = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
+        known = [_BUCKET_OF_MIDDLE.get(middle_ns, -1) for middle_ns in bins]
+        indices: IntArray = np.array(known, dtype=np.int64)
+        # fio's own names, in its order: so comes a second, whose CPU time is taken from the load.
+        if indices[0] >= 0 and (indices[1:] > indices[:-1]).all() and counts.min() > 0:
+            return cls._trusted(indices, counts)
         dense = np.zeros(BUCKETS, dtype=np.int64)
         values_ns = np.fromiter(bins.keys(), dtype=np.int64, count=len(bins))
-        counts = np.fromiter(bins.values(), dtype=np.int64, count=len(bins))
         np.add.at(dense, _buckets_of_ns(values_ns), counts)
         return cls.from_dense(dense)
 
@@ -134,10 +159,24 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        return int(self.counts.sum())
+        if self._total is None:
+            self._total = int(self.counts.sum())
+        return self._total
 
     def __add__(self, other: Histogram) -> Histogram:
-        return Histogram.from_dense(self.dense() + other.dense())
+        if not (self.indices.size and other.indices.size):
+            return self if self.indices.size else other
+        both = self.dense()
+        both[other.indices] += other.counts
+        return Histogram.from_dense(both)
+
+    @classmethod
+    def sum_of(cls, histograms: Iterable[Histogram]) -> Histogram:
+        """All of them together: what adding one after the other gives, without the steps between."""
+        dense = np.zeros(BUCKETS, dtype=np.int64)
+        for histogram in histograms:
+            dense[histogram.indices] += histogram.counts
+        return cls.from_dense(dense)
 
     def __sub__(self, earlier: Histogram) -> Histogram:
         """What was added since an earlier cumulative histogram.
@@ -145,7 +184,10 @@ class Histogram:
         Raises:
             ValueError: a count went down, so ``earlier`` is not earlier.
         """
-        difference = self.dense() - earlier.dense()
+        if not earlier.indices.size:
+            return self
+        difference = self.dense()
+        difference[earlier.indices] -= earlier.counts
         if np.any(difference < 0):
             raise ValueError("the earlier histogram holds I/Os that the later one lacks")
         return Histogram.from_dense(difference)
@@ -165,8 +207,16 @@ class Histogram:
         if not has_percentile(percent, total):
             return None
         rank = percentile_rank(percent, total)
-        place = int(np.searchsorted(self.counts.cumsum(), rank, side="left"))
+        place = int(self._up_to().searchsorted(rank, side="left"))
         return int(self.indices[place])
+
+    def _up_to(self) -> IntArray:
+        """I/Os up to each bucket. Kept of the newest alone: several percentiles are asked of each, and there are many."""
+        of, up_to = Histogram._newest
+        if of is not self:
+            up_to = self.counts.cumsum()
+            Histogram._newest = (self, up_to)
+        return up_to
 
     def gathered(self, ends: Iterable[int]) -> Histogram:
         """The same I/Os in few buckets: each counts with the next of ``ends``, the others with the last.
@@ -209,6 +259,8 @@ class Histogram:
     def __repr__(self) -> str:
         return f"Histogram({self.total} I/Os in {self.indices.size} buckets)"
 
+
+_EMPTY = Histogram()
 
 # A group of buckets in a coarse histogram, as seconds are kept with, is at most this fraction of its lower edge wide.
 COARSE_WIDTH = 1 / 16

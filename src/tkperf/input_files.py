@@ -11,7 +11,7 @@ import select
 import stat
 from pathlib import Path
 
-from tkperf.errors import UsageError
+from tkperf.errors import UsageError, reason_of
 from tkperf.units import KIB, MIB, format_capacity
 
 # Many times what anybody writes by hand.
@@ -57,7 +57,7 @@ def read_input(
     except FileNotFoundError:
         reason = "it does not exist"
     except OSError as trouble:
-        reason = trouble.strerror or str(trouble)
+        reason = reason_of(trouble)
     except (_UnfitError, ValueError) as trouble:  # ValueError: a path with a NUL
         reason = str(trouble)
     raise error(f"cannot read {what} {path}: {reason}")
@@ -71,7 +71,7 @@ def read_text_input(
     try:
         return content.decode()
     except UnicodeDecodeError as trouble:
-        raise error(f"cannot read {what} {path}: {trouble}") from None
+        raise error(f"cannot read {what} {path}: {reason_of(trouble)}") from None
 
 
 class _UnfitError(Exception):

@@ -76,20 +76,12 @@ class IoStats:
 
     def __add__(self, other: IoStats) -> IoStats:
         """Both together; the mean is weighted by I/O count, extremes are true extremes."""
-        # Most loads only read or only write, and histograms take long to add.
-        for empty, whole in ((self, other), (other, self)):
-            counts = empty.ios or empty.bytes or empty.latency_ios
-            if not counts and empty.latency_min_ns is None and empty.latency_max_ns is None:
-                return whole
-        return IoStats(
-            ios=self.ios + other.ios,
-            bytes=self.bytes + other.bytes,
-            latency_ios=self.latency_ios + other.latency_ios,
-            latency_sum_ns=self.latency_sum_ns + other.latency_sum_ns,
-            latency_min_ns=_extreme(min, self.latency_min_ns, other.latency_min_ns),
-            latency_max_ns=_extreme(max, self.latency_max_ns, other.latency_max_ns),
-            histogram=self.histogram + other.histogram,
-        )
+        return add_all((self, other))
+
+    @property
+    def is_empty(self) -> bool:
+        counts = self.ios or self.bytes or self.latency_ios
+        return not counts and self.latency_min_ns is None and self.latency_max_ns is None
 
     def since(self, earlier: IoStats) -> IoStats:
         """The interval between two cumulative readings.
@@ -121,12 +113,26 @@ class IoStats:
         )
 
 
-def _extreme(choose, a: int | None, b: int | None) -> int | None:  # type: ignore[no-untyped-def]
-    measured = [value for value in (a, b) if value is not None]
-    return choose(measured) if measured else None
-
-
 NO_IO = IoStats()
+
+
+def add_all(stats: Iterable[IoStats]) -> IoStats:
+    """All of them together, as ``IoStats.__add__``; a day has 1,440 minutes."""
+    # Most loads only read or only write, and histograms take long to add.
+    parts = [part for part in stats if not part.is_empty]
+    if len(parts) < 2:
+        return parts[0] if parts else NO_IO
+    least = [part.latency_min_ns for part in parts if part.latency_min_ns is not None]
+    most = [part.latency_max_ns for part in parts if part.latency_max_ns is not None]
+    return IoStats(
+        ios=sum(part.ios for part in parts),
+        bytes=sum(part.bytes for part in parts),
+        latency_ios=sum(part.latency_ios for part in parts),
+        latency_sum_ns=sum(part.latency_sum_ns for part in parts),
+        latency_min_ns=min(least, default=None),
+        latency_max_ns=max(most, default=None),
+        histogram=Histogram.sum_of(part.histogram for part in parts),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

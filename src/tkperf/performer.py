@@ -305,6 +305,7 @@ class Performer:
                 at_s=self.now_s(),
                 shortest_s=shortest_s,
                 longest_s=longest_s,
+                at_most=self.ahead.at_most(phase),
             )
         )
 

@@ -98,6 +98,19 @@ def section_names(procedure: Procedure, *, active_range_bytes: int) -> tuple[str
     return tuple(dict.fromkeys(phase.section for phase in phases))
 
 
+def greatest_numbers(procedure: Procedure, *, active_range_bytes: int) -> dict[object, int]:
+    """How far rounds, areas and slices of each section may be counted: by ``series_of``, as the worst case counts."""
+    phases = longest_course(procedure, active_range_bytes=active_range_bytes)
+    numbered = (phase for phase in phases if isinstance(phase, Round | Continuous))
+    # Each counts on from the one before, so the last is the greatest.
+    return {series_of(phase): phase.number for phase in numbered}
+
+
+def series_of(phase: Phase) -> object:
+    """What a phase is counted among: its section's rounds, slices, or warm-ups."""
+    return phase.section, type(phase), getattr(phase, "warm_up", False)
+
+
 def longest_course(procedure: Procedure, *, active_range_bytes: int) -> Iterator[Phase]:
     """All phases of a procedure in the worst case: nothing is ever steady, no amount reached."""
     return phases_of(procedure, _Imagination(Case.WORST, active_range_bytes))

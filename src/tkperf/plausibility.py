@@ -323,7 +323,7 @@ def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str 
     within_s = duration_s + ((both.latency_max_ns or 0) / 1e9 if plan.running else 0.0)
     if busy_s > MOST_OUTSTANDING * most * within_s:
         return (
-            f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} us "
+            f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} µs "
             f"would be {busy_s / duration_s:.0f} I/Os outstanding, where {most} are the most"
         )
     if measurement.iops > MOST_IOPS_OF_A_JOB * jobs:
@@ -335,7 +335,7 @@ def _outstanding(measurement: Measurement, plan: Plan, witness: Witness) -> str 
         return None  # as many as the offered rate needs, which may be none most of the time
     if busy_s < LEAST_OUTSTANDING * most * min(duration_s, plan.duration_s):
         return (
-            f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} us "
+            f"{measurement.iops:.0f} IOPS at a mean latency of {measurement.latency_mean_us:.1f} µs "
             f"are {busy_s / duration_s:.1f} I/Os outstanding on average, where {most} were asked"
         )
     return None

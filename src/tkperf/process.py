@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tkperf.errors import EngineError
+from tkperf.errors import EngineError, reason_of
 
 PIPE = subprocess.PIPE
 ProcessTimeout = subprocess.TimeoutExpired
@@ -113,7 +113,7 @@ def run_command(
             env=_environment(),
         )
     except OSError as error:
-        raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
+        raise EngineError(f"'{program}' cannot be started: {reason_of(error)}") from error
     output = _Beginning(process.stdout), _Beginning(process.stderr)
     until_s = time.monotonic() + timeout_s
     interrupted = ended = False
@@ -236,7 +236,7 @@ def start_process(
             env=_environment(),
         )
     except OSError as error:
-        raise EngineError(f"'{program}' cannot be started: {error.strerror}") from error
+        raise EngineError(f"'{program}' cannot be started: {reason_of(error)}") from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

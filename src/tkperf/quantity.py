@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 
-from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement
+from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement, add_all
+from tkperf.units import format_quantity
 from tkperf.workload import Workload
 
 
@@ -41,21 +41,31 @@ class Measure:
         key: in JSON, CSV, claims; ends with the unit where it has one.
         label: in tables and on axes, without the unit.
         unit: empty for a count.
-        digits: after the decimal point, in tables.
+        digits: after the decimal point, of what is known in full; None: as many as a measured figure is
+            worth, ``units.find_place``.
     """
 
     key: str
     label: str
     unit: str
     better: Better
-    digits: int
+    digits: int | None = None
 
     @property
     def title(self) -> str:
-        """``mean latency (us)``; a rate whose label is its unit stands alone."""
+        """``mean latency (µs)``; a rate whose label is its unit stands alone."""
         return (
             f"{self.label} ({self.unit})" if self.unit and self.unit != self.label else self.label
         )
+
+    @property
+    def unit_in_data(self) -> str:
+        """As files for programs have it, in ASCII."""
+        return self.unit.replace("µ", "u")
+
+    def text(self, value: float | None) -> str:
+        """A value with its unit, as people read it; a dash if it was not measured."""
+        return format_quantity(value, self.unit, self.digits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +112,7 @@ class Window:
     @cached_property
     def merged(self) -> IoStats:
         """All rounds as if they had been one."""
-        return reduce(add, self.stats)
+        return add_all(self.stats)
 
     @cached_property
     def sides(self) -> tuple[IoStats, ...]:
@@ -214,7 +224,7 @@ def _build_mean(
     key: str, label: str, short: str, unit: str, better: Better, of_rounds: OfRounds
 ) -> Quantity:
     return Quantity(
-        key=key, label=label, short=short, unit=unit, better=better, over="mean", digits=1,
+        key=key, label=label, short=short, unit=unit, better=better, over="mean",
         combine=_mean_of(of_rounds), of_rounds=of_rounds,
     )  # fmt: skip
 
@@ -223,19 +233,19 @@ IOPS = _build_mean("iops", "IOPS", "IOPS", "IOPS", Better.HIGHER, _rates(lambda 
 THROUGHPUT = _build_mean(
     "megabytes_per_s", "throughput", "MB/s", "MB/s", Better.HIGHER, _rates(lambda side: side.bytes, 1e6)
 )  # fmt: skip
-LATENCY_MEAN = _build_mean("latency_mean_us", "mean latency", "mean", "us", Better.LOWER, _means_us)
+LATENCY_MEAN = _build_mean("latency_mean_us", "mean latency", "mean", "µs", Better.LOWER, _means_us)
 LATENCY_MIN = Quantity(
-    key="latency_min_us", label="minimum latency", short="min", unit="us", better=Better.LOWER, over="least",
-    digits=1, combine=_min_us,
+    key="latency_min_us", label="minimum latency", short="min", unit="µs", better=Better.LOWER, over="least",
+    combine=_min_us,
 )  # fmt: skip
 LATENCY_MAX = Quantity(
-    key="latency_max_us", label="maximum latency", short="max", unit="us", better=Better.LOWER, over="greatest",
-    digits=1, combine=_max_us,
+    key="latency_max_us", label="maximum latency", short="max", unit="µs", better=Better.LOWER, over="greatest",
+    combine=_max_us,
 )  # fmt: skip
 PERCENTILES = tuple(
     Quantity(
-        key=f"p{percent:g}_us", label=f"p{percent:g} latency", short=f"p{percent:g}", unit="us", better=Better.LOWER,
-        over="all I/Os", digits=1, combine=_percentile_us(percent),
+        key=f"p{percent:g}_us", label=f"p{percent:g} latency", short=f"p{percent:g}", unit="µs", better=Better.LOWER,
+        over="all I/Os", combine=_percentile_us(percent),
     )
     for percent in REPORTED_PERCENTILES
 )  # fmt: skip
@@ -244,8 +254,8 @@ BACKLOG = Quantity(
     digits=0, combine=_backlog_ios,
 )  # fmt: skip
 BEHIND = Quantity(
-    key="behind_us", label="time behind", short="behind", unit="us", better=Better.LOWER, over="greatest",
-    digits=0, combine=_behind_us,
+    key="behind_us", label="time behind", short="behind", unit="µs", better=Better.LOWER, over="greatest",
+    combine=_behind_us,
 )  # fmt: skip
 IOS = Quantity(
     key="ios",

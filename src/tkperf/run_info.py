@@ -55,6 +55,11 @@ class RunInfo:
         return self.hosts[0] if self.hosts else {}
 
     @property
+    def is_simulated(self) -> bool:
+        """Whether a model was measured: nobody else can reach it, so there is nothing to be told apart."""
+        return self.ioengine == "simulated"
+
+    @property
     def fills_members(self) -> bool:
         """Whether the members of a RAID set were filled before it was made, and not the set itself."""
         if self.suite != "raid":

@@ -29,6 +29,7 @@ class Standing:
         number, tests: which of the run's tests that is, from 1, and how many there are.
         phase: what it asked for last; None where the log does not tell.
         steps_done: of the phase's steps.
+        at_most: how many such phases its section may come to, where it is one of several.
         began_s: when that began, as far as the log knows.
         shortest_s, longest_s: of the whole run from then on, without purges; None is not known.
     """
@@ -38,6 +39,7 @@ class Standing:
     tests: int
     phase: Phase | None = None
     steps_done: int = 0
+    at_most: int | None = None
     began_s: float = 0.0
     shortest_s: float | None = None
     longest_s: float | None = None
@@ -111,6 +113,7 @@ def _place(
         tests=standing.tests,
         phase=phase,
         steps_done=place.steps_done,
+        at_most=ahead.at_most(phase),
         began_s=_beginning(record, under_way, entries, place.steps_done),
         shortest_s=ahead.left_s(Case.BEST),
         longest_s=ahead.left_s(Case.WORST),
@@ -164,8 +167,13 @@ def end_s(record: object) -> float:
 
 
 def describe_place(standing: Standing) -> str:
-    """``IOPS, round 7, step 3 of 56``; empty where it is not known."""
-    match standing.phase:
+    """``IOPS, round 7 of at most 25, step 3 of 56``; empty where it is not known."""
+    return describe_phase(standing.phase, standing.at_most, standing.steps_done)
+
+
+def describe_phase(phase: Phase | None, at_most: int | None, steps_done: int | None = None) -> str:
+    """The same of a phase; ``steps_done`` None: whichever step of it."""
+    match phase:
         case None:
             return ""
         case Purge(section=section):
@@ -175,8 +183,14 @@ def describe_place(standing: Standing) -> str:
         case Idle(section=section):
             return f"{section}, idle"
         case Continuous(section=section, number=number):
-            return f"{section}, slice {number}"
+            return f"{section}, slice {number}{_of(at_most)}"
         case Round(section=section, number=number, steps=steps) as round_:
             what = "warm-up" if round_.warm_up else "area" if round_.areas else "round"
-            step = f", step {standing.steps_done + 1} of {len(steps)}" if len(steps) > 1 else ""
-            return f"{section}, {what} {number}{step}"
+            of = f" of {round_.areas}" if round_.areas else _of(at_most)
+            tell_step = steps_done is not None and len(steps) > 1
+            step = f", step {(steps_done or 0) + 1} of {len(steps)}" if tell_step else ""
+            return f"{section}, {what} {number}{of}{step}"
+
+
+def _of(at_most: int | None) -> str:
+    return "" if at_most is None else f" of at most {at_most:,}"

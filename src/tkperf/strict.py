@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tkperf.errors import UsageError
+from tkperf.errors import InputFileError, UsageError, reason_of
 
 T = TypeVar("T")
 # Many times what any key has, and what any list of numbers on one line.
@@ -15,12 +15,12 @@ _MOST_DOTS_OF_A_LINE = 2000
 
 
 def decode_strictly(
-    decode: Callable[[], T], *, what: str, language: str, error: type[UsageError] = UsageError
+    decode: Callable[[], T], *, what: str, language: str, error: type[UsageError] = InputFileError
 ) -> T:
     """What ``decode`` makes of a file; ``what`` and the key of a mistake are named in errors.
 
     Raises:
-        UsageError: or ``error``: not that language, a typo, or a value of another type.
+        InputFileError: or ``error``: not that language, a typo, or a value of another type.
     """
     try:
         return decode()
@@ -30,7 +30,7 @@ def decode_strictly(
         raise error(f"{what}: not valid {language}: it is nested too deeply") from None
     except (msgspec.DecodeError, ValueError) as mistake:
         # Python's own limits, as for digits, are no msgspec errors.
-        raise error(f"{what}: not valid {language}: {mistake}") from mistake
+        raise error(f"{what}: not valid {language}: {reason_of(mistake)}") from mistake
 
 
 def shallow(text: str) -> str:

@@ -7,7 +7,7 @@ PTS has it (PTS User Guide, section 2, note on units).
 import re
 from collections.abc import Sequence
 from decimal import Decimal
-from math import isnan
+from math import floor, isfinite, isnan, log10
 
 from tkperf.errors import UsageError
 
@@ -126,14 +126,64 @@ def drop_controls(text: str) -> str:
     return "".join(character for character in text if character.isprintable() or character == "\n")
 
 
-def format_number(value: float | None, digits: int) -> str:
-    return NOT_MEASURED if value is None or isnan(value) else f"{value:,.{digits}f}"
+def format_number(value: float | None, digits: int | None = None) -> str:
+    """A number as people read it.
+
+    Args:
+        digits: after the decimal point, of what is known in full, such as a count; left out: as many
+            as a measured figure is worth (``find_place``).
+    """
+    if value is None or isnan(value):
+        return NOT_MEASURED
+    return format_to_place(value, find_place(value) if digits is None else -digits)
 
 
-def format_quantity(value: float | None, digits: int, unit: str) -> str:
+def find_place(value: float) -> int:
+    """The place of the last digit that a measured figure is told with: 2 hundreds, -1 tenths.
+
+    Three digits, four where the first is 1: what reads alike differs by less than a hundredth, and by a
+    thousandth on average. docs/reports.md, Digits.
+    """
+    if not value or not isfinite(value):
+        return 0
+    exponent = floor(log10(abs(value)))
+    first_is_1 = abs(value) < 2 * 10.0**exponent
+    return exponent - (3 if first_is_1 else 2)
+
+
+def format_to_place(value: float, place: int) -> str:
+    """``88,800`` of 88,821.6 to the hundreds, place 2; ``12.30`` to the hundredths, place -2."""
+    if not isfinite(value):
+        return str(value)
+    rounded = round(value, -place) or 0.0  # no -0
+    return f"{rounded:,.{max(-place, 0)}f}"
+
+
+def format_exact(value: float) -> str:
+    """A number with all its digits that mean anything: ``88,821.6``."""
+    if not isfinite(value):
+        return str(value)
+    text = f"{value:,.4f}" if abs(value) >= 1 else f"{value:.6g}"
+    return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
+
+
+def format_quantity(value: float | None, unit: str, digits: int | None = None) -> str:
     """A number with its unit, or the dash alone."""
     number = format_number(value, digits)
-    return number if number == NOT_MEASURED else f"{number} {unit}"
+    return number if number == NOT_MEASURED else f"{number} {unit}".rstrip()
+
+
+def format_latency(latency_us: float) -> str:
+    """In the unit that suits it: ``37.2 µs``, ``1.204 ms``, ``2.10 s``."""
+    for factor, unit in ((1e6, "s"), (1e3, "ms")):
+        if latency_us >= factor:
+            return f"{format_number(latency_us / factor)} {unit}"
+    return f"{format_number(latency_us)} µs"
+
+
+def unit_for_people(unit: str) -> str:
+    """``µs`` of ``us``, as data files have it."""
+    return "µs" if unit == "us" else unit
 
 
 def format_mix(read_percent: int) -> str:

@@ -127,7 +127,6 @@ def made_up_run(
             TestResult(
                 name=test,
                 title=_plan(test, sections).title,
-                over_sections=_plan(test, sections).over_sections,
                 status=RunStatus.COMPLETE,
                 duration_s=None,
                 written_bytes=0,

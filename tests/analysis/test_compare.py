@@ -16,16 +16,19 @@ from rich.console import Console
 
 from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
 from tests.builders import at, run_info, simulate, work
-from tkperf.analysis.compare import Change, ComparedRow, Entry, Span, compare
+from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry, Span, format_ratio
+from tkperf.analysis.comparing.tables import describe_entry
 from tkperf.analysis.export_tables import build_comparison_table, render_csv
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
-from tkperf.cli.compare import print_comparison
+from tkperf.cli.comparison import print_comparison
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.procedures import HDD_TESTS, load_profile
 from tkperf.quantity import IOPS
 from tkperf.record import PurgeRecord, RunStatus
-from tkperf.report.comparison import build_comparison_view
+from tkperf.report.comparison import build_comparison_view, build_plots
 from tkperf.report.html import render_view
 from tkperf.report.page import ChartView
 from tkperf.workload import Access, Workload
@@ -50,6 +53,11 @@ def fast(folder: Path) -> RunResult:
     return simulate(folder / "fast", info, "nvme-4kn", profile)
 
 
+def texts(comparison: Comparison) -> tuple[str, ...]:
+    """All that is said of conditions."""
+    return tuple(text for group in comparison.conditions for text in group.texts)
+
+
 def row_of(rows: tuple[ComparedRow, ...], test: str) -> ComparedRow:
     return next(row for row in rows if row.test == test)
 
@@ -61,7 +69,7 @@ def test_a_run_beside_itself_is_all_noise(slow: RunResult) -> None:
     for row in twice.rows:
         assert row.entries[1].ratio in (None, 1.0)
         assert row.entries[1].within_noise in (None, True)
-    assert not [warning for warning in twice.warnings if "differs" in warning]
+    assert not [warning for warning in texts(twice) if "differs" in warning]
 
 
 def test_each_value_is_the_results_own(slow: RunResult, fast: RunResult) -> None:
@@ -90,9 +98,11 @@ def test_each_value_is_the_results_own(slow: RunResult, fast: RunResult) -> None
 
 def test_different_conditions_are_named(slow: RunResult, fast: RunResult) -> None:
     """Profile and fio by name and value; what is the same is not mentioned."""
-    warnings = compare([slow, fast]).warnings
+    warnings = texts(compare([slow, fast]))
     assert any(each.startswith("profile differs (slow: quick, fast: tkperf") for each in warnings)
-    assert any(each.startswith("fio differs (slow: not known, fast: fio-3.36") for each in warnings)
+    assert any(
+        each.startswith("fio is not known of every run (slow: not known, fast") for each in warnings
+    )
     assert not any(each.startswith("suite differs") for each in warnings)
 
 
@@ -102,9 +112,7 @@ def test_a_run_that_is_not_steady_or_not_complete_is_named(slow: RunResult) -> N
     broken = replace(
         slow, tests=(replace(test, sections=(replace(test.sections[0], steady=False),)),)
     )
-    assert any(
-        "IOPS did not reach steady state" in each for each in compare([slow, broken]).warnings
-    )
+    assert any("IOPS did not reach steady state" in each for each in texts(compare([slow, broken])))
 
 
 def test_what_cannot_be_compared_is_refused(slow: RunResult) -> None:
@@ -185,7 +193,10 @@ def test_noise_is_where_ranges_overlap(
     ],
 )
 def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -> None:
-    """Outer to inner tracks, fresh to saturated, rounds not steady: a range that is not noise."""
+    """Outer to inner tracks, fresh to saturated, rounds not steady: ranges that overlap are no noise.
+
+    Where they lie apart, all of the one is beyond all of the other: that is a difference.
+    """
     test = "writesat" if "stream" in section else "iops"
     entry = compare_values(test, (100, 200, 300), (50, 100, 140), **section)
     assert (entry.low, entry.high, entry.span) == (50, 140, span)
@@ -193,6 +204,8 @@ def test_only_a_steady_window_knows_noise(section: dict[str, Any], span: Span) -
     assert entry.change is Change.CANNOT_BE_TOLD
     steady = compare_values(test, (100, 200, 300), (50, 100, 140), stream="stream" in section)
     assert (steady.span, steady.change) == (Span.WINDOW, Change.WITHIN_NOISE)
+    apart = compare_values(test, (100, 200, 300), (820, 900, 950), **section)
+    assert (apart.span, apart.change, apart.within_noise) == (span, Change.BETTER, False)
 
 
 def made_up_pair() -> tuple[RunResult, RunResult]:
@@ -224,24 +237,18 @@ def made_up_pair() -> tuple[RunResult, RunResult]:
     return first, second
 
 
-def test_the_overview_counts_each_change() -> None:
-    """Better, worse, within noise, cannot be told, not comparable: none is left out."""
-    view = build_comparison_view(compare(made_up_pair()))
-    assert view.overview is not None
-    assert view.overview.columns == (
-        "Section", "Run", "Better", "Worse", "Within noise", "Cannot be told", "Not comparable",
-    )  # fmt: skip
-    assert view.overview.rows == (
-        ("IOPS", "second", "3", "2", "1", "0", "1"),
-        ("Throughput 4k", "second", "0", "0", "0", "1", "0"),
-        ("Latency", "second", "0", "0", "0", "3", "0"),
-    )
+def test_each_change_is_counted() -> None:
+    """Better, worse, within noise, not comparable: none is left out; the tables have each with its mark."""
+    both = compare(made_up_pair())
+    counted = "Of 11 figures of second: 4 better, 5 worse, 1 within noise, 1 not comparable."
+    assert counted in both.findings
+    view = build_comparison_view(both)
     (section,) = view.tests[0].sections
     assert [row[4] for row in section.tables[0].rows] == [
-        "20.5 x1.952", "20.5 x1.952", "20.5 x1.952", "5.5 x0.524", "5.5 x0.524",
-        "11.0 (x1.048)", "20.5",
+        "20.5 x1.952", "20.5 x1.952", "20.5 x1.952", "5.50 x0.524", "5.50 x0.524",
+        "11.00 (x1.048)", "20.5",
     ]  # fmt: skip
-    assert view.tests[1].sections[0].tables[0].rows[0][4] == "20.5 x1.952?"
+    assert view.tests[1].sections[0].tables[0].rows[0][4] == "20.5 x1.952"
 
 
 def test_every_runs_notices_are_banners() -> None:
@@ -251,7 +258,7 @@ def test_every_runs_notices_are_banners() -> None:
     assert view.banners == ("SIMULATED first", "SIMULATED second")
     page = render_view(view)
     for banner in view.banners:
-        assert f'<p class="banner">{banner}</p>' in page
+        assert f"<li>{banner}</li>" in page
 
 
 PROFILE: dict[str, object] = {
@@ -267,7 +274,7 @@ def made_up_warnings(
 ) -> list[str]:
     """What is said of two runs of the same tests under conditions of their own."""
     runs = [made_up_run("a", tests, **first), made_up_run("b", tests, **second)]
-    return list(compare(runs).warnings)
+    return list(texts(compare(runs)))
 
 
 def iops_section(**changes: Any) -> SectionResult:
@@ -323,7 +330,7 @@ def test_other_purges_and_fills_are_named() -> None:
     third = [replace(section, filled_bytes=1 << 30) for section in first]
 
     def warnings(one: list[SectionResult], other: list[SectionResult]) -> tuple[str, ...]:
-        return compare([made_up_run("a", {"tp": one}), made_up_run("b", {"tp": other})]).warnings
+        return texts(compare([made_up_run("a", {"tp": one}), made_up_run("b", {"tp": other})]))
 
     assert warnings(first, first) == ()
     assert warnings(first, second) == (
@@ -356,7 +363,7 @@ def test_what_only_some_runs_have_is_named() -> None:
         made_up_run("b", {"iops": [made_up_section("IOPS", few), made_up_section("X", few)]}),
         made_up_run("c", {"iops": [made_up_section("IOPS", many)], "writesat": [stream]}),
     ]
-    assert compare(runs).warnings == (
+    assert texts(compare(runs)) == (
         "only in a, c: test Write Saturation",
         "only in b: X",
         "only in c: "
@@ -377,7 +384,7 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
     plain = made_up_run("a", {"iops": [section]})
     limited = made_up_run("b", {"iops": [slowed]}, **facts)
     both = compare([plain, limited])
-    assert both.warnings == (
+    assert texts(both) == (
         "b: FILE TARGET",
         "b: the run is interrupted",
         *(f"b: warning {number}" for number in range(5)),
@@ -385,11 +392,11 @@ def test_what_a_run_says_of_itself_is_said_beside_others() -> None:
         "b: 1 of 1 result limited by the host's CPUs",
     )
     (table,) = build_comparison_view(both).tests[0].sections[0].tables
-    assert table.rows[0][3:] == ("10.5", "10.5* (x1.000)")
-    assert table.notes == ("* limited by the host's CPUs",)
+    assert table.rows[0][3:] == ("10.50", "10.50* (x1.000)")
+    assert table.notes[-1] == "* limited by the host's CPUs"
     file = io.StringIO()
     print_comparison(both, Console(file=file, width=200))
-    assert "10.5* (x1.000)" in file.getvalue()
+    assert "10.50* (x1.000)" in file.getvalue()
     assert "* limited by the host's CPUs" in file.getvalue()
     assert "*" not in "".join(
         build_comparison_view(compare([plain, plain])).tests[0].sections[0].tables[0].rows[0]
@@ -402,7 +409,7 @@ def test_a_section_says_what_each_run_did() -> None:
     assert [(each.state, each.summary) for test in view.tests for each in test.sections] == [
         ("reached", "in every run"),
         ("NOT reached", "first: reached (made up of 2); second: not reached (made up of 2)"),
-        ("not judged", "first: not judged (made up of 2); second: not judged (made up of 2)"),
+        ("not judged", "first, second: not judged (made up of 2)"),
     ]
 
 
@@ -415,7 +422,7 @@ def test_charts_say_what_their_ranges_are_over() -> None:
     ]
 
     def chart_of(*results: RunResult) -> ChartView:
-        return build_comparison_view(compare(results)).tests[0].sections[0].charts[0]
+        return build_plots(compare(results))[0]
 
     chart = chart_of(*runs)
     assert chart.text.endswith("with its range over areas of the disk.")
@@ -439,12 +446,12 @@ def test_the_terminal_colours_changes() -> None:
         print_comparison(compare(runs), console)
         return file.getvalue()
 
-    assert "\x1b[32mx2.000\x1b[0m" in coloured("iops", (10, 10), (20, 20))
-    assert "\x1b[31mx0.500\x1b[0m" in coloured("iops", (20, 20), (10, 10))
-    assert "\x1b[31mx2.000\x1b[0m" in coloured("lat", (10, 10), (20, 20))
-    assert "\x1b[32mx0.500\x1b[0m" in coloured("lat", (20, 20), (10, 10))
-    assert "\x1b[2m(x1.000)\x1b[0m" in coloured("iops", (10, 10), (10, 10))
-    assert "\x1b[2mx2.000?\x1b[0m" in coloured("iops", (10,), (20,))
+    assert "\x1b[32m20.0 x2.00\x1b[0m" in coloured("iops", (10, 10), (20, 20))
+    assert "\x1b[31m10.00 x0.500\x1b[0m" in coloured("iops", (20, 20), (10, 10))
+    assert "\x1b[31m20.0 x2.00\x1b[0m" in coloured("lat", (10, 10), (20, 20))
+    assert "\x1b[32m10.00 x0.500\x1b[0m" in coloured("lat", (20, 20), (10, 10))
+    assert "\x1b[2m10.00 (x1.000)\x1b[0m" in coloured("iops", (10, 10), (10, 10))
+    assert "\x1b[2m20.0 x2.00?\x1b[0m" in coloured("iops", (10,), (20,))
 
 
 def data_of(chart: ChartView) -> list[dict[str, Any]]:
@@ -452,28 +459,36 @@ def data_of(chart: ChartView) -> list[dict[str, Any]]:
 
 
 def test_the_report_counts_what_the_comparison_says(slow: RunResult, fast: RunResult) -> None:
-    """The overview adds up to all rows, the tables hold each value; each bar is an entry."""
+    """The tables of values hold each entry, those of ratios each ratio; each point of the first chart is one."""
     both = compare([slow, fast])
     view = build_comparison_view(both)
-    assert view.overview is not None
-    counted = sum(int(count) for row in view.overview.rows for count in row[2:])
-    assert counted == len(both.rows)
     sections = [section for test in view.tests for section in test.sections]
-    tables = [row for section in sections for table in section.tables for row in table.rows]
-    for row, told in zip(both.rows, tables, strict=True):
-        for entry, text in zip(row.entries, told[3:], strict=True):
-            assert text.split(" ")[0] == f"{entry.value:,.1f}"
-    bars = [bar["value"] for each in sections for chart in each.charts for bar in data_of(chart)]
-    values = [entry.value for row in both.rows for entry in row.entries if entry.value is not None]
-    assert set(bars) <= set(values)
-    assert len(bars) > len(values) / 2
+    tables = [table for section in sections for table in section.tables]
+    listed = [row for table in tables if table.columns[-1] == "fast" for row in table.rows]
+    assert len(listed) == len(both.rows)
+    told = {text for row in listed for text in row}
+    for row in both.rows:
+        for entry in row.entries:
+            assert describe_entry(row.quantity, entry) in told
+    (matrix,) = [table for table in tables if table.title.startswith("IOPS: fast / slow")]
+    by_load = {
+        (row.workload.read_percent, row.workload.block_size_bytes): row.entries[1]
+        for row in both.rows
+        if (row.test, row.quantity) == ("iops", IOPS)
+    }
+    column, line = matrix.columns.index("0/100"), next(row for row in matrix.rows if row[0] == "4")
+    writes = by_load[0, 4096]
+    assert writes.ratio is not None
+    assert line[column] == writes.told(format_ratio(writes.ratio))
+    (chart,) = view.overview_charts
+    ratios = [headline.entries[1].ratio for headline in both.headlines]
+    assert [point["value"] for point in data_of(chart)] == ratios
 
 
 def test_tkperfs_four_plots(slow: RunResult, fast: RunResult) -> None:
     """By the names of tkperf-cmp's files, with its choice of cells, each value the results' own."""
     both = compare([slow, fast])
-    view = build_comparison_view(both)
-    charts = {chart.key: chart for test in view.tests for chart in test.charts}
+    charts = {chart.key: chart for chart in build_plots(both)}
     cells = [at(result.tests[0].sections[0], 0, 4096) for result in (slow, fast)]
     writes = [bar["value"] for bar in data_of(charts["compIOPSPlt"]) if bar["cell"] == "0/100 4k"]
     assert writes == [cell.value(IOPS) for cell in cells if cell is not None]
@@ -492,7 +507,9 @@ def test_streams_are_compared_over_drive_fills_and_by_their_tails(
 ) -> None:
     """The last slice lies at its amount over the range; exceedance falls to less than 1 %."""
     view = build_comparison_view(compare([slow, fast]))
-    charts = {chart.key: chart for test in view.tests for chart in test.charts}
+    charts = {
+        each.key: each for test in view.tests for chart in test.charts for each in chart.views
+    }
     last = slow.tests[3].sections[0].slices[-1]
     points = [point for point in data_of(charts["writesatfills"]) if point["series"] == "slow"]
     assert points[-1]["x"] == (last.total_written_bytes or 0) / (
@@ -539,7 +556,10 @@ def test_names_from_outside_are_text_in_the_terminal() -> None:
     console = Console(file=file, force_terminal=True, emoji=False, width=300)
     print_comparison(compare(runs), console)
     said = file.getvalue()
-    for inert in ("warning: [/b][red]x[2J:bomb:\\", "fio differs ([/b][red]x[2J:bomb:\\: [/b]"):
+    for inert in (
+        "b: [/b][red]x[2J:bomb:\\",
+        "fio is not known of every run ([/b][red]x[2J:bomb:\\: [/b]",
+    ):
         assert inert in said
     assert not {"\x07", "\u202e"} & set(said)
     assert "\x1b[2J" not in said
@@ -590,7 +610,7 @@ def test_a_folder_with_everything(
     with zipfile.ZipFile(tmp_path / "out/comparison.zip") as archive:
         assert sorted(archive.namelist()) == [
             "compIOPSPlt.png", "compLATPlt.png", "compTPPlt.png", "compWriteSatIOPSPlt.png",
-            "comparison.csv", "comparison.html", "comparison.pdf",
+            "comparison.csv", "comparison.html", "comparison.json", "comparison.md", "comparison.pdf",
         ]  # fmt: skip
         assert archive.read("compIOPSPlt.png").startswith(b"\x89PNG")
         assert archive.read("comparison.pdf").startswith(b"%PDF")
@@ -608,6 +628,6 @@ def test_the_demand_that_differs_is_that_of_the_tests_in_common() -> None:
         return replace(made, tests=tests)
 
     demand = "demand (thread count, queue depth) differs (a: TC1/QD1, b: TC2/QD1) in Latency"
-    assert demand in compare([run_at("a", 1), run_at("b", 2)]).warnings
-    same = compare([run_at("a", 1), run_at("b", 1)]).warnings
+    assert demand in texts(compare([run_at("a", 1), run_at("b", 2)]))
+    same = texts(compare([run_at("a", 1), run_at("b", 1)]))
     assert not any("demand" in each for each in same)

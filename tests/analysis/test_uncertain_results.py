@@ -18,7 +18,8 @@ from tests.builders import run_info, simulate, work
 from tkperf.analysis.claim_findings import Finding, State
 from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
-from tkperf.analysis.compare import Change, ComparedRow, Entry, compare
+from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.entries import Change, ComparedRow, Entry
 from tkperf.analysis.export_check import render_junit
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_tables import build_comparison_table, build_tables, render_csv
@@ -298,17 +299,24 @@ def test_an_uncertainty_is_given_to_two_digits(value: float, text: str) -> None:
 
 def test_it_is_told_in_words() -> None:
     rounds = replace(even(1000, 12.0), degrees_of_freedom=4)
-    text = "95 %: ± 12 (1.2 %) IOPS, from the spread of the rounds, 4 degrees of freedom"
+    text = (
+        "1,000 IOPS; 95 %: ± 12 (1.2 %) IOPS, from the spread of the rounds, 4 degrees of freedom"
+    )
     assert describe(1000, rounds, IOPS) == text
     p99 = Uncertainty(low=90.0, high=None, basis=Basis.COUNTS, at_least=True)
-    text = "95 %: above 90.0 us, from the number of I/Os, a lower limit"
+    text = "100 µs; 95 %: above 90.0 µs, from the number of I/Os, a lower limit"
     assert describe(100, p99, percentile(99.0)) == text
-    assert describe(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == f"no uncertainty: {EXTREME}"
-    assert describe(None, rounds, IOPS) == describe(1.0, None, IOPS) == ""
-    assert add_interval(1000, rounds, 1) == "1,000.0 ±\u00a012"
+    assert describe(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == (
+        f"100 µs; no uncertainty: {EXTREME}"
+    )
+    assert (describe(None, rounds, IOPS), describe(1.5, None, IOPS)) == ("", "1.5 IOPS")
+    assert add_interval(93_883.4, replace(even(93_883.4, 12.0), degrees_of_freedom=4)) == (
+        "93,883 ±\u00a012"
+    )
     uneven = Uncertainty(standard=1.0, low=99.0, high=103.0, basis=Basis.COUNTS)
-    assert add_interval(100, uneven, 1) == "100.0 (99.0 to 103.0)"
-    assert add_interval(None, None, 1) == "-"
+    assert add_interval(100, uneven) == "100.0 (99.0 to 103.0)"
+    assert add_interval(None, None) == "-"
+    assert add_interval(100.44, None) == "100.4"
 
 
 def test_a_table_of_several_measures_names_each() -> None:

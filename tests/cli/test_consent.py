@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import click
@@ -10,7 +11,7 @@ import pytest
 
 from tkperf.cli import consent
 from tkperf.errors import RefusedError
-from tkperf.pipeline.consent import Question
+from tkperf.pipeline.consent import Consent, Question, obtain
 
 QUESTION = Question(
     devices=("/dev/sdb", "/dev/sdc"), ids=("A1", "B2"), data=("ext4 'home' on /dev/sdb1",)
@@ -34,6 +35,75 @@ def test_the_question_names_devices_data_and_what_to_type(
         "ALL DATA on /dev/sdb, /dev/sdc will be destroyed. It holds: ext4 'home' on /dev/sdb1. "
         "Type its serial numbers (A1,B2) to go on"
     ]
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Somebody at the terminal who gives these answers; returns what they were asked."""
+
+    def type_(*answers: str) -> list[str]:
+        asked: list[str] = []
+        given = iter(answers)
+
+        def prompt(text: str, **_: object) -> str:
+            asked.append(text)
+            return next(given)
+
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+        monkeypatch.setattr(click, "prompt", prompt)
+        return asked
+
+    return type_
+
+
+@pytest.mark.parametrize(
+    "answers", [("A1,B2",), ("A1", "A1,B2"), ("", "a1,b2", "A1, B2"), ("x", "", "A1,B2")]
+)
+def test_a_slip_is_asked_again_twice(
+    typed: Callable[..., list[str]], answers: tuple[str, ...]
+) -> None:
+    """The right answer counts whenever it comes; nothing is asked after it."""
+    asked = typed(*answers)
+    consenting = Consent(ask=consent.ask_on_terminal)
+    assert obtain(QUESTION, consenting) == ("A1", "B2")
+    assert len(asked) == len(answers)
+
+
+def test_each_question_says_what_was_wrong(typed: Callable[..., list[str]]) -> None:
+    """And what to type, and how to leave."""
+    asked = typed("sdb", "", "A1,B2")
+    consent.ask_on_terminal(QUESTION)
+    assert asked[1:] == [
+        "'sdb' does not confirm it. Type A1,B2 to go on, Ctrl-C to leave it",
+        "nothing was typed. Type A1,B2 to go on, Ctrl-C to leave it",
+    ]
+
+
+def test_the_third_wrong_answer_is_refused(typed: Callable[..., list[str]]) -> None:
+    """As the first one was: with the exit code of a refusal, and nothing touched."""
+    asked = typed("A1", "B2", "B2,A1", "A1,B2")
+    with pytest.raises(
+        RefusedError, match=r"'B2,A1' does not confirm .* Nothing was touched"
+    ) as no:
+        obtain(QUESTION, Consent(ask=consent.ask_on_terminal))
+    assert no.value.exit_code == 3
+    assert len(asked) == 3
+
+
+def test_an_answer_given_beforehand_is_not_asked_again(typed: Callable[..., list[str]]) -> None:
+    """--yes-destroy with another ID is a script's mistake, or a drive that was swapped."""
+    asked = typed("A1,B2")
+    with pytest.raises(RefusedError, match="'WRONG' does not confirm"):
+        obtain(QUESTION, Consent(confirm="WRONG", ask=consent.ask_on_terminal))
+    assert asked == []
+
+
+def test_the_path_as_it_was_given_is_no_slip(typed: Callable[..., list[str]]) -> None:
+    """./x for DEVICE ./x, though its full path is asked for."""
+    file = Question(devices=("/tmp/x",), ids=("/tmp/x",), given_as="./x")
+    asked = typed("./x")
+    assert obtain(file, Consent(ask=consent.ask_on_terminal)) == ("/tmp/x",)
+    assert len(asked) == 1
 
 
 def test_without_a_terminal_the_way_to_confirm_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def run_path(tmp_path: Path) -> Iterator[Path]:
 def options(image: Path, *others: str | Path) -> list[str | Path]:
     return [
         "ssd", "n", image, "--profile", SHORT, "-ssdt", "lat", "--output", image.parent,
-        "--detach", *others,
+        "--detach", "--no-report", *others,
     ]  # fmt: skip
 
 
@@ -116,7 +116,8 @@ def descendants_of(pid: int) -> list[int]:
 @fio
 def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_path: Path) -> None:
     """Plan, question and answer are there; then the run has a session, a log and no terminal."""
-    terminal = Terminal(*options(image, "-rt", "3"))
+    with_report = [each for each in options(image, "-rt", "3") if each != "--no-report"]
+    terminal = Terminal(*with_report)
     terminal.read_until("Type its")
     (pid,) = descendants_of(terminal.pid)
     terminal.type(f"{image}\n")
@@ -137,8 +138,13 @@ def test_a_run_outlives_the_terminal_that_it_was_confirmed_on(image: Path, run_p
     record = read_run(run_path)
     assert record.status is RunStatus.COMPLETE
     assert [warning.code for warning in record.warnings if "lost" in warning.code] == []
+    # When the run has ended, and is no longer being written, comes its report.
+    said = f"report:   {run_path.with_suffix('.html')}"
+    wait_for(lambda: said in run_path.with_suffix(".log").read_text())
     log = run_path.with_suffix(".log").read_text()
-    assert log.splitlines()[-1].endswith("run complete")
+    assert log.splitlines()[-1] == said
+    assert log.splitlines()[-2].endswith("run complete")
+    assert run_path.with_suffix(".html").is_file()
     assert "IOPS" in log
 
 
@@ -311,7 +317,7 @@ def test_a_run_is_watched_asked_about_stopped_and_goes_on(tmp_path: Path, run_pa
         "n has ended: interrupted: stopped by the user",
     )
 
-    done = tkperf("resume", run_path, "--detach", "--yes-destroy", image)
+    done = tkperf("resume", run_path, "--detach", "--no-report", "--yes-destroy", image)
     assert done.returncode == 0, done.stderr
     assert "n runs without this terminal now" in done.stderr
     assert look(run_path).record.status is RunStatus.RUNNING
@@ -339,7 +345,9 @@ def test_what_is_no_run_gets_one_clear_line(command: str, tmp_path: Path) -> Non
     empty.touch()
     os.mkfifo(pipe)
     assert_clear(tkperf(command, missing), 6, "there is no run file")
-    assert_clear(tkperf(command, tmp_path), 6, "is a folder")
+    assert_clear(tkperf(command, tmp_path), 2, "text.tkperf: name one of them")
+    (tmp_path / "folder").mkdir()
+    assert_clear(tkperf(command, tmp_path / "folder"), 6, "is a folder")
     assert_clear(tkperf(command, text), 6, "is not a run file of tkperf")
     assert_clear(tkperf(command, empty), 6, "is not a run file of tkperf: it is empty")
     assert_clear(tkperf(command, "/dev/null"), 6, "no regular file")
@@ -363,7 +371,17 @@ def test_an_import_runs_nowhere(tmp_path: Path) -> None:
 def a_run(folder: Path) -> Path:
     """The file of a run that has ended."""
     done = tkperf(
-        "ssd", "n", "sim:sata-ssd", "--profile", SHORT, "-ssdt", "iops", "--output", folder, "-q"
+        "ssd",
+        "n",
+        "sim:sata-ssd",
+        "--profile",
+        SHORT,
+        "-ssdt",
+        "iops",
+        "--output",
+        folder,
+        "-q",
+        "--no-report",
     )
     assert done.returncode == 0
     return folder / "n.tkperf"

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import tkperf as tkperf_
 from tests.cli.test_bad_input import ENV, tkperf
 from tkperf.cli.main import COMMANDS, cli
 from tkperf.errors import ExitCode, TkperfError
@@ -31,7 +32,7 @@ block_size = "4k"
 at_least = 1e12
 """
 TKPERF = [sys.executable, "-m", "tkperf"]
-QUICK = ("--profile", "quick", "-ssdt", "iops", "-q")
+QUICK = ("--profile", "quick", "-ssdt", "iops", "-q", "--no-report")
 
 
 def rows() -> dict[int, tuple[str, str]]:
@@ -151,7 +152,7 @@ def defect(run_file: Path, folder: Path) -> int:
     """Injected: what reads results divides by zero."""
     program = (
         "import sys, tkperf.cli.show as show; from tkperf.cli.main import main\n"
-        "show.load = lambda path: 1 / 0\n"
+        "show.print_run = lambda path: 1 / 0\n"
         f"sys.argv = ['tkperf', 'show', {str(run_file)!r}]; main()"
     )
     ended = subprocess.run(
@@ -168,12 +169,20 @@ def stopped(run_file: Path, folder: Path) -> int:
     argv += ["-ssdt", "iops", "--profile", "pts-e-1.1", "--output", str(folder)]
     with subprocess.Popen(argv, env=ENV, stderr=subprocess.PIPE, text=True) as running:
         until_s = time.monotonic() + 60
-        while not (folder / "long.tkperf").exists() and time.monotonic() < until_s:
+        while not has_begun(folder / "long.tkperf") and time.monotonic() < until_s:
             time.sleep(0.05)
-        time.sleep(1.0)
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=60)
     return running.returncode
+
+
+def has_begun(path: Path) -> bool:
+    """Whether its first test has: a run that is stopped before leaves no file."""
+    try:
+        with tkperf_.open_run(path) as run_file:
+            return bool(run_file.record().tests)
+    except TkperfError:
+        return False
 
 
 def reader_gone(run_file: Path, folder: Path) -> int:

@@ -118,7 +118,16 @@ def test_it_runs_and_reports_what_was_given_up(job: Path, tmp_path: Path) -> Non
     output = tmp_path / "drive.toml"
     assert tkperf("workload", "from-fio", job, "-o", output, "--without", "fsync").returncode == 0
     run = tkperf(
-        "ssd", "r", "sim:sata-ssd", "--test", output, "--profile", "quick", "--output", tmp_path
+        "ssd",
+        "r",
+        "sim:sata-ssd",
+        "--test",
+        output,
+        "--profile",
+        "quick",
+        "--no-report",
+        "--output",
+        tmp_path,
     )
     assert run.returncode == 0, run.stderr
     page = tmp_path / "r.html"

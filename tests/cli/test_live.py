@@ -1,26 +1,308 @@
-"""The live view: what an eye has to tell apart."""
+"""The live view: what an eye has to tell apart, at any size of the terminal; nothing stays behind."""
 
 from __future__ import annotations
 
-import io
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 
+import pytest
 from rich.console import Console
+from rich.text import Text
 
-from tkperf.cli.live import LiveView
-from tkperf.events import Warned
-from tkperf.record import RunWarning
+from tests.builders import run_info, work
+from tests.cli.screen import Screen
+from tests.cli.test_histories import MIXES, SIZES
+from tests.runfile.runs import a_step
+from tkperf.cli.clock import format_end
+from tkperf.cli.live import Frame, LiveView
+from tkperf.cli.live_lines import render_lines
+from tkperf.cli.run_state import RunState
+from tkperf.device.identity import TargetKind
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
+from tkperf.events import (
+    PhaseStarted,
+    RunStarted,
+    SampleSeen,
+    StepEnded,
+    StepStarted,
+    TelemetrySeen,
+    TestStarted,
+    Warned,
+)
+from tkperf.measurement import NO_IO, IoStats, Sample
+from tkperf.phases import Fill, Round
+from tkperf.record import RunWarning, StepKind
+from tkperf.steady_state import judge
+from tkperf.telemetry.reading import Reading
+from tkperf.workload import ActiveRange, Step, Workload
+
+NOW = datetime(2026, 3, 5, 12, 0, tzinfo=UTC)
+GB = 10**9
+
+
+@pytest.fixture(autouse=True)
+def by_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as changed:
+        changed.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def second(ios: int, at_s: float, written_bytes: int | None = None) -> SampleSeen:
+    stats = IoStats(
+        ios=ios,
+        bytes=ios * 4096 if written_bytes is None else written_bytes,
+        latency_ios=ios,
+        latency_sum_ns=ios * 1_440_000,
+    )
+    sample = Sample(start_s=at_s, duration_s=1.0, read=NO_IO, write=stats)
+    return SampleSeen(test="iops", sample=sample, at_s=at_s)
+
+
+def begin(
+    kind: StepKind, workload: Workload, *, planned_bytes: int | None = None, at_s: float = 16_000
+) -> StepStarted:
+    return StepStarted(
+        test="iops", section="IOPS", kind=kind, number=6, position=30, steps=56, workload=workload,
+        planned_s=None if planned_bytes else 60.0, planned_bytes=planned_bytes, at_s=at_s,
+    )  # fmt: skip
+
+
+def in_a_round(**device: object) -> RunState:
+    """In the middle of the IOPS test's sixth round."""
+    state = RunState()
+    state.take(
+        RunStarted(info=run_info(name="D3", device=device), tests=("iops", "lat", "tp", "writesat"))
+    )
+    state.take(TestStarted(test="iops", at_s=0))
+    steps = tuple(Step(workload=work(mix, size), duration_s=60) for mix in MIXES for size in SIZES)
+    phase = Round(section="IOPS", number=6, steps=steps)
+    state.take(
+        PhaseStarted(
+            test="iops", phase=phase, at_s=15_000, shortest_s=9_000, longest_s=90_000, at_most=25
+        )
+    )
+    for step in steps:
+        state.histories[step.workload] = [3e4, 2e4, 1e4]
+    state.take(begin(StepKind.ROUND, steps[30].workload))
+    for number in range(30):
+        state.take(second(88_000, 16_000 + number + 1))
+    return state
+
+
+def lines_of(state: RunState, width: int = 79, height: int = 23, **options: str) -> list[str]:
+    return [
+        line.plain for line in render_lines(state, width=width, height=height, now=NOW, **options)
+    ]
+
+
+def test_a_round_is_told_in_24_lines_of_80_columns() -> None:
+    """Which of how many rounds, how much of step and run, until when, this second, every cell."""
+    lines = lines_of(in_a_round())
+    assert lines[0].startswith("── D3 ── test 1 of 4: iops lat tp writesat ──")
+    assert lines[1] == ("IOPS, round 6 of at most 25, step 31 of 56  RND 4k R/W 50/50 TC1/QD1")
+    assert lines[2] == "run     ██▒▒▒▒▒▒▒▒▒▒░░░░░░░ 15 to 67 %   ends 14:12 to Fri 12:42"
+    assert lines[3] == "step    █████████░░░░░░░░░░ 50 % of 1 min 00 s"
+    assert lines[4] == (
+        "now          88,000 IOPS     360.4 MB/s   mean   1,440.0 µs   p99         - µs"
+    )
+    assert lines[5] == "30 s    " + "█" * 30
+    assert lines[6] == "IOPS, round by round; Block size (KiB) down, R/W % across"
+    assert [line.split()[0] for line in lines[8:16]] == [
+        "0.5",
+        "4",
+        "8",
+        "16",
+        "32",
+        "64",
+        "128",
+        "1024",
+    ]
+    assert lines[16] == ("4 h 27 min gone, 2 h 12 min to 24 h 42 min left, 10.8 GB written")
+
+
+def test_the_newest_second_is_always_the_last_of_its_line() -> None:
+    """Older ones leave at the left."""
+    state = in_a_round()
+    for number in range(300):
+        state.take(second(1 if number < 299 else 88_000, 16_030 + number))
+    for width in (79, 199):
+        (line,) = [line for line in lines_of(state, width) if line.startswith(f"{width - 8} s")]
+        assert line[8:] == "▁" * (width - 9) + "█"
+
+
+@pytest.mark.parametrize("width", [20, 40, 79, 119, 199])
+@pytest.mark.parametrize("height", [1, 2, 5, 9, 15, 23, 60])
+def test_it_never_is_larger_than_the_terminal(width: int, height: int) -> None:
+    """Whatever there is to say; what this second does is there at any height."""
+    state = in_a_round()
+    state.verdict = judge([2, 3, 4, 5, 6], [9e4, 8.8e4, 8.9e4, 1e4, 8e4], tracking="T", unit="IOPS")
+    state.notices = ("QUICK PROFILE: " + "how the tool works " * 9,)
+    for number in range(4):
+        state.take(Warned(warning=RunWarning(code="x", text=f"{number} " + "slow " * 60)))
+    lines = lines_of(state, width, height, footer="attached, read-only")
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    if height > 1:
+        assert any(line.startswith("now ") for line in lines)
+
+
+def test_the_share_of_a_fill_is_told_with_its_own_end() -> None:
+    state = in_a_round()
+    fill = Fill(section="IOPS", workload=work(0, 1 << 17), passes=2)
+    state.take(PhaseStarted(test="iops", phase=fill, at_s=100, shortest_s=9e3, longest_s=9e4))
+    state.take(begin(StepKind.FILL, fill.workload, planned_bytes=4 * GB, at_s=100))
+    state.take(second(1000, 110, written_bytes=GB))
+    lines = lines_of(state)
+    assert lines[1].startswith("IOPS, preconditioning  SEQ") or lines[1].startswith(
+        "IOPS, preconditioning  RND"
+    )
+    assert lines[3] == "filling ████░░░░░░░░░░░░░░░ 25 % of 4.0 GB, 30 s left at this pace"
+
+
+def test_a_simulated_run_has_no_time_of_the_end() -> None:
+    """Its clock is not the host's."""
+    assert "ends" not in " ".join(lines_of(in_a_round(kind=TargetKind.SIMULATED)))
+
+
+def test_disturbed_steps_and_temperature_are_told() -> None:
+    state = in_a_round()
+    state.take(
+        TelemetrySeen(reading=Reading(at_s=1, drive="sda", source="nvme", temperature_c=41.4))
+    )
+    state.take(
+        TelemetrySeen(reading=Reading(at_s=1, drive="sdb", source="nvme", temperature_c=None))
+    )
+    foreign = Disturbance(
+        code=DisturbanceCode.FOREIGN_IO, text="others read 3 MB", started_s=0.0, duration_s=1.0
+    )
+    for number in (4, 5):
+        step = a_step(number, disturbances=(foreign,))
+        state.take(StepEnded(test="iops", record=step))
+    state.take(StepEnded(test="iops", record=a_step(6, disturbances=())))
+    lines = lines_of(state)
+    assert "disturbed: 2 steps, last IOPS 5, 0/100 4k: other I/O on the device" in lines
+    (totals,) = [line for line in lines if line.startswith("4 h 27 min gone")]
+    assert ", 41 °C, " in totals
+
+
+def test_steps_told_before_their_phase_are_in_the_histories() -> None:
+    """As attach tells them; those of another section are not."""
+    state = RunState()
+    state.take(TestStarted(test="iops", at_s=0))
+    state.take(StepEnded(test="iops", record=a_step(1, section="Before")))
+    for number in (1, 2):
+        state.take(StepEnded(test="iops", record=a_step(number)))
+    step = Step(workload=a_step().workload, duration_s=1)
+    phase = Round(section="IOPS", number=3, steps=(step,))
+    state.take(PhaseStarted(test="iops", phase=phase, at_s=9, shortest_s=9, longest_s=9))
+    assert state.histories == {step.workload: [2.0, 2.0]}
+
+
+def test_areas_of_a_disk_are_a_history_of_each_cell() -> None:
+    """A cell is the same in each area, though it is measured in another place."""
+    state = RunState()
+    state.take(TestStarted(test="iops", at_s=0))
+    for number in (1, 2, 3):
+        region = ActiveRange(offset_bytes=number * GB, length_bytes=GB)
+        workload = replace(work(), region=region)
+        phase = Round(
+            section="IOPS", number=number, steps=(Step(workload=workload, duration_s=1),), areas=8
+        )
+        state.take(PhaseStarted(test="iops", phase=phase, at_s=9, shortest_s=9, longest_s=9))
+        record = a_step(number, kind=StepKind.AREA, workload=workload)
+        state.take(StepEnded(test="iops", record=record))
+    assert state.histories == {work(): [2.0, 2.0, 2.0]}
+    assert "IOPS, area by area" in lines_of(state)
+
+
+def test_a_terminal_without_blocks_gets_ascii() -> None:
+    """Else each would be spelled as \\u2588."""
+    state = in_a_round()
+    state.temperatures_c = {"sda": 40.0}
+    for width in (30, 79):
+        assert "".join(lines_of(state, width, encoding="ascii")).isascii()
 
 
 def test_warnings_are_told_apart_and_earlier_ones_are_counted() -> None:
     """Two paragraphs of the same colour read as one; a third would push the figures away."""
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=40)
-    with LiveView(console) as view:
-        for text in ("one", "two", "three", "four"):
-            view.take(Warned(warning=RunWarning(code="telemetry", text=text)))
+    state = RunState()
+    for text in ("one", "two", "three", "four"):
+        state.take(Warned(warning=RunWarning(code="telemetry", text=text)))
+    lines = lines_of(state)
+    assert lines[-3:] == ["2 earlier warnings in the log", "warning: three", "warning: four"]
+
+
+@pytest.mark.parametrize(
+    ("shortest_s", "longest_s", "text"),
+    [
+        (60, 80, "12:01"),
+        (60, 7_200, "12:01 to 14:00"),
+        (7_200, 43_200, "14:00 to Fri 00:00"),
+        (86_400 * 6, 86_400 * 8, "Wed 12:00 to Fri 13 Mar 12:00"),
+    ],
+)
+def test_the_end_is_a_time_of_day(shortest_s: float, longest_s: float, text: str) -> None:
+    assert format_end(NOW, shortest_s, longest_s) == text
+
+
+def frame_on(screen: Screen, width: int = 40) -> Frame:
+    return Frame(Console(file=screen, force_terminal=True, width=width, height=24))
+
+
+def test_each_frame_replaces_the_one_before_and_the_last_leaves_nothing() -> None:
+    """What stood above stays, also where the view got shorter and the user pressed Ctrl-C."""
+    screen = Screen()
+    screen.write("the plan\r\n")
+    frame = frame_on(screen)
+    frame.show([Text("one"), Text("two and more"), Text("three", style="bold")])
+    assert screen.rows == ["the plan", "one", "two and more", "three", ""]
+    screen.write("^C")
+    frame.show([Text("four"), Text("five")])
+    assert screen.rows == ["the plan", "four", "five", ""]
+    frame.clear()
+    assert screen.rows == ["the plan", "", "", ""]
+    assert (screen.row, screen.column) == (1, 0)
+    frame.clear()
+    assert (screen.row, screen.column) == (1, 0)
+
+
+def test_lines_that_a_narrower_terminal_broke_are_found_again() -> None:
+    """Two rows for one line: both are drawn over."""
+    screen = Screen()
+    console = Console(file=screen, force_terminal=True, width=40, height=24)
+    frame = Frame(console)
+    frame.show([Text("x" * 30)])
+    console.width = 20
+    screen.rows = ["x" * 20, "x" * 10, ""]  # as the terminal has it now
+    screen.row = 2
+    frame.show([Text("y")])
+    assert screen.rows == ["y", ""]
+
+
+def test_a_frame_is_written_at_once_and_erases_nothing_first() -> None:
+    """A terminal that draws in between would flicker."""
+    written: list[str] = []
+
+    class Written(Screen):
+        def write(self, text: str) -> int:
+            if text:
+                written.append(text)
+            return super().write(text)
+
+    frame = frame_on(Written())
+    frame.show([Text("one"), Text("two")])
+    written.clear()
+    frame.show([Text("uno"), Text("due")])
+    assert written == ["\r\x1b[2Auno\x1b[K\r\ndue\x1b[K\r\n\x1b[J"]
+
+
+def test_nothing_is_drawn_where_it_could_not_be_replaced() -> None:
+    """--progress live into a file."""
+    screen = Screen()
+    with LiveView(Console(file=screen, force_terminal=False, width=80)) as view:
         view.draw()
-        assert isinstance(console.file, io.StringIO)
-        shown = console.file.getvalue()
-    assert "2 earlier warnings in the log" in shown
-    assert "warning: three" in shown
-    assert "warning: four" in shown
-    assert "warning: two" not in shown
+    assert screen.rows == [""]

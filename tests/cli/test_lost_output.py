@@ -27,7 +27,7 @@ from tkperf.record import RunStatus
 from tkperf.runfile.reader import read_run
 
 TKPERF = [sys.executable, "-m", "tkperf"]
-RUN = ["ssd", "n", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops"]
+RUN = ["ssd", "n", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops", "--no-report"]
 FULL = Path("/dev/full")
 
 
@@ -84,7 +84,7 @@ def test_a_run_goes_on_without_anybody_to_watch_it(
     assert given_up == (trouble != "closed")
 
 
-@pytest.mark.parametrize(("progress", "shown"), [("live", b"elapsed"), ("plain", b"round 1")])
+@pytest.mark.parametrize(("progress", "shown"), [("live", b" gone, "), ("plain", b"round 1")])
 def test_a_run_goes_on_without_its_terminal(tmp_path: Path, progress: str, shown: bytes) -> None:
     """Its window was closed: lines get EIO, the live view finds no terminal any more."""
     terminal, ours = pty.openpty()
@@ -280,6 +280,18 @@ def test_a_reader_that_left_is_told_from_claims_not_met(run_file: Path, command:
     )
     os.close(lost)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_reader_that_left_takes_no_file_with_it(run_file: Path, tmp_path: Path) -> None:
+    """`tkperf compare ... --csv FILE | head` writes FILE."""
+    reader, lost = os.pipe()
+    os.close(reader)
+    wanted = tmp_path / "compared.csv"
+    argv = [*TKPERF, "compare", str(run_file), str(run_file), "--csv", str(wanted)]
+    done = subprocess.run(argv, env=ENV, stdout=lost, stderr=subprocess.PIPE, check=False)
+    os.close(lost)
+    assert (done.returncode, done.stderr) == (141, b"")
+    assert wanted.stat().st_size
 
 
 def test_nobody_to_read_the_error_changes_no_exit_code(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_a_report_that_cannot_be_made_holds_up_no_mail(
         def fails(*_: object) -> str:
             raise RuntimeError(says)
 
-        monkeypatch.setattr("tkperf.cli.notify.build_run_view", fails)
+        monkeypatch.setattr("tkperf.cli.rendering.build_run_view", fails)
     else:
         monkeypatch.setitem(sys.modules, module, None)
         for name in [name for name in sys.modules if name.startswith("tkperf.report")]:
@@ -205,5 +205,5 @@ def test_trouble_with_a_mail_changes_nothing_else(
     ran = run(tmp_path, "-m", "me@example.org", "--notify-command", f"touch {told}")
     assert ran.exit_code == 0, ran.output
     assert "the mail to me@example.org was not sent" in ran.stderr
-    assert "tkperf report" in ran.stderr
+    assert f"report:   {tmp_path}/mailed.html" in ran.stderr
     assert told.exists()

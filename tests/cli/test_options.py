@@ -6,8 +6,8 @@ import click
 import pytest
 
 from tests.cli.test_bad_input import tkperf
+from tkperf.cli.commands.ssd import ssd
 from tkperf.cli.main import cli
-from tkperf.cli.ssd import ssd
 from tkperf.cli.suites import expand_lists
 from tkperf.procedures import SUITES, choose_tests, load_profile
 
@@ -70,8 +70,9 @@ def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
     config = ["-c", "none.json"] if suite == "raid" else []
     done = tkperf(suite, "n", "/dev/none", *config, "--test", "iops,ipos")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"tkperf: test 'ipos': known are {', '.join(SUITES[suite])}, ")
-    assert done.stderr.endswith("; did you mean iops?\n")
+    line, *_ = done.stderr.splitlines()
+    assert line.startswith(f"tkperf: test 'ipos': known are {', '.join(SUITES[suite])}, ")
+    assert line.endswith("; did you mean iops?")
 
 
 @pytest.mark.parametrize(
@@ -82,18 +83,18 @@ def test_completion_offers_the_suites_tests(begun: str, offered: list[str]) -> N
     """After a comma, too."""
     (option,) = (each for each in ssd.params if each.name == "tests")
     found = option.shell_complete(click.Context(ssd), begun)
-    assert [item.value for item in found] == offered
+    assert [item.value for item in found if item.type == "plain"] == offered
 
 
 def test_completion_offers_profiles() -> None:
-    """Shipped ones by name; anything else may be a file."""
+    """Shipped ones by name; anything else may be a TOML file in some folder."""
     (option,) = (each for each in ssd.params if each.name == "profile")
     context = click.Context(ssd)
     assert [item.value for item in option.shell_complete(context, "pts-2")] == [
         "pts-2.0",
         "pts-2.0-client",
     ]
-    assert [item.type for item in option.shell_complete(context, "./m")] == ["file"]
+    assert [item.type for item in option.shell_complete(context, "./m")] == ["dir"]
 
 
 @pytest.mark.parametrize(
@@ -118,9 +119,3 @@ def test_tkperfs_flags_are_there_each_with_a_long_form(flag: str) -> None:
         if line.strip().startswith(f"{flag},")
     ]
     assert f"{flag}, --" in line
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_printed(shell: str) -> None:
-    """Each shell gets its script."""
-    assert "_TKPERF_COMPLETE" in tkperf("completion", shell).stdout

@@ -48,9 +48,24 @@ def made(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} - given
 
 
+def test_a_report_has_series_for_other_tools(here: Path) -> None:
+    """Every second of the run in both forms, and nothing else is made."""
+    run_of = run("report a.tkperf --openmetrics a.om --line-protocol a.lp")
+    assert (run_of.exit_code, made(here)) == (0, {"a.om", "a.lp"})
+    lines = (here / "a.lp").read_text().splitlines()
+    seconds = [line for line in lines if line.startswith("tkperf_second,")]
+    text = (here / "a.om").read_text()
+    assert text.endswith("# EOF\n")
+    points = [line for line in text.splitlines() if line.startswith("tkperf_write_iops{")]
+    assert len(points) == len(seconds) > 100
+    # The same second in both, in s and in ns.
+    assert float(points[0].split()[-1]) == pytest.approx(int(seconds[0].split()[-1]) / 1e9)
+
+
 @pytest.mark.parametrize(
     "command",
     [
+        "report a.tkperf --openmetrics x --line-protocol x",
         "report a.tkperf --json x --xml x",
         "report a.tkperf --json x --xml ./y/../x",
         "report a.tkperf --json - --markdown -",
@@ -148,7 +163,8 @@ def test_a_comparisons_folder_holds_all_of_it(here: Path) -> None:
     """Whatever else is asked for, as -f says; the zip has the same and no more."""
     done = run("compare a.tkperf b.tkperf -f all -z --csv one.csv --html one.html")
     assert done.exit_code == 0, done.output
-    expected = {"comparison.html", "comparison.pdf", "comparison.csv", *PLOTS}
+    kinds = ("html", "pdf", "csv", "json", "md")
+    expected = {*(f"comparison.{kind}" for kind in kinds), *PLOTS}
     assert made(here) == {"all", "one.csv", "one.html"}
     assert made(here / "all") == {*expected, "comparison.zip"}
     with zipfile.ZipFile(here / "all/comparison.zip") as packed:

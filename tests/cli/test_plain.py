@@ -8,10 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.builders import io_stats
 from tests.runfile.runs import a_step
 from tkperf.cli.plain import PlainLines
-from tkperf.events import StepEnded
+from tkperf.events import Event, PhaseStarted, SampleSeen, StepEnded, StepStarted
+from tkperf.measurement import NO_IO, Sample
+from tkperf.phases import Phase, Purge, Round
 from tkperf.record import StepKind
+from tkperf.workload import Step
 
 
 def line_of(**changes: object) -> str:
@@ -36,6 +40,53 @@ def test_a_step_is_named_by_its_place_and_its_whole_workload(kind: StepKind, pla
     """Steps that differ in threads and depth alone, as in a grid, are told apart."""
     deeper = replace(a_step().workload, jobs=2, io_depth=16)
     assert line_of(kind=kind, workload=deeper) == (
-        f"2026-01-02T00:00:00Z iops: IOPS, {place}, RND 4k R/W 0/100 TC2/QD16: 2 IOPS, 0.0 MB/s, "
-        "mean 1.5 us\n"
+        f"2026-01-02T00:00:00Z iops: IOPS, {place}, RND 4k R/W 0/100 TC2/QD16: 2.00 IOPS, "
+        "0.00819 MB/s, mean 1.500 µs\n"
     )
+
+
+def lines_of(*events: Event, every_s: float | None = None) -> list[str]:
+    stream = io.StringIO()
+    view = PlainLines(stream, every_s=every_s)
+    for event in events:
+        view(event, datetime(2026, 1, 2, tzinfo=UTC))
+    return [line.partition("Z ")[2] for line in stream.getvalue().splitlines()]
+
+
+def second(at_s: float) -> SampleSeen:
+    stats = io_stats([1000] * 7)
+    sample = Sample(start_s=at_s, duration_s=1.0, read=NO_IO, write=stats)
+    return SampleSeen(test="iops", sample=sample, at_s=at_s)
+
+
+def test_seconds_are_told_only_to_who_asks_for_them() -> None:
+    """One line a step; with -v each second; to the log one a minute."""
+    seconds = [second(float(number)) for number in range(1, 131)]
+    assert lines_of(*seconds) == []
+    assert lines_of(*seconds, every_s=0.0) == ["iops: 7.00 IOPS, 0.0287 MB/s"] * 130
+    assert lines_of(*seconds, every_s=60.0) == ["iops: 7.00 IOPS, 0.0287 MB/s"] * 2
+
+
+def test_rounds_purges_and_fills_are_told_when_they_begin() -> None:
+    """Each may take hours before it ends."""
+    workload = a_step().workload
+    steps = (Step(workload=workload, duration_s=60),) * 2
+
+    def begins(phase: Phase, at_most: int | None = None) -> PhaseStarted:
+        return PhaseStarted(
+            test="iops", phase=phase, at_s=0, shortest_s=60, longest_s=7200, at_most=at_most
+        )
+
+    fill = StepStarted(
+        test="iops", section="IOPS", kind=StepKind.FILL, number=1, position=0, steps=1,
+        workload=workload, planned_s=None, planned_bytes=960 * 10**9, at_s=0,
+    )  # fmt: skip
+    assert lines_of(
+        begins(Purge(section="IOPS")),
+        fill,
+        begins(Round(section="IOPS", number=3, steps=steps), 25),
+    ) == [
+        "iops: IOPS, purging; remaining 1 min 00 s to 2 h 00 min",
+        "iops: IOPS, preconditioning with 960.0 GB",
+        "iops: IOPS, round 3 of at most 25; remaining 1 min 00 s to 2 h 00 min",
+    ]

@@ -61,9 +61,14 @@ def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
         (["--rated", "0.1TBW"], "impossible for a drive of 240.1 GB"),
         (["--warranty-years", "3"], "give both"),
         (["--rate", "1MB/s", "--like", "x"], "--rate and --like exclude each other"),
-        (["--like", "nowhere.tkperf"], "--like nowhere.tkperf"),
     ],
 )
 def test_what_cannot_be_is_one_line(argv: list[str], says: str) -> None:
     """With exit code 2, for a plan as for a run."""
     assert_clear(tkperf("plan", "ssd", "n", "sim:sata-ssd", *argv), 2, says)
+
+
+def test_a_run_that_cannot_be_read_tells_no_rate() -> None:
+    """As any run file that cannot be."""
+    done = tkperf("plan", "ssd", "n", "sim:sata-ssd", "--like", "nowhere.tkperf")
+    assert_clear(done, 6, "--like: there is no run file nowhere.tkperf")

@@ -143,7 +143,7 @@ def test_a_job_whose_helper_dies_as_the_gate_opens_is_missed(
 def test_a_stream_with_a_dead_job_is_not_believed(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the first slice on that is long enough to tell, whenever a busy host cuts it."""
+    """By a slice that is long enough to tell: a busy host may cut any of them."""
     opened = Gate.open
 
     def kill_and_open(gate: Gate) -> None:
@@ -156,9 +156,9 @@ def test_a_stream_with_a_dead_job_is_not_believed(
     engine = make_engine()
     said = [
         judge(engine.measure_slice(phase, then=None, on_sample=lambda _: None), plan) or ""
-        for _ in range(3)
+        for _ in range(4)
     ]
-    assert "did no I/O ever" in said[-1]
+    assert any("did no I/O ever" in each for each in said)
 
 
 def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:

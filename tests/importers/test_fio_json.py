@@ -98,11 +98,12 @@ def test_why_nothing_was_judged_is_said_once(tmp_path: Path) -> None:
     words = [str(tmp_path / "a.json"), "--output", str(tmp_path)]
     assert CliRunner().invoke(cli, ["import", *words]).exit_code == 0
     path = tmp_path / "a.tkperf"
-    (card,) = view_of(path).cards
-    assert card.summary == ("1 round in the imported files; 1 of the 5 rounds a window needs")
+    ((section,),) = (test.sections for test in view_of(path).tests)
+    assert section.summary == "1 round in the imported files; 1 of the 5 rounds a window needs"
     shown = CliRunner().invoke(cli, ["show", str(path)]).stdout
-    assert shown.count("rounds a window needs") == 1
-    assert render_markdown(tkperf.load(path)).count("rounds a window needs") == 1
+    # Among the findings, and with the section.
+    assert " ".join(shown.split()).count("rounds a window needs") == 2
+    assert render_markdown(tkperf.load(path)).count("rounds a window needs") == 2
 
 
 def test_several_documents_and_text_around(tmp_path: Path) -> None:
@@ -422,7 +423,8 @@ def test_charts_are_called_by_their_workload(tmp_path: Path) -> None:
     words = [str(file) for file in files]
     assert CliRunner().invoke(cli, ["import", *words, "--output", str(tmp_path)]).exit_code == 0
     (test,) = view_of(tmp_path / "0.tkperf").tests
-    titles = [str(chart.spec["title"]) for chart in test.sections[0].charts]
+    views = [view for chart in test.sections[0].charts for view in chart.views]
+    titles = [str(view.spec["title"]) for view in views]
     assert any("Steady state convergence: SEQ reads" in title for title in titles)
     assert not [title for title in titles if "RND" in title or "writes" in title]
 
@@ -438,11 +440,11 @@ def test_only_what_is_known_is_told(tmp_path: Path) -> None:
     assert info.started_utc is None
     view = view_of(path)
     facts = dict(pair for _, block in view.disclosure for pair in block)
-    assert facts["Profile"] == "fio: fio results"
+    assert (facts["Profile"], facts["Specification"]) == ("fio", "fio results")
     assert facts["Test software"] == f"fio 3.36, imported by tkperf {tkperf.__version__}"
     assert facts["Load generator"] == "fio-3.36"
-    for fact in ("Purge method", "Data pattern", "Preconditioning (WIPC)"):
-        assert facts[fact] == "not known"
+    unknown = dict(view.disclosure)["Not known"][0][1].split(", ")
+    assert {"Purge method", "Data pattern", "Precondition 1"} <= set(unknown)
     assert view.tests[0].procedure == ""
     (cell,) = tkperf.load(path).tests[0].sections[0].cells
     assert (cell.value(IOS), cell.host_limited) == (1000, None)

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import tkperf
 from tests.importers.fio_files import VERSIONS, document, job, written
-from tkperf.analysis.compare import Span, compare
+from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.entries import Span
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.figures import FigureKind

@@ -22,6 +22,7 @@ from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.told import NOTHING_TOLD
 from tkperf.cli.main import cli
 from tkperf.errors import RunFileError, UsageError
 from tkperf.importers.tkperf_xml import parse_tkperf_xml
@@ -32,9 +33,9 @@ from tkperf.pipeline.run_info import (
 )
 from tkperf.procedures import SSD_TESTS, load_profile
 from tkperf.quantity import IOPS, IOS, LATENCY_MAX, LATENCY_MEAN, THROUGHPUT, percentile
-from tkperf.report.disclosure import build_page_header
 from tkperf.report.html import render_view
-from tkperf.report.page import ReportView
+from tkperf.report.page import Blocks, ReportView
+from tkperf.report.page_header import build_page_header
 from tkperf.runfile import backlog
 from tkperf.runfile.reader import read_run
 from tkperf.units import KIB
@@ -372,7 +373,11 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
 
 
 def facts_of(view: ReportView) -> dict[str, str]:
-    return dict(pair for _, facts in view.disclosure for pair in facts)
+    return facts_in(view.disclosure)
+
+
+def facts_in(blocks: Blocks) -> dict[str, str]:
+    return dict(pair for _, facts in blocks for pair in facts)
 
 
 @pytest.mark.parametrize("name", ["lat", "tp"])
@@ -381,11 +386,14 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
     run = imported(tmp_path, GOLDEN / f"tkperf-2.2-{name}.xml")
     view = view_of(tmp_path / f"test{name}.tkperf")
     facts = facts_of(view)
-    for fact in ("Purge method", "Data pattern", "Preconditioning (WIPC)", "Ended"):
-        assert facts[fact] == "not known"
-    assert facts["Profile"] == "TKperf XML: TKperf 2.2 result XML"
-    header = dict(build_page_header(run))
-    assert header["Purge method"] == header["Data pattern"] == "not known"
+    unknown = dict(view.disclosure)["Not known"][0][1].split(", ")
+    for fact in ("Purge method", "Data pattern", "Precondition 1", "Ended"):
+        assert fact not in facts
+        assert fact in unknown
+    assert facts["Profile"] == "TKperf XML"
+    assert facts["Specification"] == "TKperf 2.2 result XML"
+    header = facts_in(build_page_header(run, NOTHING_TOLD))
+    assert not {"Purge method", "Data pattern"} & set(header)
     (test,) = view.tests
     assert test.procedure == ""
     assert dict(test.facts) == {
@@ -394,7 +402,9 @@ def test_what_nobody_recorded_is_not_known(tmp_path: Path, name: str) -> None:
         "Written": "-",
         "Disturbed": "not watched",
     }
-    assert {dict(cell.facts)["Limited by the host's CPUs"] for cell in view.cells} == {"not known"}
+    assert {dict(cell.scopes[0].facts)["Limited by the host's CPUs"] for cell in view.cells} == {
+        "not known"
+    }
     record = read_run(tmp_path / f"test{name}.tkperf")
     assert (record.ended_utc, record.tests[0].ended_s) == (None, None)
     data = json.loads(render_json(run))
@@ -412,10 +422,11 @@ def test_the_tool_is_named_by_its_own_name(tmp_path: Path) -> None:
     run = imported(tmp_path, GOLDEN / "tkperf-2.2-lat.xml")
     said = f"TKperf 2.2, imported by tkperf {tkperf.__version__}"
     assert facts_of(view_of(tmp_path / "testlat.tkperf"))["Test software"] == said
-    assert dict(build_page_header(run))["Test software"] == said
+    assert facts_in(build_page_header(run, NOTHING_TOLD))["Test software"] == said
     again = parse_tkperf_xml(render_tkperf_xml(run).text.encode(), file="again.xml")
     assert again.tool == said
-    assert dict(build_page_header(simulate(tmp_path, run_info())))["Test software"] == "tkperf 0"
+    own = build_page_header(simulate(tmp_path, run_info()), NOTHING_TOLD)
+    assert facts_in(own)["Test software"] == "tkperf 0"
 
 
 def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
@@ -428,11 +439,10 @@ def test_what_a_stream_wrote_is_not_known(tmp_path: Path) -> None:
     assert [each.values.value(THROUGHPUT) for each in section.slices] == [4.096, 4.096]
     view = view_of(tmp_path / "x.tkperf")
     (test,) = view.tests
-    keys = [chart.key for chart in test.sections[0].charts]
+    keys = [view.key for chart in test.sections[0].charts for view in chart.views]
     # IOPS, linear and logarithmic, and latencies; a chart of percentiles would be the fourth.
     assert keys == [f"writesat0time{number}" for number in ("", "2", "3")]
-    assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in us")
-    assert ("Written", "-") in [fact for card in view.cards for fact in card.figures]
+    assert test.sections[0].tables[0].title.endswith("2 slices, 2 min 00 s; latencies in µs")
     shown = CliRunner().invoke(cli, ["show", str(tmp_path / "x.tkperf")]).stdout
     assert "2 slices, 2 min 00 s; latencies" in shown
     assert "written;" not in shown + render_markdown(run)
@@ -447,11 +457,11 @@ def test_what_the_file_says_is_known(tmp_path: Path) -> None:
         "throughput": {"step_s": 1.0},
     }
     facts = facts_of(view_of(tmp_path / "testtp.tkperf"))
-    assert facts["Threads / queue depth"] == "TC 2 / QD 16"
+    assert facts["TC / QD"] == "TC 2 / QD 16"
     (tmp_path / "lat").mkdir()
     imported(tmp_path / "lat", GOLDEN / "tkperf-2.2-lat.xml")
     facts = facts_of(view_of(tmp_path / "lat/testlat.tkperf"))
-    assert facts["Threads / queue depth"] == "TC 1 / QD 1"
+    assert facts["TC / QD"] == "TC 1 / QD 1"
 
 
 def test_what_the_file_lacks_is_a_warning() -> None:

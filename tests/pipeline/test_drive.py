@@ -82,3 +82,31 @@ def test_zeroes_written_are_said_to_be(loop_device: object) -> None:
     found = [warning for warning in plan.warnings if warning.code == "not-as-new"]
     assert [warning.test for warning in found] == ["writesat"]
     assert "zeroes written to the whole device" in found[0].text
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("confirm", ["./x", "{folder}/x", None])
+def test_a_scratch_file_is_confirmed_by_its_path_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str | None
+) -> None:
+    """--yes-destroy ./x with --size: as DEVICE was given, or its full path; what is new needs neither."""
+    monkeypatch.chdir(tmp_path)
+    plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
+    given = None if confirm is None else confirm.format(folder=tmp_path)
+    with plan.subject.open(plan.fitted, Consent(confirm=given)):
+        assert (tmp_path / "x").stat().st_size == 64 << 20
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("confirm", ["x", "./y", "/dev/sda", ""])
+def test_a_scratch_file_with_anothers_confirmation_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, confirm: str
+) -> None:
+    """Who confirms something else means something else; the file goes again."""
+    monkeypatch.chdir(tmp_path)
+    plan = tkperf.make_plan("ssd", "./x", size="64MiB", profile="quick", tests=["lat"])
+    opening = plan.subject.open(plan.fitted, Consent(confirm=confirm))
+    with pytest.raises(RefusedError, match=f"'{confirm}' does not confirm {tmp_path}/x"), opening:
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,14 @@ import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
-from tkperf.analysis.results import RunResult
+from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.told import NOTHING_TOLD, SPONSOR, Told, parse_facts
 from tkperf.cli.tables import print_results
+from tkperf.errors import UsageError
 from tkperf.procedures import SSD_TESTS, load_profile
-from tkperf.report.disclosure import build_disclosure, build_page_header, build_test_header
+from tkperf.report.disclosure import build_disclosure
 from tkperf.report.html import render_view
+from tkperf.report.page_header import build_page_header, describe_run
 from tkperf.report.procedure_text import describe_procedure
 
 QUICK = load_profile("quick").as_plain_data()
@@ -31,6 +35,83 @@ def printed(result: RunResult) -> str:
     return console.file.getvalue()
 
 
+def set_up_of(result: RunResult, test: TestResult) -> dict[str, str]:
+    """The third block of a test's page header."""
+    return dict(dict(build_page_header(result, NOTHING_TOLD, test))["Set-up parameters"])
+
+
+def test_a_header_has_the_blocks_of_the_pts_with_what_is_known(tmp_path: Path) -> None:
+    """Both preconditionings with their demand and rounds, the stimuli, and nothing that is not known."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    iops = next(test for test in result.tests if test.name == "iops")
+    told = Told(report_date="2026-01-02", facts={SPONSOR: "ACME", "NAND type": "TLC"})
+    header = build_page_header(result, told, iops)
+    assert [title for title, _ in header] == [
+        "Test platform", "Device under test", "Set-up parameters", "Test parameters",
+    ]  # fmt: skip
+    platform, device, set_up, parameters = (dict(facts) for _, facts in header)
+    assert platform["Test ID"] == "test-20260101T000000"
+    assert device == {
+        "Model": "M",
+        "Capacity": "1.0 GB",
+        "NAND type": "TLC",
+        "Purge method": "test",
+    }
+    assert set_up["AR segments"] == "none, one range"
+    assert set_up["Precondition 2"] == "the rounds of IOPS"
+    assert set_up["Steady state"] == parameters["Steady state"] == "rounds 1-5"
+    assert (parameters["Stimulus 1"], parameters["R/W mix"]) == ("IOPS", "100/0, 65/35, 0/100")
+    assert "not known" not in str(header)
+    assert describe_run(result, told) == (
+        f"Test run date 2026-01-01 00:00:00 UTC · report date 2026-01-02 · {QUICK['title']} · sponsor ACME"
+    )
+
+
+def test_what_is_not_known_is_named_once_in_a_line(tmp_path: Path) -> None:
+    """At the end of the full list; what users told is known."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    before = dict(build_disclosure(result))
+    (line,) = before["Not known"]
+    assert {"NAND type", "Test sponsor", "Report date", "Serial number"} <= set(line[1].split(", "))
+    assert "not known" not in str(
+        [facts for title, facts in before.items() if title != "Not known"]
+    )
+    told = Told(report_date="2026-01-02", facts=parse_facts(["nand TYPE = 3D TLC"]))
+    after = dict(build_disclosure(result, told))
+    assert dict(after["Device under test"])["NAND type"] == "3D TLC"
+    assert not {"NAND type", "Report date"} & set(after["Not known"][0][1].split(", "))
+
+
+def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) -> None:
+    """A file has none of its own; the audit looks at the disk below it."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    assert "I/O scheduler" in dict(build_disclosure(result))["Not known"][0][1].split(", ")
+    finding = {
+        "subject": "I/O scheduler",
+        "level": "ok",
+        "found": "none",
+        "why": "",
+        "advice": None,
+    }
+    host: dict[str, object] = {"audit": [finding]}
+    audited = replace(result, info=replace(result.info, hosts=(host,)))
+    assert "I/O scheduler" not in dict(build_disclosure(audited))["Not known"][0][1].split(", ")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("NAND type", "write NAME=TEXT"),
+        ("NAND type=", "write NAME=TEXT"),
+        ("nand tipe=TLC", "did you mean 'NAND type'?"),
+        ("Serial number=1", "there is no 'Serial number'"),
+    ],
+)
+def test_a_fact_that_reports_do_not_have_is_refused(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(says)):
+        parse_facts([text])
+
+
 def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
     """Each changed number beside what the specification has, and no title without "altered"."""
     plan = tkperf.make_plan(
@@ -40,7 +121,7 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
     result = tkperf.run(plan, "bent", folder=tmp_path)
     changes = ("threads 4 -> 1", "runtime 60 s -> 1 s", "active range 100 % -> 1 GiB")
     assert result.info.alterations == changes
-    assert dict(build_page_header(result))["Specification"] == "SNIA PTS-E 1.1 (2013), altered"
+    assert "SNIA PTS-E 1.1 (2013), altered" in describe_run(result, NOTHING_TOLD)
     assert dict(dict(build_disclosure(result))["Test run"])["Altered"] == ", ".join(changes)
     view = view_of(tmp_path / "bent.tkperf")
     for said in (
@@ -59,7 +140,7 @@ def test_a_run_bent_by_options_says_so_everywhere(tmp_path: Path) -> None:
 def test_a_run_by_the_numbers_is_not_called_altered(tmp_path: Path) -> None:
     """Nor does an older file, which does not know."""
     result = simulate(tmp_path, run_info(profile=QUICK))
-    assert dict(build_page_header(result))["Specification"] == QUICK["title"]
+    assert describe_run(result, NOTHING_TOLD).endswith(f" · {QUICK['title']}")
     assert "Altered" not in dict(dict(build_disclosure(result))["Test run"])
     assert "ltered" not in render_markdown(result) + printed(result)
 
@@ -96,7 +177,7 @@ def test_header_and_procedure_agree_on_what_of_a_set_was_filled(
     info = replace(result.info, suite="raid", device={**result.info.device, **device})
     result = replace(result, info=info)
     test = next(test for test in result.tests if test.name == "iops")
-    assert dict(build_test_header(result, test))["Preconditioning"] == text
+    assert set_up_of(result, test)["Precondition 1"] == text
     assert f"preconditioning: {text}" in describe_procedure(info, "iops")
     filled_members = "2 x each member" in render_markdown(result)
     assert filled_members is info.fills_members is text.startswith("2 x each member")
@@ -106,10 +187,10 @@ def test_the_load_of_the_fill_stands_beside_that_of_the_latency_test(tmp_path: P
     """One outstanding I/O is measured, but the device was not filled with one."""
     result = simulate(tmp_path, run_info(profile=QUICK))
     latency = next(test for test in result.tests if test.name == "lat")
-    header = dict(build_test_header(result, latency))
-    assert header["Threads / queue depth"] == "TC 1 / QD 1"
+    header = set_up_of(result, latency)
+    assert header["TC / QD"] == "TC 1 / QD 1"
     filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
-    assert header["Preconditioning"] == filled
+    assert header["Precondition 1"] == filled
     assert filled in describe_procedure(result.info, "lat")
     assert filled in render_view(view_of(tmp_path / "run.tkperf"))
 
@@ -119,7 +200,7 @@ def test_each_fill_of_a_test_is_disclosed_with_its_own_load(tmp_path: Path) -> N
     plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="pts-2.0", tests=["tp"], step_s=1)
     result = tkperf.run(plan, "own", folder=tmp_path)
     (test,) = result.tests
-    assert dict(build_test_header(result, test))["Preconditioning"] == (
+    assert set_up_of(result, test)["Precondition 1"] == (
         "2 x the active range, SEQ 1024 KiB writes, TC 1 / QD 32; "
         "2 x the active range, SEQ 128 KiB writes, TC 1 / QD 32"
     )
@@ -141,7 +222,7 @@ def test_a_filled_range_beyond_the_tested_one_is_disclosed(tmp_path: Path) -> No
     result = tkperf.run(plan, "ranges", folder=tmp_path)
     (test,) = result.tests
     said = "2 x the first 80 % of the device, SEQ 128 KiB writes, TC 2 / QD 16"
-    assert dict(build_test_header(result, test))["Preconditioning"] == said
+    assert set_up_of(result, test)["Precondition 1"] == said
     assert said in describe_procedure(result.info, "lat")
     assert said in render_view(view_of(tmp_path / "ranges.tkperf"))
     assert "2.0 x the first 80 % of the device" in render_markdown(result)
@@ -192,6 +273,7 @@ def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> Non
     rows = {row[0]: row[1:] for row in shown.determination.rows}
     assert rows["Tracking variable"] == tuple(f"{each} (IOPS)" for each in tracked)
     assert rows["Steady state"] == ("reached",) * 3
-    windows = [chart for chart in shown.charts if chart.key.startswith("iops0window")]
+    views = [view for chart in shown.charts for view in chart.on_paper]
+    windows = [view for view in views if view.key.startswith("iops0window")]
     assert [chart.key for chart in windows] == ["iops0window", "iops0window1", "iops0window2"]
     assert [chart.text.split(" in the window")[0] for chart in windows] == tracked

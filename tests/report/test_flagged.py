@@ -42,9 +42,9 @@ def keep(
 
 def charts_of(view: ReportView) -> Iterator[ChartView]:
     for test in view.tests:
-        yield from test.charts
+        yield from (view for chart in (*test.charts, *test.course.charts) for view in chart.views)
         for section in test.sections:
-            yield from section.charts
+            yield from (view for chart in section.charts for view in chart.views)
 
 
 def sections_of(view: ReportView) -> Iterator[SectionView]:

@@ -52,18 +52,21 @@ def test_the_page_needs_no_network(page_text: str) -> None:
 
 
 def test_simulated_results_say_so_in_bold_place(page_text: str) -> None:
-    """The notice is a banner at the top."""
+    """The notice is a badge at the top, opened in full."""
     page = page_text
-    assert '<p class="banner">SIMULATED: a model</p>' in page
+    assert '<span class="badge">SIMULATED</span>' in page
+    assert "<li>SIMULATED: a model</li>" in page
+    assert page.index("<li>SIMULATED: a model</li>") < page.index("<h2>Findings</h2>")
 
 
 def test_simulated_is_said_in_every_chart(run_file: Path) -> None:
     """A picture that somebody saves of a chart says it, too; also of what opens behind a cell."""
     view = view_of(run_file)
-    charts = [chart for test in view.tests for chart in test.charts]
+    charts = [c for test in view.tests for c in (*test.charts, *test.course.charts)]
     charts += [chart for test in view.tests for each in test.sections for chart in each.charts]
-    assert charts
-    for spec in (*(chart.spec for chart in charts), *(view.cell_charts or {}).values()):
+    specs = [each.spec for chart in charts for each in chart.views]
+    assert len(specs) > len(charts) > 10
+    for spec in (*specs, *(view.cell_charts or {}).values()):
         title = spec["title"]
         assert isinstance(title, dict)
         assert title["subtitle"] == "SIMULATED"
@@ -83,10 +86,11 @@ def test_rounds_in_which_nothing_was_measured_are_dashes(run_file: Path) -> None
     determination = view.tests[1].sections[0].determination
     assert determination is not None
     facts = {row[0]: row[1] for row in determination.rows}
-    assert facts["Values"] == "1.0, -, 1.0, 1.0, 1.0"
+    assert facts["Values"] == "1, -, 1, 1, 1"
     assert facts["Average"] == "-"
     for each in view.tests[1].sections[0].charts:
-        json.dumps(each.spec, allow_nan=False)
+        for shown in each.views:
+            json.dumps(shown.spec, allow_nan=False)
     assert ">nan<" not in render_view(view)
     json.loads(render_json(result), parse_constant=pytest.fail)
     assert "nan" not in render_markdown(result)
@@ -145,9 +149,16 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
         (caption[0], [row for row in rows if any(row)]) for caption, rows in parser.found if caption
     ]
     expected = []
-    for section in (section for test in view_of(run_file).tests for section in test.sections):
-        determination = (section.determination,) if section.determination else ()
-        for table in (*section.tables, *determination):
+    for test in view_of(run_file).tests:
+        tables = list(test.tables)
+        for section in test.sections:
+            tables += (
+                *(table for table in section.tables if not table.folded),
+                *((section.determination,) if section.determination else ()),
+                *(table for table in section.tables if table.folded),
+            )
+        tables += test.course.tables
+        for table in tables:
             head = [list(table.columns)] if any(table.columns) else []
             expected.append((table.title, [*head, *map(list, table.rows)]))
     assert [(title, [[text.strip() for text in row] for row in rows]) for title, rows in there] == (
@@ -156,15 +167,29 @@ def test_every_table_of_the_page_is_the_views(run_file: Path, page_text: str) ->
 
 
 def test_unknown_facts_are_said_to_be_unknown(page_text: str) -> None:
-    """Missing facts read 'not known', never an empty field or a zero."""
-    page = page_text
-    assert re.search(r"<dt>Serial number</dt><dd>not known</dd>", page)
+    """Missing facts stand in one line, never as an empty field or a zero."""
+    (line,) = re.findall(
+        r"<h3>Not known</h3>\s*<dl>\s*<dt>\d+ facts</dt><dd>([^<]*)</dd>", page_text
+    )
+    assert {"Serial number", "NAND type", "Test sponsor"} <= set(line.split(", "))
+    assert "<dt>Serial number</dt>" not in page_text
 
 
 def test_an_unsteady_run_says_so(tmp_path: Path) -> None:
-    """Not reached is said in the overview and in the determination block."""
+    """Not reached is said in the findings and in the determination block."""
     page = render_run(tmp_path, run_info(), "unsteady")
     assert "NOT reached" in page
+    assert re.search(r'<p class="bad">[^<]* did not reach steady state: (range|slope) ', page)
+
+
+def test_set_up_is_folded_after_the_tests(page_text: str) -> None:
+    """First the answer, then what it is from; open for who prints it."""
+    order = [
+        page_text.index(f'<section id="{key}">')
+        for key in ("overview", "iops", "words", "disclosure")
+    ]
+    assert order == sorted(order)
+    assert page_text.count('<details class="folded chapter">') == 2
 
 
 def test_json_has_no_nan_and_a_schema(run_file: Path) -> None:

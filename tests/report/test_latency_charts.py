@@ -1,19 +1,25 @@
-"""Curves over a latency histogram, as they are drawn: right at every edge of every bucket."""
+"""Curves over a latency histogram, as they are drawn: right at every edge of every bucket; bars of equal width."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 import vl_convert
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
+from tkperf.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, Histogram
+from tkperf.measurement import REPORTED_PERCENTILES, IoStats
 from tkperf.report.charts.latency import (
+    BINS_A_DECADE,
     exceedance,
     exceedance_points,
     histogram_rows,
@@ -97,3 +103,96 @@ def test_both_curves_agree(latencies_ns: list[int]) -> None:
     for (us, height), (edge_us, percent) in zip(confidence, points, strict=False):
         assert us == pytest.approx(edge_us, rel=1e-2)
         assert 100 * height + percent == pytest.approx(100, abs=0.5)
+
+
+def drawn_bins(rows: list[dict[str, object]]) -> list[tuple[float, float, int]]:
+    """The bars that Vega-Lite makes of buckets: edges in us, I/Os."""
+    histogram: Any = response_time_histogram(rows, [], "t")
+    told = "format(datum.lower, '.9e') + ' ' + format(datum.upper, '.9e') + ' ' + datum.count"
+    spec = {
+        "data": {"values": rows},
+        "transform": [*histogram["layer"][0]["transform"], {"calculate": told, "as": "told"}],
+        "mark": "text",
+        "encoding": {
+            "x": {"field": "bin", "type": "quantitative"},
+            "text": {"field": "told", "type": "nominal"},
+        },
+    }
+    texts = re.findall(r">([^<>]+e[^<>]+e[^<>]+)</text>", vl_convert.vegalite_to_svg(spec))
+    bins = [text.replace("\N{MINUS SIGN}", "-").split() for text in texts]
+    return sorted((float(lower), float(upper), int(count)) for lower, upper, count in bins)
+
+
+def lognormal(
+    median_ns: float, sigma: float, total: int
+) -> tuple[IoStats, Callable[[float], float]]:
+    """Statistics of so many I/Os that are distributed smoothly, and the share of them below a time in us."""
+
+    def share_below(ns: Any) -> Any:
+        at = np.log(np.maximum(np.asarray(ns, dtype=float), 1e-9) / median_ns) / sigma
+        return 0.5 * (1 + np.vectorize(math.erf)(at / math.sqrt(2)))
+
+    shares = share_below(BUCKET_UPPER_NS + 1.0) - share_below(BUCKET_LOWER_NS)
+    histogram = Histogram.from_dense(np.rint(total * shares).astype(np.int64))
+    return replace(io_stats([1]), histogram=histogram), lambda us: float(share_below(1000 * us))
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.floats(min_value=2_000, max_value=5_000_000),
+    st.floats(min_value=0.2, max_value=1.0),
+)
+def test_a_smooth_distribution_has_a_smooth_histogram(median_ns: float, sigma: float) -> None:
+    """Each bar is what lies between its edges, to 2 %: no step at a power of two, where fio's buckets double."""
+    total = 10**8
+    stats, share_below = lognormal(median_ns, sigma, total)
+    bins = drawn_bins(histogram_rows(stats))
+    for lower, upper, count in bins:
+        expected = total * (share_below(upper) - share_below(lower))
+        # Buckets hold whole I/Os, so far out some are rounded away.
+        assert count == pytest.approx(expected, rel=0.02, abs=100)
+    steps = [
+        here * here / (before * after)
+        for (*_, before), (*_, here), (*_, after) in zip(bins, bins[1:], bins[2:], strict=False)
+        if min(before, here, after) > total / 1000
+    ]
+    # Of a smooth curve a bar is about the geometric mean of its neighbours.
+    curvature = math.exp((math.log(10) / BINS_A_DECADE / sigma) ** 2)
+    assert all(1 / 1.03 < step / curvature < 1.03 for step in steps)
+
+
+@settings(max_examples=25, deadline=None)
+@given(latency_lists)
+def test_bars_have_all_ios_and_equal_widths(latencies_ns: list[int]) -> None:
+    """Whole I/Os, none lost; a bar holds those between its edges, but for a bucket that an edge cuts."""
+    rows = histogram_rows(io_stats(latencies_ns))
+    bins = drawn_bins(rows)
+    assert sum(count for *_, count in bins) == len(latencies_ns)
+    for lower, upper, count in bins:
+        assert upper / lower == pytest.approx(10 ** (1 / BINS_A_DECADE))
+        place = math.log10(lower) * BINS_A_DECADE
+        assert place == pytest.approx(round(place), abs=1e-6)
+        assert count > 0
+        touched = [row for row in rows if row["upper"] >= lower and row["lower"] <= upper]  # type: ignore[operator]
+        within = [row for row in touched if row["lower"] >= lower and row["upper"] <= upper]  # type: ignore[operator]
+        # Halves are rounded at either edge.
+        assert sum(row["count"] for row in within) - 1 <= count  # type: ignore[misc]
+        assert count <= sum(row["count"] for row in touched)  # type: ignore[misc]
+
+
+@given(st.lists(st.integers(min_value=200, max_value=10**9), min_size=1, max_size=400))
+def test_curves_agree_with_the_percentiles_of_the_tables(latencies_ns: list[int]) -> None:
+    """Confidence reaches p %, and exceedance falls to the rest, within the bucket that percentile p is given by."""
+    stats = io_stats(latencies_ns)
+    rows = histogram_rows(stats)
+    beyond = dict(exceedance_points((row["lower"], row["upper"], row["count"]) for row in rows))  # type: ignore[misc]
+    for percent in REPORTED_PERCENTILES:
+        value_ns = stats.percentile_ns(percent)
+        if value_ns is None:
+            continue
+        (bucket,) = [row for row in rows if row["lower"] <= value_ns / 1000 < row["upper"]]  # type: ignore[operator]
+        longer_before = beyond[bucket["lower"]]  # type: ignore[index]
+        longer_after = beyond.get(bucket["upper"], 0.0)  # type: ignore[call-overload]
+        assert longer_after <= 100 - percent + 1e-9
+        assert longer_before > 100 - percent - 1e-9
+        assert 100 - longer_before <= percent + 1e-9 <= 100 - longer_after + 2e-9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,14 +19,19 @@ import tkperf
 from tests.builders import run_info, simulate, view_of
 from tkperf import process
 from tkperf.analysis.export_tkperf import render_tkperf_xml
+from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult
+from tkperf.analysis.told import Told
+from tkperf.analysis.verdicts import format_verdict_value
 from tkperf.cli.main import cli
 from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
 from tkperf.report import drawing
 from tkperf.report.drawing import Drawer
-from tkperf.report.page import ChartView, ReportView
-from tkperf.report.pdf import print_run
+from tkperf.report.fonts import FAMILY
+from tkperf.report.page import ChartView, ReportView, TableView
+from tkperf.report.pdf import _lay_out, print_run
 from tkperf.report.view import build_view
+from tkperf.units import format_number
 
 HOSTILE = '#eval("1") $x$ *b* </script>\u202eRTL\0\x1b[31m' + "W" * 10_000
 DEVICE = {
@@ -56,13 +62,15 @@ def printed(run_file: Path) -> bytes:
 
 def render_pdf(run_file: Path) -> bytes:
     with Drawer() as drawer:
-        return print_run(view_of(run_file), tkperf.load(run_file), drawer).render()
+        view = view_of(run_file, Told(report_date="2026-01-02"))
+        return print_run(view, tkperf.load(run_file), drawer).render()
 
 
 def charts_of(view: ReportView) -> list[ChartView]:
     sections = (section for test in view.tests for section in test.sections)
-    of_tests = [chart for test in view.tests for chart in test.charts]
-    return of_tests + [chart for section in sections for chart in section.charts]
+    of_tests = [chart for test in view.tests for chart in (*test.charts, *test.course.charts)]
+    shown = of_tests + [chart for section in sections for chart in section.charts]
+    return [view for chart in shown for view in chart.on_paper]
 
 
 @pytest.fixture(scope="module")
@@ -70,24 +78,34 @@ def pages(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> list[str]
     return text_of(printed, tmp_path_factory.mktemp("pdf"))
 
 
-def text_of(printed: bytes, folder: Path) -> list[str]:
-    """The text of each page."""
+def text_of(printed: bytes, folder: Path, order: str = "-layout") -> list[str]:
+    """The text of each page, as it stands there."""
     if shutil.which("pdftotext") is None:
         pytest.skip("needs pdftotext (poppler-utils)")
     path = folder / "report.pdf"
     path.write_bytes(printed)
     done = subprocess.run(
-        ["pdftotext", "-layout", path, "-"], capture_output=True, check=True, text=True
+        ["pdftotext", order, path, "-"], capture_output=True, check=True, text=True
     )
     return done.stdout.split("\f")[:-1]
+
+
+def flow_of(printed: bytes, folder: Path) -> str:
+    """All text in the order in which it is set: of columns one after the other."""
+    return " ".join(" ".join(text_of(printed, folder, "-raw")).split())
+
+
+@pytest.fixture(scope="module")
+def flow(printed: bytes, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return flow_of(printed, tmp_path_factory.mktemp("flow"))
 
 
 @pytest.mark.parametrize("fonts", ["the system's", "none"])
 def test_the_same_run_gives_the_same_bytes(
     run_file: Path, printed: bytes, tmp_path: Path, fonts: str
 ) -> None:
-    """No clock, no chance, no machine in it; nor the fonts installed, for scripts typst has."""
-    variables = dict(os.environ)
+    """No chance, no machine in it, and of clocks the day alone; nor the fonts installed, for scripts typst has."""
+    variables = os.environ | {"SOURCE_DATE_EPOCH": "1767312000"}
     if fonts == "none":
         variables["FONTCONFIG_FILE"] = str(
             resources.files("tkperf.report") / "templates/no-system-fonts.conf"
@@ -103,16 +121,13 @@ def test_the_same_run_gives_the_same_bytes(
 
 def test_a_page_says_how_its_own_test_loaded_the_device(pages: list[str]) -> None:
     """The latency test has one I/O outstanding, the others the profile's demand."""
-    demands: dict[str, list[str]] = {}
-    for page in pages[2:]:
-        lines = page.splitlines()
-        (line,) = (line for line in lines if "Threads / queue depth" in line)
-        demands.setdefault(line.split("Threads / queue depth")[1].strip(), []).append(lines[0])
-    assert set(demands) == {"TC 2 / QD 16", "TC 1 / QD 1"}
-    for head in demands["TC 1 / QD 1"]:
-        assert "Latency" in head or "Response time histogram" in head
-    assert not any("Latency" in head for head in demands["TC 2 / QD 16"])
-    assert "differs by test" in pages[0]
+    of_tests = [page for page in pages if "Stimulus 1" in page.split("Set-up and disclosure")[0]]
+    assert len(of_tests) >= len(pages) - 4
+    for page in of_tests:
+        demands = set(re.findall(r"TC / QD +(TC \d+ / QD \d+)", page.split("Steady state:")[0]))
+        head = page.splitlines()[0]
+        one_by_one = "Latency" in head or "Response time histogram" in head
+        assert demands == {"TC 1 / QD 1" if one_by_one else "TC 2 / QD 16"}, head
 
 
 def test_amounts_of_a_test_are_said_once(result: RunResult, pages: list[str]) -> None:
@@ -131,7 +146,7 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
     for number, page in enumerate(found, start=1):
         assert f"page {number} of {len(found)}" in page
         assert page.count("NOTICE") >= 4
-    assert found[0].count("many words") > 4 * 40
+    assert " ".join(found[0].split()).count("many words") == 4 * 40
 
 
 def test_what_a_process_fails_to_draw_is_drawn_all_the_same(
@@ -140,23 +155,24 @@ def test_what_a_process_fails_to_draw_is_drawn_all_the_same(
     """Processes that cannot start, or end at once, cost time and nothing else."""
     dead = [None, process.start_module("tkperf.no_such_module")]
     monkeypatch.setattr(drawing, "_start_helper", dead.pop)
-    found = text_of(render_pdf(run_file), tmp_path)
+    drawn = render_pdf(run_file)
+    found, text = text_of(drawn, tmp_path), flow_of(drawn, tmp_path)
     assert not dead
     # Other fonts are known here, so labels may move.
     titles = [chart.spec["title"] for chart in charts_of(view_of(run_file))]
     assert len(found) == len(pages)
     for title in titles:
         assert isinstance(title, dict)
-        assert title["text"] in "".join(found)
+        assert title["text"] in text
 
 
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:
     """A run that was cut off says of each test that was begun how far it came."""
-    cut = replace(result, tests=(replace(result.tests[1], sections=()),))
+    cut = with_findings(replace(result, tests=(replace(result.tests[1], sections=()),)))
     with Drawer() as drawer:
         found = text_of(print_run(build_view(cut), cut, drawer).render(), tmp_path)
-    assert "No step was finished." in found[-1]
-    assert "Latency" in found[-1]
+    (page,) = (each for each in found[1:] if "No step was finished." in each)
+    assert page.splitlines()[0].startswith("Latency")
 
 
 def test_every_page_says_what_it_is(pages: list[str]) -> None:
@@ -164,34 +180,39 @@ def test_every_page_says_what_it_is(pages: list[str]) -> None:
     assert len(pages) > 8
     for number, page in enumerate(pages, start=1):
         assert f"page {number} of {len(pages)}" in page
-        for fact in ("Model 9000", "SERIAL42", "240.1 GB", "SIMULATED: a model", "Test run date"):
+        for fact in ("Model 9000", "SERIAL42", "240.1 GB", "SIMULATED", "Test run date", "Test ID"):
             assert fact in page
-    assert "not known" in pages[0]  # facts that nobody has are said to be so
+        for block in ("Test platform", "Device under test", "Set-up parameters", "Test parameters"):
+            assert block in page
+    assert "SIMULATED: a model" in pages[0]
+    # Facts that nobody has are named once, in the last chapter.
+    assert ["Not known" in page for page in pages].count(True) == 1
 
 
-def test_every_figure_is_the_run_files(result: RunResult, pages: list[str]) -> None:
+def test_every_figure_is_the_run_files(result: RunResult, flow: str) -> None:
     """All cells of all tables, window averages, and what each section ended with."""
-    text = " ".join(" ".join(pages).split())
+    text = flow
     for test in result.tests:
         for section in test.sections:
             assert section.ended_because in text
             if section.verdict is not None:
-                assert f"{section.verdict.average:,.1f}" in text
+                assert format_verdict_value(section.verdict, section.verdict.average) in text
             for cell in section.cells:
                 if test.name == "iops":
-                    assert f"{cell.value(IOPS):,.1f}" in text
+                    assert format_number(cell.value(IOPS)) in text
                 if test.name == "tp":
-                    assert f"{cell.value(THROUGHPUT):,.1f}" in text
+                    assert format_number(cell.value(THROUGHPUT)) in text
                 if test.name == "lat":
-                    assert f"{cell.value(LATENCY_MEAN):,.1f}" in text
+                    assert format_number(cell.value(LATENCY_MEAN)) in text
 
 
-def test_every_table_is_printed_whole(run_file: Path, pages: list[str]) -> None:
-    """Titles, cards, and each cell of each table, as the page in the browser has them."""
-    text = " ".join(" ".join(pages).split())
+def test_every_table_is_printed_whole(run_file: Path, flow: str) -> None:
+    """Figures and sentences on top, titles, and each cell of each table, as the page in the browser has them."""
+    text = flow
     view = view_of(run_file)
     sections = [section for test in view.tests for section in test.sections]
-    tables = [table for section in sections for table in section.tables]
+    tables = [table for test in view.tests for table in test.tables]
+    tables += [table for section in sections for table in section.tables]
     tables += [section.determination for section in sections if section.determination]
     assert len(tables) >= 15
     for table in tables:
@@ -199,20 +220,73 @@ def test_every_table_is_printed_whole(run_file: Path, pages: list[str]) -> None:
         for row in table.rows:
             for cell in row:
                 assert " ".join(cell.split()[:4]) in text, (table.title, cell)
-    for card in view.cards:
-        for name, value in card.figures:
-            assert name in text
-            assert value in text
-    for chart in (chart for section in sections for chart in section.charts):
+    for headline in view.headlines:
+        assert headline.label in text
+        assert headline.text in text
+    for found in view.findings:
+        for sentence, _ in found.sentences:
+            assert f"{sentence}." in text
+    for chart in charts_of(view):
         assert " ".join(chart.text.split()[:6]) in text
 
 
-def test_each_section_has_a_page_of_its_name(result: RunResult, pages: list[str]) -> None:
-    """The header names the section and whether steady state was reached."""
+def test_pages_say_of_which_test_they_are(result: RunResult, pages: list[str]) -> None:
+    """The header names it and whether steady state was reached; its sections stand below it by their names."""
     for test in result.tests:
+        own = [page for page in pages if page.splitlines()[0].startswith(f"{test.title} · ")]
+        assert own
+        assert all("steady state" in page.splitlines()[0] for page in own)
         for section in test.sections:
-            heads = [page.splitlines()[0] for page in pages if page.strip()]
-            assert any(section.name in head and "steady state" in head for head in heads)
+            assert section.name in "".join(own)
+
+
+def test_figures_stand_with_their_titles_two_to_a_row(run_file: Path, pages: list[str]) -> None:
+    """Not one page of the tests is left with a title alone; several have titles beside each other."""
+    view = view_of(run_file)
+    titles = [str(chart.spec["title"]["text"]) for chart in charts_of(view)]  # type: ignore[index]
+    lines = [line for page in pages for line in page.splitlines()]
+    beside = [line for line in lines if sum(title[:25] in line for title in titles) >= 2]
+    assert len(beside) >= 3
+    assert len(pages) <= len(view.tests) * 4 + 4
+
+
+def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> None:
+    """What the drive told of itself stays with the figures above it, a title of the set-up with what it is of."""
+    view = view_of(run_file)
+    rows = tuple((f"Fact {number}", str(number)) for number in range(60))
+    facts = TableView(title="Drive told", columns=("", ""), rows=rows)
+    tests = tuple(
+        replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
+    )
+    with Drawer() as drawer:
+        printed = print_run(replace(view, tests=tests), tkperf.load(run_file), drawer).render()
+    pages = text_of(printed, tmp_path)
+    told = [page for page in pages if "Drive told" in page]
+    assert len(told) == len(tests)
+    alone = [page for page in told if "Throughput over the whole test" not in page]
+    assert len(alone) == sum(not test.course.charts for test in tests)
+    for page in pages:
+        *_, last, _footer = [line.strip() for line in page.splitlines() if line.strip()]
+        assert last not in {"Not known", "Command line", "Kernel command line"}
+
+
+def test_what_shares_a_time_axis_stands_below_its_own() -> None:
+    """Below the view that has the axis, not below the last of the views; singles are paired."""
+
+    def chart(key: str, *, below: bool = False, aligned: bool = False) -> dict[str, object]:
+        return {"key": key, "below": below, "aligned": aligned}
+
+    charts = [
+        chart("time", aligned=True), chart("tgbw"), chart("fills"), chart("warm", below=True),
+        chart("wear", below=True), chart("rth"), chart("seconds"), chart("odd"),
+    ]  # fmt: skip
+    rows = _lay_out(charts)
+    assert [[each["key"] for each in row] for row in rows] == [
+        ["time", "warm", "wear"], ["tgbw", "fills"], ["rth", "seconds"], ["odd"],
+    ]  # fmt: skip
+    assert [[each["wide"] for each in row] for row in rows] == [
+        [True, False, False], [False, False], [False, False], [True],
+    ]  # fmt: skip
 
 
 def test_hostile_text_is_text(tmp_path: Path) -> None:
@@ -243,6 +317,8 @@ def test_fonts_are_embedded(printed: bytes, tmp_path: Path) -> None:
     assert fonts
     for font in fonts:
         assert font.split()[-5] == "yes", font
+    families = {font.split()[0].split("+")[-1].split("-")[0] for font in fonts}
+    assert families == {FAMILY, "DejaVuSansMono"}, "the page's and, of job files, a monospaced one"
 
 
 def test_what_another_tool_did_not_keep_has_no_chart(result: RunResult, tmp_path: Path) -> None:

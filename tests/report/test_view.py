@@ -16,10 +16,12 @@ import pytest
 from numpy.typing import NDArray
 
 import tkperf
-from tests.builders import at, run_info, simulate, view_of
+from tests.builders import at, number_of, run_info, simulate, view_of
+from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import Figure
+from tkperf.analysis.together import put_together
 from tkperf.procedures import HDD_TESTS, SSD_TESTS, load_profile
 from tkperf.procedures.latency import LatencyTable
 from tkperf.quantity import (
@@ -34,10 +36,11 @@ from tkperf.quantity import (
 from tkperf.report.charts.vega import log_axis
 from tkperf.report.naming import capitalise
 from tkperf.report.page import CellView, ChartView, ReportView, SectionView, TableView
+from tkperf.report.sections import describe_fit
 from tkperf.report.view import build_view
 from tkperf.report.wording import shorten
-from tkperf.steady_state import judge
-from tkperf.units import KIB, format_block_size_kib, format_mix
+from tkperf.steady_state import Fit, judge
+from tkperf.units import KIB, format_block_size_kib, format_mix, format_number
 
 GOLDEN = Path(__file__).parents[1] / "golden/report.txt"
 
@@ -47,6 +50,22 @@ TABLES = {
     capitalise(quantity.title): quantity
     for quantity in (IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MAX, *TAILS)
 }
+
+
+@pytest.mark.parametrize(
+    ("fit", "text"),
+    [
+        (Fit(slope=-12.154, intercept=47_625.52, correlation=None), "-12.15 x round + 47,625.5"),
+        (Fit(slope=11_104.2, intercept=-3954.54, correlation=None), "11,104 x round - 3,954.54"),
+        (
+            Fit(slope=-0.00077, intercept=2_345_678.9, correlation=None),
+            "-0.00077 x round + 2,345,679",
+        ),
+    ],
+)
+def test_a_line_is_told_in_plain_figures(fit: Fit, text: str) -> None:
+    """No power of ten, no sign after a sign."""
+    assert describe_fit(fit) == text
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +95,13 @@ def chart(view: ReportView, key: str) -> ChartView:
     charts = [
         each
         for test in view.tests
-        for part in (test.charts, *(section.charts for section in test.sections))
-        for each in part
+        for part in (
+            test.charts,
+            test.course.charts,
+            *(section.charts for section in test.sections),
+        )
+        for shown in part
+        for each in shown.views
     ]
     return next(each for each in charts if each.key == key)
 
@@ -92,12 +116,17 @@ def unpack(text: str, kind: type) -> NDArray[Any]:
 
 
 def test_every_cell_of_every_table_is_the_results(view: ReportView, result: RunResult) -> None:
-    """Found by its block size and mix, to one decimal."""
+    """Found by its block size and mix."""
     checked = 0
     for shown, measured in sections(view, result):
         for table in shown.tables:
             if not measured.slices and not table.folded:
                 checked += check_matrix(table, measured)
+    # Block sizes of the throughput test share one.
+    (shared,) = view.tests[2].tables
+    together = put_together(result.tests[2])
+    assert together is not None
+    checked += check_matrix(shared, together)
     assert checked == 12 + 9 * 6 + 2 * 2 - missing_percentiles(result)
 
 
@@ -115,7 +144,7 @@ def check_matrix(table: TableView, section: SectionResult) -> int:
         for mix, text in zip(table.columns[1:], row[1:], strict=True):
             cell = at(section, int(mix.split("/")[0]), round(float(row[0]) * KIB))
             known = cell.value(quantity)
-            assert text.rstrip("*") == ("-" if known is None else f"{known:,.1f}")
+            assert text.rstrip("*") == format_number(known)
             count += 1
     return count
 
@@ -129,7 +158,7 @@ def test_a_stream_shows_its_first_and_last_slice(view: ReportView, result: RunRe
             for row, cell in zip(table.rows, lines[-len(table.rows) :], strict=True):
                 quantities = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
                 values = (cell.value(quantity) for quantity in quantities)
-                told = tuple("-" if value is None else f"{value:,.1f}" for value in values)
+                told = tuple(format_number(value) for value in values)
                 assert row[1:] == told
 
 
@@ -139,12 +168,13 @@ def test_every_linked_cell_opens_what_was_measured(view: ReportView, run_file: P
     links = {
         link
         for test in view.tests
-        for section in test.sections
-        for table in section.tables
+        for part in (test.tables, *(section.tables for section in test.sections))
+        for table in part
         for row in table.links
         for link in row
+        if link
     }
-    assert links == set(cells)
+    assert {link.split("/")[0] for link in links} == set(cells)
     with tkperf.open_run(run_file) as opened:
         for test in opened.record().tests:
             seconds = opened.seconds(test)
@@ -171,10 +201,12 @@ def test_a_cells_histogram_and_marks_are_the_windows(view: ReportView, result: R
     for cell in iops.cells:
         shown = cells[f"iops0-{cell.workload.read_percent}-{cell.workload.block_size_bytes}"]
         assert unpack(shown.buckets["count"], np.float64).sum() == cell.value(IOS)
-        facts = dict(shown.facts)
-        assert facts["IOPS"].split(" ±")[0] == f"{cell.value(IOPS):,.1f}"
-        assert facts["p99 latency (us)"].split(" (")[0] == f"{cell.value(P99):,.1f}"
-        marks = {mark["mark"]: mark["us"] for mark in shown.marks}
+        window = shown.scopes[0]
+        assert window.key == shown.buckets_of
+        facts = dict(window.facts)
+        assert number_of(facts["IOPS"]) == pytest.approx(cell.value(IOPS), rel=0.02)
+        assert number_of(facts["p99 latency (µs)"]) == pytest.approx(cell.value(P99), rel=0.02)
+        marks = {mark["mark"]: mark["us"] for mark in window.marks}
         assert marks["99 %"] == cell.value(P99)
         assert marks["MRT"] == cell.value(LATENCY_MAX)
         assert len(shown.rounds.rows if shown.rounds else ()) == len(iops.rounds)
@@ -264,7 +296,8 @@ def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: 
     assert view.cells == ()
     for test in view.tests:
         for section in test.sections:
-            assert not any("seconds" in each.key for each in section.charts)
+            views = [each for chart in section.charts for each in chart.views]
+            assert not any("seconds" in each.key for each in views)
             assert all(not any(row) for table in section.tables for row in table.links)
 
 
@@ -281,12 +314,13 @@ def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
 
 def outline(view: ReportView) -> str:
     """The report's texts, and of each chart its title, its points and the first and last of them."""
-    lines = [view.title, view.subtitle, *view.banners, *view.warnings]
-    for card in view.cards:
-        lines += [
-            f"card {card.title}: {card.state}; {card.summary}",
-            *(f"  {pair}" for pair in card.figures),
-        ]
+    lines = [view.title, view.subtitle, *view.banners]
+    lines += [
+        f"{each.label}: {each.text} {each.sure}, {each.verdict} ({each.test})"
+        for each in view.headlines
+    ]
+    for found in view.findings:
+        lines += [f"found in {found.title}", *(f"  {text}" for text, _ in found.sentences)]
     for test in view.tests:
         lines += ["", f"test {test.title}", test.procedure, *map(describe, test.charts)]
         for section in test.sections:
@@ -299,10 +333,21 @@ def outline(view: ReportView) -> str:
                     *map(" | ".join, table.rows),
                 ]
             lines += map(describe, section.charts)
+        lines += map(describe, test.course.charts)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def describe(chart: ChartView) -> str:
+    """Each of its views, those of paper marked."""
+    alone = [view.key for view in chart.on_paper]
+    told = [
+        f"  view {', '.join(view.choice)}{' (printed)' * (view.key in alone)}\n{describe_view(view)}"
+        for view in chart.views
+    ]
+    return "\n".join((f"question {chart.question}", *told))
+
+
+def describe_view(chart: ChartView) -> str:
     spec: Any = chart.spec
     datasets = spec.get("datasets") or {"": spec.get("data", {}).get("values") or [
         row for layer in spec.get("layer", ()) for row in layer["data"]["values"]
@@ -348,8 +393,8 @@ def test_a_stream_without_a_window_counts_each_io_once(view: ReportView, result:
     assert whole.value(IOPS) == pytest.approx(ios / sum(each.duration_s for each in section.slices))
     assert whole.value(LATENCY_MEAN) == pytest.approx(total_us / ios)
     shown = next(cell for cell in view.cells if cell.key.startswith("writesat0"))
-    mean = dict(shown.facts)["Mean latency (us)"]
-    assert mean.split(" ±")[0] == f"{whole.value(LATENCY_MEAN):,.1f}"
+    mean = dict(shown.scopes[0].facts)["Mean latency (µs)"]
+    assert number_of(mean) == pytest.approx(whole.value(LATENCY_MEAN), rel=0.02)
 
 
 def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
@@ -360,12 +405,12 @@ def test_a_first_round_that_was_cut_off_is_shown(result: RunResult) -> None:
     section = replace(
         section, rounds=(cut,), cells=(), window=(), verdict=None, verdicts=(), steady=None
     )
-    result = replace(result, tests=(replace(test, sections=(section,)),))
+    result = with_findings(replace(result, tests=(replace(test, sections=(section,)),)))
     (shown,) = build_view(result).tests[0].sections
     (table,) = shown.tables
     assert table.title == "Round 1, cut off before its end: IOPS by block size and R/W mix"
     told = [text for row in table.rows for text in row[1:] if text != "-"]
-    assert sorted(told) == sorted(f"{cell.value(IOPS):,.1f}" for cell in cut.cells)
+    assert sorted(told) == sorted(format_number(cell.value(IOPS)) for cell in cut.cells)
 
 
 def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
@@ -374,10 +419,10 @@ def test_too_few_rounds_are_not_judged(result: RunResult) -> None:
     (section,) = test.sections
     verdict = judge([1], [100.0], tracking="RND 4k IOPS", unit="IOPS")
     section = replace(section, verdict=verdict, verdicts=(verdict,), steady=None)
-    result = replace(result, tests=(replace(test, sections=(section,)),))
+    result = with_findings(replace(result, tests=(replace(test, sections=(section,)),)))
     view = build_view(result)
     (shown,) = view.tests[0].sections
-    assert shown.state == view.cards[0].state == "not judged"
+    assert shown.state == "not judged"
     assert shown.summary.endswith("1 of the 5 rounds a window needs")
     assert not any(chart.key.endswith("window") for chart in shown.charts)
 
@@ -390,25 +435,25 @@ def test_the_set_up_is_what_was_done(tmp_path: Path) -> None:
     info = run_info()
     simulate(tmp_path, info, profile=profile, suite={"writesat": SSD_TESTS["writesat"]})
     facts = dict(pair for _, block in view_of(tmp_path / "run.tkperf").disclosure for pair in block)
-    assert facts["Preconditioning (WIPC)"] == "none"
-    assert facts["Threads / queue depth"] == "TC 2 / QD 16"
+    assert facts["Precondition 1"] == "none"
+    assert facts["TC / QD"] == "TC 2 / QD 16"
     (tmp_path / "both").mkdir()
     both = {name: SSD_TESTS[name] for name in ("lat", "writesat")}
     simulate(tmp_path / "both", info, profile=profile, suite=both)
     view = view_of(tmp_path / "both/run.tkperf")
-    facts = dict(pair for _, block in view.disclosure for pair in block)
+    blocks = {title: dict(block) for title, block in view.disclosure}
+    of_tests = [blocks["Parameters: Latency"], blocks["Parameters: Write Saturation"]]
     filled = "2 x the active range, SEQ 128 KiB writes, TC 2 / QD 16"
-    assert facts["Preconditioning (WIPC)"] == f"{filled} (Latency); none (Write Saturation)"
-    assert facts["Threads / queue depth"] == (
-        "TC 3 / QD 7 (Latency); TC 2 / QD 16 (Write Saturation)"
-    )
-    assert [dict(test.header)["Preconditioning"] for test in view.tests] == [filled, "none"]
+    assert [facts["Precondition 1"] for facts in of_tests] == [filled, "none"]
+    assert [facts["TC / QD"] for facts in of_tests] == ["TC 3 / QD 7", "TC 2 / QD 16"]
+    headers = [dict(dict(test.header)["Set-up parameters"]) for test in view.tests]
+    assert [header["Precondition 1"] for header in headers] == [filled, "none"]
 
 
 @pytest.mark.parametrize(
     ("values", "steps"),
     [
-        ((210.0, 290.0), [200.0, 300.0]),
+        ((210.0, 290.0), [200.0, 220.0, 240.0, 260.0, 280.0, 300.0]),
         ((120.0, 480.0), [100.0, 200.0, 300.0, 400.0, 500.0]),
         ((120.0, 4800.0), [100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0]),
     ],
@@ -433,17 +478,14 @@ def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
     assert shorten(text, 16) == short
 
 
-def test_a_card_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
-    """The knee and the latency there, not the first levels, which are easy for any device."""
+def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
+    """The knee, not the first levels, which are easy for any device."""
     result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     table = next(table for table in build_section_tables(result.tests[0]))
-    cards = [card for card in view_of(tmp_path / "run.tkperf").cards if "/" in card.title]
-    assert [card.title for card in cards] == [row[0] for row in table.rows]
-    for card, (_, knee, mean, *_) in zip(cards, table.rows, strict=True):
-        assert isinstance(knee, Figure)
-        assert isinstance(mean, Figure)
-        assert [label for label, _ in card.figures] == [
-            "Knee", "Mean latency there", "p99.9 latency there", "Maximum latency there",
-        ]  # fmt: skip
-        assert card.figures[0][1] == f"{knee.value:,.0f} IOPS"
-        assert card.figures[1][1] == f"{mean.value:,.1f} us"
+    knees = [
+        one for one in view_of(tmp_path / "run.tkperf").headlines if one.label.endswith(", knee")
+    ]
+    assert [headline.text for headline in knees] == [
+        f"{row[1].value:,.0f} IOPS" for row in table.rows if isinstance(row[1], Figure)
+    ]
+    assert len(knees) == len(table.rows) > 1

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.builders import io_stats, run_info
+from tests.runfile.older import as_older
 from tests.runfile.runs import a_run, a_step
+from tkperf import load
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.incomplete import DAMAGED
 from tkperf.analysis.run_results import analyse
@@ -74,9 +76,47 @@ def test_undamaged_it_is_read(path: Path) -> None:
     assert read_all(path) == ""
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "says"),
+    [
+        ("run", "value", "fact name of the run: it is not text in UTF-8, from byte 2 on"),
+        ("step", "section", "step 2 of iops"),
+        ("job", "text", "step 2 of iops"),
+        ("test", "plan", "plan of test iops"),
+        ("verdict", "verdict", "verdict 3 of iops"),
+        ("outcome", "outcome", "outcome"),
+    ],
+)
+def test_what_is_no_text_costs_its_row_alone(
+    path: Path, table: str, column: str, says: str
+) -> None:
+    """A single bit is enough for that; sqlite3 by itself would not read any of the rest."""
+    where = "key = 'name'" if table == "run" else "true"
+    change(path, f"UPDATE {table} SET {column} = CAST(x'5b22ff225d' AS TEXT) WHERE {where}")
+    assert says in read_all(path)
+
+
+def test_a_file_that_sqlite_cannot_read_says_what_may_save_it(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:1024] + bytes(len(whole) - 1024))
+    with pytest.raises(RunFileError, match=r"it is damaged \(.*\); sqlite3 .* \.recover"):
+        read_all(path)
+
+
+def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
+    """What a figure is sure to is found in them: results without it say why."""
+    assert not [each for each in load(path).warnings if each.code == "left-out"]
+    change(path, "UPDATE step SET seconds = substr(seconds, 1, length(seconds) / 2)")
+    result = load(path)
+    assert DAMAGED in result.info.notices
+    told = [each.text for each in result.warnings if each.code == "left-out"]
+    assert any("the seconds of step 1 of round 1 of iops" in text for text in told)
+
+
 @pytest.mark.parametrize("lost", ["number = 4", "number = 0", "number = 2", "1"])
 def test_samples_that_were_lost_are_missed(path: Path, lost: str) -> None:
     """Details are those of all rows: with one less they would be read as other latencies."""
+    as_older(path)
     change(path, f"DELETE FROM sample WHERE {lost}")
     with RunFile(path) as run_file:
         (test, _) = run_file.record().tests
@@ -88,6 +128,7 @@ def test_samples_that_were_lost_are_missed(path: Path, lost: str) -> None:
 
 def test_a_count_that_its_histogram_denies_is_refused(path: Path) -> None:
     """Of a second's I/Os about all have a latency."""
+    as_older(path)
     change(path, "UPDATE sample SET write_ios = 1000000 WHERE number = 1")
     assert "histograms do not fit their rows" in read_all(path)
 
@@ -124,7 +165,13 @@ MIB = 1 << 20
 
 @pytest.mark.parametrize(
     ("column", "most_bytes"),
-    [("write_histogram", 2 * MIB), ("sample_details", 4 * MIB), ("fio_json", 600 * MIB)],
+    [
+        ("write_histogram", 2 * MIB),
+        ("seconds", 8 * MIB),
+        ("second_histograms", 4 * MIB),
+        ("sample_details", 4 * MIB),
+        ("fio_json", 600 * MIB),
+    ],
 )
 def test_a_blob_that_unpacks_without_end_is_refused(
     path: Path, column: str, most_bytes: int
@@ -134,6 +181,8 @@ def test_a_blob_that_unpacks_without_end_is_refused(
     bomb = pack(zeroes)
     if column == "fio_json":
         bomb = b"".join(packer.compress(zeroes) for _ in range(36)) + packer.flush()
+    if column == "sample_details":
+        as_older(path)
     change(path, f"UPDATE step SET {column} = ?", bomb)
     tracemalloc.start()
     try:
@@ -216,6 +265,8 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
 )  # fmt: skip
 def test_what_tkperf_never_writes_is_refused(path: Path, statement: str, says: str) -> None:
     """The error names the file, the table and the key."""
+    if statement.startswith("UPDATE sample"):
+        as_older(path)
     change(path, statement)
     assert says in read_all(path)
     with RunFile(path) as run_file:
@@ -241,6 +292,8 @@ def nested(depth: int) -> str:
         ("device", '{"members": [{"capacity_bytes": NaN}]}', "members[0].capacity_bytes"),
         ("device", '{"capacity_bytes": 1e999}', "key device.capacity_bytes"),
         ("device", '{"capacity_bytes": true}', "key device.capacity_bytes"),
+        ("device", '{"model": ["a", "b"]}', "key device.model"),
+        ("device", '{"serial": {"a": 1}}', "key device.serial"),
         ("active_range_length_bytes", "-5", "key active_range_length_bytes"),
         ("active_range_length_bytes", "0", "key active_range_length_bytes"),
         ("active_range_offset_bytes", "-5", "key active_range_offset_bytes"),

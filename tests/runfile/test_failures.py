@@ -110,13 +110,13 @@ from tests.runfile.runs import a_run, a_step
 from tkperf.events import StepEnded
 from tkperf.runfile import schema
 from tkperf.runfile import backlog
-def all_but_the_samples(db, entry):
-    for sql, rows in entry.statements[:-1]:
+def all_but_the_commit(db, entry):
+    for sql, rows in entry.statements:
         db.executemany(sql, rows)
     os.kill(os.getpid(), signal.SIGKILL)
 path, writer = a_run(Path(sys.argv[1]), steps=3)
 writer._db.execute("PRAGMA cache_size = 1")  # pages reach the file before the commit
-backlog.execute = all_but_the_samples
+backlog.execute = all_but_the_commit
 writer(StepEnded(test="iops", record=a_step(4, engine_output=os.urandom(3_000_000))))
 """
 
@@ -149,7 +149,7 @@ def test_a_half_written_file_that_cannot_be_mended_says_what_to_do(
         read_run(half_written)
 
 
-@pytest.mark.parametrize("moment", ["encode_sample_details", "sample_rows"])
+@pytest.mark.parametrize("moment", ["encode_seconds", "encode_second_histograms"])
 def test_ctrl_c_while_writing_loses_no_finished_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 from tests.fuzz.run import run_limited
+from tests.runfile.older import as_older
 from tests.runfile.runs import a_run
 from tkperf.analysis.run_results import analyse
 from tkperf.errors import RunFileError
 from tkperf.histogram import BUCKETS
 from tkperf.runfile.limits import find_unpacked_bytes
-from tkperf.runfile.packed import pack, put_indices
+from tkperf.runfile.packed import pack, put_indices, put_numbers
 from tkperf.runfile.reader import RunFile
 
 Change = Callable[[sqlite3.Connection], None]
@@ -25,10 +26,9 @@ Change = Callable[[sqlite3.Connection], None]
 def many_steps(db: sqlite3.Connection, count: int, **changes: str) -> None:
     """Copies of the only step; ``changes`` are SQL with ``n``, the number of the copy."""
     columns = [row[1] for row in db.execute("PRAGMA table_info(step)")]
-    values = {name: name for name in columns} | {"sequence": "n + 1", "sample_details": "NULL"}
+    values = {name: name for name in columns} | {"sequence": "n + 1"}
     chosen = ", ".join((values | changes)[name] for name in columns)
-    db.execute("DELETE FROM sample")
-    db.execute("UPDATE step SET sample_details = NULL")
+    db.execute("UPDATE step SET seconds = NULL, second_histograms = NULL")
     db.execute(
         f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {count}) "
         f"INSERT INTO step SELECT {chosen} FROM step, c WHERE sequence = 1"
@@ -41,9 +41,20 @@ def packed_seconds(rows: int, byte: bytes, planes: int) -> bytes:
 
 
 def zeroes(db: sqlite3.Connection) -> None:
-    """100,000 seconds of nothing, which are 1.5 GB of counts."""
+    """85,000 seconds of nothing, whose counts are more than 2 GB."""
+    blocks = 850
+    second_s = bytes([0, 0]) + put_numbers([0, 100]) + bytes(2 + 2 * 100)
+    db.execute(
+        "UPDATE step SET seconds = ?", (pack(put_numbers([100 * blocks]) + second_s * blocks),)
+    )
+    side = put_indices(np.arange(BUCKETS)) + bytes(BUCKETS * (1 + 1 + 1 + 100))
+    db.execute("UPDATE step SET second_histograms = ?", (pack(side * blocks * 2),))
+
+
+def zeroes_of_rows(db: sqlite3.Connection) -> None:
+    """The same as versions before 11 had it."""
     rows = 20_000
-    db.execute("DELETE FROM sample")
+    db.execute("UPDATE step SET seconds = NULL, second_histograms = NULL")
     db.execute(
         f"WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < {rows}) "
         "INSERT INTO sample SELECT 1, n, 0, 1, 0, 0, 0, 0, 0, 0 FROM c"
@@ -102,6 +113,7 @@ def many_tests(db: sqlite3.Connection) -> None:
     ("change", "says"),
     [
         (zeroes, "it says more than"),
+        (zeroes_of_rows, "it says more than"),
         (shared_text, "it says more than"),
         (full_histograms, "it says more than"),
         (endless_view, "step is not a plain table"),
@@ -197,11 +209,11 @@ def test_what_tkperf_writes_is_far_below_the_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize("column", ["write_ios", "start_us"])
 def test_what_is_no_count_is_damage(tmp_path: Path, value: object, column: str) -> None:
     """numpy takes the text 'NaN' for a number: it was read as a second without I/O."""
-
-    def change(db: sqlite3.Connection) -> None:
+    path, writer = a_run(tmp_path, 1)
+    writer.close()
+    as_older(path)
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute(f"UPDATE sample SET {column} = ?", (value,))
-
-    path = made(tmp_path, change)
     with RunFile(path) as run_file:
         (seconds,) = run_file.seconds(run_file.record().tests[0])
         (lost,) = run_file.left_out

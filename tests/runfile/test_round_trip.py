@@ -390,6 +390,7 @@ def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path
     with sqlite3.connect(path) as database:
         for column in (
             "planned_pause", "foreign_read_bytes", "foreign_write_bytes", "watched", "host_use",
+            "seconds", "second_histograms",
         ):  # fmt: skip
             database.execute(f"ALTER TABLE step DROP COLUMN {column}")
         for column in (

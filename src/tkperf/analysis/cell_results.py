@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 from itertools import accumulate
-from operator import add
 
 from tkperf.analysis.results import CellResult, RoundResult, SliceResult
 from tkperf.disturbance.codes import find_codes
-from tkperf.measurement import Measurement
+from tkperf.histogram import Histogram
+from tkperf.measurement import Measurement, add_all
 from tkperf.quantity import Direction, combine
 from tkperf.record import StepKind, StepRecord, key_of
 from tkperf.workload import Workload
@@ -148,8 +147,8 @@ def _join(slices: Sequence[Measurement]) -> Measurement:
     """Slices of a stream as if they had been one: each I/O counts the same."""
     return Measurement(
         duration_s=sum(measurement.duration_s for measurement in slices),
-        read=reduce(add, (measurement.read for measurement in slices)),
-        write=reduce(add, (measurement.write for measurement in slices)),
+        read=add_all(measurement.read for measurement in slices),
+        write=add_all(measurement.write for measurement in slices),
         host_limited=any(measurement.host_limited for measurement in slices),
         rates_known=all(measurement.rates_known for measurement in slices),
     )
@@ -177,7 +176,7 @@ def build_histogram_us(stream: Sequence[StepRecord]) -> tuple[tuple[float, float
     """Of all slices together: (lower edge, upper edge, I/Os) of each bucket with I/Os, in us."""
     if not stream:
         return ()
-    whole = reduce(add, (step.measurement.both.histogram for step in stream))
+    whole = Histogram.sum_of(step.measurement.both.histogram for step in stream)
     return tuple(
         (lower / 1000, (upper + 1) / 1000, count) for lower, upper, count in whole.buckets()
     )

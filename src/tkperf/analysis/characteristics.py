@@ -37,16 +37,14 @@ HIGHER, LOWER, NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 KNEE = Measure(key="knee_iops", label="knee", unit="IOPS", better=HIGHER, digits=0)
 SHARE_OF_FIRST = Measure(
     key="share_of_first_percent", label="share of the first section's rate", unit="%",
-    better=HIGHER, digits=1,
+    better=HIGHER,
 )  # fmt: skip
 RECOVERY = Measure(key="recovery_s", label="recovery time", unit="s", better=LOWER, digits=1)
 AFTER_RECOVERY = Measure(
     key="least_after_recovery_percent", label="least after recovery", unit="%",
-    better=HIGHER, digits=1,
+    better=HIGHER,
 )  # fmt: skip
-FRESH = Measure(
-    key="fresh_iops", label="fresh-out-of-box level", unit="IOPS", better=HIGHER, digits=1
-)
+FRESH = Measure(key="fresh_iops", label="fresh-out-of-box level", unit="IOPS", better=HIGHER)
 FRESH_UNTIL = {
     Recorded.ROUNDS: Measure(
         key="fresh_until_round", label="last round fresh out of box", unit="", better=NEITHER, digits=0
@@ -55,7 +53,7 @@ FRESH_UNTIL = {
         key="fresh_until_s", label="fresh out of box until", unit="s", better=NEITHER, digits=1
     ),
 }  # fmt: skip
-STEADY = Measure(key="steady_iops", label="steady level", unit="IOPS", better=HIGHER, digits=1)
+STEADY = Measure(key="steady_iops", label="steady level", unit="IOPS", better=HIGHER)
 STEADY_FROM = {
     Recorded.ROUNDS: Measure(
         key="steady_from_round", label="first steady round", unit="", better=NEITHER, digits=0

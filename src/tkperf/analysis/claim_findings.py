@@ -16,10 +16,11 @@ from tkperf.analysis.uncertainty.estimate import (
 )
 from tkperf.analysis.uncertainty.wording import COVERED
 from tkperf.quantity import Measure
-from tkperf.units import NOT_FOUND, NOT_MEASURED
+from tkperf.units import NOT_FOUND, NOT_MEASURED, find_place, format_to_place, unit_for_people
 
 _SMALLEST_MARGIN = 0.05  # in percent
 _MOST_SIGMAS = 10  # more say no more
+_MOST_FINER = 6  # digits that tell a value from its limit, beyond those that figures have
 WITHIN_UNCERTAINTY = "within the uncertainty"
 
 
@@ -66,6 +67,17 @@ class Finding:
             if self.certain is False
             else self.state.value
         )
+
+    @property
+    def measured_text(self) -> str:
+        """The value with its unit, to the digit that tells on which side of the limit it is."""
+        if self.value is None:
+            return NOT_MEASURED
+        place = find_place(self.value)
+        gap = abs(self.value * (self.margin_percent or 0) / 100)
+        if gap:
+            place = max(min(place, find_place(gap) + 2), place - _MOST_FINER)
+        return f"{format_to_place(self.value, place)} {unit_for_people(self.unit)}".rstrip()
 
     @property
     def margin_text(self) -> str:
@@ -137,7 +149,7 @@ def build_finding(
         state=state,
         limit=limit,
         value=value,
-        unit=measure.unit,
+        unit=measure.unit_in_data,
         margin_percent=margin,
         note="; ".join(text for text in (*notes, *_doubt(certain, known)) if text) or None,
         uncertainty=known,

@@ -114,7 +114,8 @@ def check_claims(
         findings += [
             _check(promise, result, cells, note, of_limit) for promise, note, of_limit in promises
         ]
-        warnings += find_differences(("baseline", "run"), (earlier, result))
+        for group in find_differences(("baseline", "run"), (earlier, result)):
+            warnings += group.texts
         warnings += find_remarks("baseline", earlier)
         left = sum(len(section.cells) for test in earlier.tests for section in test.sections)
         left -= len(promises)

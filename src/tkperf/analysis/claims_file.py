@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from tkperf.analysis.characteristics import CHARACTERISTICS, DROPS
-from tkperf.errors import UsageError
+from tkperf.errors import InputFileError, UsageError
 from tkperf.measurement import REPORTED_PERCENTILES
 from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction
 from tkperf.strict import decode_strictly, shallow
@@ -58,7 +58,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     source: str | None = None
 
     def size_bytes(self) -> int | None:
-        """Raises UsageError: the block size is none."""
+        """Raises InputFileError: the block size is none."""
         return None if self.block_size is None else parse_size_bytes(str(self.block_size))
 
 
@@ -108,7 +108,7 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
     """Decode a claims file; ``file`` is named in errors. Quantiles become claims after the others.
 
     Raises:
-        UsageError: not TOML, a typo, or a claim that says nothing.
+        InputFileError: not TOML, a typo, or a claim that says nothing.
     """
     claims = decode_strictly(
         lambda: msgspec.toml.decode(shallow(text), type=ClaimsFile),
@@ -118,14 +118,16 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
     for number, promised in enumerate(claims.quantiles, start=1):
         for percent in promised.within_us:
             if percent not in _PERCENTS:
-                raise UsageError(
+                raise InputFileError(
                     f"claims {file}, quantiles {number}, key within_us: '{percent}' is not one of "
                     f"{', '.join(_PERCENTS)}"
                 )
     of_quantiles = [claim for quantiles in claims.quantiles for claim in quantiles.claims()]
     claims = msgspec.structs.replace(claims, claim=(*claims.claim, *of_quantiles), quantiles=())
     if not claims.claim and claims.baseline is None:
-        raise UsageError(f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]")
+        raise InputFileError(
+            f"claims {file}: holds no [[claim]], no [[quantiles]] and no [baseline]"
+        )
     written = len(claims.claim) - len(of_quantiles)
     for number, claim in enumerate(claims.claim, start=1):
         where = f"claims {file}, " + (
@@ -133,15 +135,17 @@ def parse_claims(text: str, *, file: str) -> ClaimsFile:
         )
         if claim.metric not in METRICS:
             metrics = ", ".join(METRICS)
-            raise UsageError(f"{where}, key metric: '{claim.metric}' is not one of {metrics}")
+            raise InputFileError(f"{where}, key metric: '{claim.metric}' is not one of {metrics}")
         _require_promise(claim, where)
         for key, limit in (("at_least", claim.at_least), ("at_most", claim.at_most)):
             if limit is not None and not (math.isfinite(limit) and limit >= 0):
-                raise UsageError(f"{where}, key {key}: {limit} is not a finite number from 0 on")
+                raise InputFileError(
+                    f"{where}, key {key}: {limit} is not a finite number from 0 on"
+                )
         try:
             claim.size_bytes()
         except UsageError as error:
-            raise UsageError(f"{where}, key block_size: {error}") from None
+            raise InputFileError(f"{where}, key block_size: {error}") from None
     return claims
 
 
@@ -149,21 +153,25 @@ def _require_promise(claim: Claim, where: str) -> None:
     """One limit, or that something is not there; of a cell its mix and block size.
 
     Raises:
-        UsageError: the claim says nothing, or more than one thing.
+        InputFileError: the claim says nothing, or more than one thing.
     """
     of_course = claim.metric in CHARACTERISTICS
     limits = sum((claim.at_least is not None, claim.at_most is not None, claim.not_found))
     if limits != 1:
         either = "at_least, at_most or not_found" if of_course else "either at_least or at_most"
-        raise UsageError(f"{where}: give {'one of ' * of_course}{either}")
+        raise InputFileError(f"{where}: give {'one of ' * of_course}{either}")
     if not of_course and claim.not_found:
-        raise UsageError(f"{where}, key not_found: '{claim.metric}' is nothing that is looked for")
+        raise InputFileError(
+            f"{where}, key not_found: '{claim.metric}' is nothing that is looked for"
+        )
     if claim.not_found and claim.metric == DROPS.key:
-        raise UsageError(f"{where}, key not_found: '{claim.metric}' is a count: say at_most = 0")
+        raise InputFileError(
+            f"{where}, key not_found: '{claim.metric}' is a count: say at_most = 0"
+        )
     if of_course and claim.direction is not Direction.ALL:
-        raise UsageError(
+        raise InputFileError(
             f"{where}, key direction: '{claim.metric}' is of reads and writes together"
         )
     for key in ("read_percent", "block_size"):
         if not of_course and getattr(claim, key) is None:
-            raise UsageError(f"{where}, key {key}: '{claim.metric}' needs it")
+            raise InputFileError(f"{where}, key {key}: '{claim.metric}' needs it")

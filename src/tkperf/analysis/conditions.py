@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from tkperf.analysis.comparing.entries import list_names
 from tkperf.analysis.flags import describe_disturbed
 from tkperf.analysis.results import RunResult, SectionResult, TestResult
 from tkperf.disturbance.codes import HOST_LIMITED, find_codes
@@ -20,26 +23,98 @@ Place = tuple[str, ...]
 Level = tuple[dict[Place, str], ...]
 
 
-def find_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
-    """Conditions that are not the same in all runs, as far as they matter to tests in common."""
-    conditions: dict[str, Of] = {
-        "profile": lambda result: result.info.profile_name,
-        "suite": lambda result: result.info.suite,
-        "active range": _share,
-        "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
-        "fio": lambda result: result.info.fio_version,
-        "I/O engine": lambda result: result.info.ioengine,
-        "kind of target": lambda result: result.info.device.get("kind"),
-        "kernel": lambda result: result.info.host.get("kernel"),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionGroup:
+    """What belongs together; ``texts`` have the values.
+
+    For a line, ``names`` of the conditions that differ, and ``not_known`` of those that are the same as far
+    as they are known, but not known of every run.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+    not_known: tuple[str, ...] = ()
+
+
+class Difference(NamedTuple):
+    """What differs, or may: its name, and in words."""
+
+    name: str
+    text: str
+    is_known: bool = True
+
+
+def find_conditions(
+    names: Sequence[str], results: Sequence[RunResult]
+) -> tuple[ConditionGroup, ...]:
+    """All that a reader of the rows must know; groups without anything are left out."""
+    beside = {
+        "Only in some runs": tuple(find_gaps(names, results)),
+        "Said by the runs themselves": tuple(_join_remarks(names, results)),
     }
+    return (
+        *find_differences(names, results),
+        *(
+            ConditionGroup(title=title, names=(), texts=texts)
+            for title, texts in beside.items()
+            if texts
+        ),
+    )
+
+
+def find_differences(
+    names: Sequence[str], results: Sequence[RunResult]
+) -> tuple[ConditionGroup, ...]:
+    """Conditions that are not known to be the same in all runs, as far as they matter to tests in common."""
+    of_one_model = _OF_ONE_MODEL if _is_one_model(results) else {}
+    groups: dict[str, list[Difference]] = {
+        "Specification": [
+            *_facts(names, results, _SPECIFICATION),
+            *_profile_differences(names, results),
+        ],
+        "Drive and host": list(_facts(names, results, of_one_model | _SURROUNDINGS)),
+        "Preparation": [
+            *_section_differences(names, results, "purge", describe_purge),
+            *_section_differences(names, results, "preconditioning", describe_preconditioning),
+        ],
+        "Load": list(_demand_differences(names, results)),
+    }
+    return tuple(
+        ConditionGroup(
+            title=title,
+            names=_names(found, known=True),
+            not_known=_names(found, known=False),
+            texts=tuple(one.text for one in found),
+        )
+        for title, found in groups.items()
+        if found
+    )
+
+
+def _names(found: Sequence[Difference], *, known: bool) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one.name for one in found if one.is_known is known))
+
+
+def _is_one_model(results: Sequence[RunResult]) -> bool:
+    return len({str(result.info.device.get("model")) for result in results}) == 1
+
+
+def _facts(
+    names: Sequence[str], results: Sequence[RunResult], conditions: dict[str, Of]
+) -> Iterator[Difference]:
     for condition, of in conditions.items():
         values = [of(result) for result in results]
         if len({str(value) for value in values}) > 1:
-            yield f"{condition} differs ({_list_values(names, values)})"
-    yield from _demand_differences(names, results)
-    yield from _profile_differences(names, results)
-    yield from _section_differences(names, results, "purge", describe_purge)
-    yield from _section_differences(names, results, "preconditioning", describe_preconditioning)
+            how, is_known = _how(values)
+            text = f"{condition} {how} ({_list_values(names, values)})"
+            yield Difference(condition, text, is_known)
+
+
+def _how(values: Iterable[object]) -> tuple[str, bool]:
+    """What values that are not alike are said to do: what is not known of a run may be as in the others."""
+    known = {str(value) for value in values if value is not None}
+    return ("differs", True) if len(known) > 1 else ("is not known of every run", False)
 
 
 def explain_nothing_common(results: Sequence[RunResult]) -> str:
@@ -83,52 +158,75 @@ def find_gaps(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[st
         for place, title in everywhere.items():
             if not _all_have(level, place):
                 owners = [name for name, of in zip(names, level, strict=True) if place in of]
-                only.setdefault(", ".join(owners), []).append(title)
+                only.setdefault(list_names(owners), []).append(title)
     for owners_text, titles in only.items():
         yield f"only in {owners_text}: {_handful(titles, 'result')}"
 
 
 def find_remarks(name: str, result: RunResult) -> Iterator[str]:
     """What a reader of this run's numbers must know, wherever they stand."""
-    for notice in result.info.notices:
-        yield f"{name}: {notice}"
-    yield from find_cut_short(name, result)
+    yield from (f"{name}: {text}" for text in _remarks(result))
+
+
+def _join_remarks(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+    """Those of several runs, the same of several once; what all runs carry stands above them."""
+    by_text: dict[str, list[str]] = {}
+    for name, result in zip(names, results, strict=True):
+        for text in dict.fromkeys(_remarks(result)):
+            by_text.setdefault(text, []).append(name)
+    everywhere = set.intersection(*(set(result.info.notices) for result in results))
+    for text, of_runs in by_text.items():
+        if text not in everywhere:
+            yield f"{list_names(of_runs)}: {text}"
+
+
+def _remarks(result: RunResult) -> Iterator[str]:
+    yield from result.info.notices
+    yield from _cut_short(result)
     for warning in result.warnings[:MOST_LISTED]:
-        yield f"{name}: {warning.text}"
+        yield warning.text
     if len(result.warnings) > MOST_LISTED:
         more = format_count(len(result.warnings) - MOST_LISTED, "more warning")
-        yield f"{name}: and {more} in its own report"
+        yield f"and {more} in its own report"
     sections = [section for test in result.tests for section in test.sections]
     cells = [cell for section in sections for cell in section.cells]
     limited = sum(cell.host_limited is True for cell in cells)
     if limited:
         of = f"{limited} of {format_count(len(cells), 'result')}"
-        yield f"{name}: {of} {HOST_LIMITED}"
+        yield f"{of} {HOST_LIMITED}"
     disturbed = [cell for cell in cells if cell.disturbances]
     if disturbed:
         of = f"{len(disturbed)} of {format_count(len(cells), 'result')}"
         codes = find_codes(code for cell in disturbed for code in cell.disturbances or ())
-        yield f"{name}: {of} {describe_disturbed(codes)}"
+        yield f"{of} {describe_disturbed(codes)}"
     for section in sections:
         if section.steady is False:
-            yield f"{name}: {section.name} did not reach steady state"
+            yield f"{section.name} did not reach steady state"
 
 
 def find_cut_short(name: str, result: RunResult) -> Iterator[str]:
     """Whether the run did not come to its end."""
+    yield from (f"{name}: {text}" for text in _cut_short(result))
+
+
+def _cut_short(result: RunResult) -> Iterator[str]:
     if result.status is RunStatus.COMPLETE:
         return
-    yield f"{name}: the run is {result.status.value}"
+    yield f"the run is {result.status.value}"
     for test in result.tests:
         if test.progress is not None:
-            yield f"{name}: {test.title}: {test.progress}"
+            yield f"{test.title}: {test.progress}"
 
 
 def _list_values(names: Sequence[str], values: Iterable[object]) -> str:
-    return ", ".join(
-        f"{name}: {'not known' if value is None else value}"
-        for name, value in zip(names, values, strict=True)
-    )
+    """Of each run, ``A: 4, B: 1``; of many by value, ``4: A, B, C, D and 12 more; 1: E``."""
+    texts = ["not known" if value is None else str(value) for value in values]
+    if len(texts) <= MOST_LISTED:
+        return ", ".join(f"{name}: {text}" for name, text in zip(names, texts, strict=True))
+    by_text: dict[str, list[str]] = {}
+    for name, text in zip(names, texts, strict=True):
+        by_text.setdefault(text, []).append(name)
+    return "; ".join(f"{text}: {list_names(alike)}" for text, alike in by_text.items())
 
 
 def _handful(items: Sequence[str], more: str) -> str:
@@ -163,22 +261,38 @@ def _first_word(value: object) -> str | None:
     return str(value).split(",")[0] if value is not None else None
 
 
-def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+_SPECIFICATION: dict[str, Of] = {
+    "profile": lambda result: result.info.profile_name,
+    "suite": lambda result: result.info.suite,
+    "active range": _share,
+}
+_SURROUNDINGS: dict[str, Of] = {
+    "kind of target": lambda result: result.info.device.get("kind"),
+    "write cache": lambda result: _first_word(result.info.device.get("write_cache_in_run")),
+    "fio": lambda result: result.info.fio_version,
+    "I/O engine": lambda result: result.info.ioengine,
+    "link": lambda result: result.info.device.get("link"),
+    "CPU": lambda result: result.info.host.get("cpu_model"),
+    "kernel": lambda result: result.info.host.get("kernel"),
+}
+_OF_ONE_MODEL: dict[str, Of] = {"firmware": lambda result: result.info.device.get("firmware")}
+
+
+def _demand_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[Difference]:
     """Tests whose demand differs alike are said together."""
+    by_run = [{test.name: describe_demand(test) for test in result.tests} for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}
     for test in _common_tests(results):
-        demands = tuple(
-            describe_demand(
-                next(candidate for candidate in result.tests if candidate.name == test.name)
-            )
-            for result in results
-        )
+        demands = tuple(of_run[test.name] for of_run in by_run)
         if len(set(demands)) > 1:
             differing.setdefault(demands, []).append(test.title)
     for demands, tests in differing.items():
-        yield (
-            f"demand (thread count, queue depth) differs ({_list_values(names, demands)}) in "
-            f"{_handful(tests, 'test')}"
+        how, is_known = _how(demands)
+        yield Difference(
+            "threads and queue depth",
+            f"demand (thread count, queue depth) {how} ({_list_values(names, demands)}) in "
+            f"{_handful(tests, 'test')}",
+            is_known,
         )
 
 
@@ -188,7 +302,9 @@ def _common_tests(results: Sequence[RunResult]) -> list[TestResult]:
     return [test for test in results[0].tests if all(test.name in names for names in others)]
 
 
-def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> Iterator[str]:
+def _profile_differences(
+    names: Sequence[str], results: Sequence[RunResult]
+) -> Iterator[Difference]:
     """The profiles' numbers behind the tests that all runs have; profiles of one name may differ."""
     tests = [test.name for test in _common_tests(results)]
     numbers = [_numbers(result, tests) for result in results]
@@ -198,7 +314,10 @@ def _profile_differences(names: Sequence[str], results: Sequence[RunResult]) -> 
         if len(set(values)) > 1:
             differing.append(f"{key} ({_list_values(names, values)})")
     if differing:
-        yield f"numbers of the profiles differ: {_handful(differing, 'number')}"
+        yield Difference(
+            "numbers of the profile",
+            f"numbers of the profiles differ: {_handful(differing, 'number')}",
+        )
 
 
 def _numbers(result: RunResult, tests: Sequence[str]) -> dict[str, str]:
@@ -252,7 +371,7 @@ def _section_differences(
     results: Sequence[RunResult],
     condition: str,
     of: Callable[[RunResult, SectionResult], str | None],
-) -> Iterator[str]:
+) -> Iterator[Difference]:
     """A condition that each section has of its own; sections that differ alike are said together."""
     by_run = [_sections(result) for result in results]
     differing: dict[tuple[str | None, ...], list[str]] = {}
@@ -266,7 +385,9 @@ def _section_differences(
                 differing.setdefault(descriptions, []).append(place[1])
     for descriptions, alike in differing.items():
         listed = _handful(alike, "section")
-        yield f"{condition} differs ({_list_values(names, descriptions)}) in {listed}"
+        how, is_known = _how(descriptions)
+        text = f"{condition} {how} ({_list_values(names, descriptions)}) in {listed}"
+        yield Difference(condition, text, is_known)
 
 
 def _sections(result: RunResult) -> dict[tuple[str, str], SectionResult]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 
 from tkperf.analysis.cell_results import starts_of_slices
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.disturbance.codes import DisturbanceCode, find_codes
 from tkperf.host_use import HostUse
-from tkperf.measurement import NO_IO, IoStats
+from tkperf.measurement import NO_IO, IoStats, Measurement, add_all
 from tkperf.quantity import Direction
 from tkperf.record import RunRecord, StepKind, StepRecord, key_of
 from tkperf.seconds import Seconds, join
@@ -34,6 +32,17 @@ class Part:
     host_limited: bool | None = None
     disturbances: tuple[DisturbanceCode, ...] | None = None
     host: HostUse | None = None
+    rates_known: bool = True
+
+    @property
+    def measurement(self) -> Measurement:
+        """All that was measured of it."""
+        return Measurement(
+            duration_s=self.end_s - self.start_s,
+            read=self.read,
+            write=self.write,
+            rates_known=self.rates_known,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +129,7 @@ def _details(
                 if step.disturbances is None
                 else find_codes(disturbance.code for disturbance in step.disturbances),
                 host=step.host,
+                rates_known=step.measurement.rates_known,
             )
             for (step, _), start_s in zip(members, starts_s, strict=True)
         )
@@ -129,8 +139,8 @@ def _details(
             workload=workload,
             parts=parts,
             seconds=join([samples for _, samples in members], starts_s),
-            read=reduce(add, (step.measurement.read for step in counted), NO_IO),
-            write=reduce(add, (step.measurement.write for step in counted), NO_IO),
+            read=add_all(step.measurement.read for step in counted),
+            write=add_all(step.measurement.write for step in counted),
             job_file=members[0][0].job_file,
             counted=tuple(part for part in parts if whole or part.number in window),
         )

@@ -12,7 +12,7 @@ import msgspec
 
 from tkperf.analysis.claim_findings import Checked, State
 from tkperf.analysis.results import RunResult
-from tkperf.units import drop_controls, format_quantity
+from tkperf.units import drop_controls
 
 SCHEMA = "tkperf-check/1"
 _UNCHECKED = (State.NOT_MEASURED, State.CANNOT_BE_TOLD)
@@ -61,7 +61,7 @@ def render_junit(checked: Checked, result: RunResult, *, confirmed: bool = False
             ET.SubElement(properties, "property", name=name, value=drop_controls(value))
     for finding in findings:
         case = ET.SubElement(suite, "testcase", classname=run, name=drop_controls(finding.claim))
-        measured = format_quantity(finding.value, 1, finding.unit)
+        measured = finding.measured_text
         message = f"{finding.outcome}: {measured}, claimed {finding.limit}"
         if finding.state is State.NOT_MET:
             ET.SubElement(case, "failure", message=message)

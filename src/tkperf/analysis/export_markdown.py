@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from tkperf.analysis.conditions import describe_demand, describe_preconditioning, describe_purge
-from tkperf.analysis.flags import describe_counts, describe_window
+from tkperf.analysis.flags import describe_counts
 from tkperf.analysis.host import host_findings, tuned_settings
+from tkperf.analysis.markdown_text import inert as _text
+from tkperf.analysis.markdown_text import inert_line, render_rows
+from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.tables import (
@@ -19,23 +21,18 @@ from tkperf.analysis.tables import (
 )
 from tkperf.analysis.telemetry_table import build_telemetry_table
 from tkperf.analysis.timeline.wording import describe_timelines
+from tkperf.analysis.verdicts import describe_verdicts
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import (
-    drop_controls,
-    format_capacity,
-    format_number,
-)
+from tkperf.units import format_capacity
 
 
 def render_markdown(result: RunResult) -> str:
     """Disclosure, verdicts and the tables of the window; what was not measured is a dash."""
     info, device = result.info, result.info.device
     lines = [f"# {_text(info.name)}", ""]
-    lines += [f"**{_text(notice)}**\n" for notice in info.notices]
-    if result.status.value != "complete":
-        lines += [f"**RUN {result.status.value.upper()}: {_text(result.ended_because)}**", ""]
+    lines += [f"**{_text(badge)}**\n" for badge in find_badges(result)]
+    lines += _opening(result)
     capacity = device.get("capacity_bytes")
     facts = {
         "Device": device.get("model") or device.get("kind"),
@@ -63,13 +60,13 @@ def render_markdown(result: RunResult) -> str:
     }
     if changes := tuned_settings(info.host):
         facts["Set for the run"] = "; ".join(changes)
+    unknown = [name for name, value in facts.items() if value is None]
     lines += ["| | |", "|---|---|"]
-    lines += [f"| {name} | {_text(value)} |" for name, value in facts.items()]
-    lines += ["", *(f"- warning: {_text(warning.text)}" for warning in result.warnings)]
+    lines += [f"| {name} | {_text(value)} |" for name, value in facts.items() if value is not None]
+    lines += [f"| Not known | {', '.join(unknown)} |"] if unknown else []
+    lines += _warnings(result)
     for test in result.tests:
         lines += ["", f"## {_text(test.title)}"]
-        if test.progress is not None:
-            lines.append(f"\n**test {_text(test.progress)}**")
         lines += [f"\n**{_text(text)}**" for text in test.resumptions]
         for section in test.sections:
             lines += ["", f"### {_text(section.name)}", "", *_verdict(section), ""]
@@ -82,6 +79,35 @@ def render_markdown(result: RunResult) -> str:
         if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
             lines += [f"Disturbed: {_text(counts)}", ""]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _opening(result: RunResult) -> list[str]:
+    """The figures asked for first, and what each test found."""
+    lines = []
+    if result.headlines:
+        titles = {test.name: test.title for test in result.tests}
+        lines += ["| | | | | |", "|---|---:|---|---|---|"]
+        lines += [
+            f"| {_text(one.label)} | **{_text(one.text)}** | {one.sure} | {one.verdict} | {_text(titles.get(one.test, one.test))} |"
+            for one in result.headlines
+        ]
+        lines.append("")
+    for test in result.tests:
+        found = [finding for finding in result.findings if finding.test == test.name]
+        for finding in found:
+            text = f"{_text(finding.text)}."
+            words = f"**{text}**" if finding.alarm else text
+            lines.append(f"- {_text(test.title)}: {words}")
+    return [*lines, ""]
+
+
+def _warnings(result: RunResult) -> list[str]:
+    """Each once, under what it is about."""
+    groups = group_warnings(result)
+    if not groups:
+        return []
+    lines = ["", f"{summarise_warnings(groups)}:", ""]
+    return lines + [f"- {group.title}: {_text(text)}" for group in groups for text in group.texts]
 
 
 def _demand(result: RunResult) -> str | None:
@@ -119,21 +145,7 @@ def _verdict(section: SectionResult) -> list[str]:
     if not verdict.judged:
         return [f"{ended}; steady state not judged: {_text(verdict.reason)}"]
     state = "reached" if verdict.reached else "NOT reached"
-    tracked = "; ".join(_tracked(window_verdict) for window_verdict in section.window_verdicts)
-    return [
-        f"{ended}; steady state {state}: {tracked}" + describe_window(section.disturbed_in_window)
-    ]
-
-
-def _tracked(verdict: SteadyStateVerdict) -> str:
-    rounds = ", ".join(str(number) for number in verdict.rounds)
-    return (
-        f"{_text(verdict.tracking)}, window {rounds}, average "
-        f"{format_number(verdict.average, 1)} {_text(verdict.unit)}, range {format_number(verdict.data_excursion, 1)} "
-        f"(allowed {format_number(verdict.allowed_data_excursion, 1)}), slope "
-        f"{format_number(verdict.slope_excursion, 1)} "
-        f"(allowed {format_number(verdict.allowed_slope_excursion, 1)})"
-    )
+    return [f"{ended}; steady state {state}: {_text(describe_verdicts(section))}"]
 
 
 def _tables(section: SectionResult) -> list[str]:
@@ -154,29 +166,13 @@ def _table(table: Table) -> list[str]:
     return [
         f"{_text(title)}{_text(across)}",
         "",
-        f"| {' | '.join(map(_text, table.head))} |",
-        "|" + "---:|" * len(table.head),
-        *(
-            f"| {' | '.join(_text(cell if isinstance(cell, str) else cell.text()) for cell in row)} |"
-            for row in table.rows
+        *render_rows(
+            table.head,
+            [
+                [cell if isinstance(cell, str) else cell.text() for cell in row]
+                for row in table.rows
+            ],
         ),
         "",
-        *(line for note in table.notes for line in (_note(note), "")),
+        *(line for note in table.notes for line in (inert_line(note), "")),
     ]
-
-
-def _note(note: str) -> str:
-    """A line of its own; one that begins with a dash would be an item of a list."""
-    return f"\\{_text(note)}" if note.startswith("-") else _text(note)
-
-
-def _text(value: object) -> str:
-    """Text from outside, on one line and inert: no markup, HTML, link, mention, control character."""
-    if value is None:
-        return "not known"
-    line = " ".join(str(value).split())
-    visible = drop_controls(line)
-    # A word joiner, which nobody sees, keeps wikis from making links and mentions.
-    unlinked = re.sub(r"(://|www\.|@)", "\\1\u2060", visible)
-    inert = unlinked.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_{}\[\]|#!~])", r"\\\1", inert)

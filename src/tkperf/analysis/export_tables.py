@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 
-from tkperf.analysis.compare import Comparison
+from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.export_uncertainty import U95, UNCERTAINTY, u95_row, uncertainty_rows
 from tkperf.analysis.export_workload import WORKLOAD, Row, workload_row
 from tkperf.analysis.host_facts import HOST_FACTS
@@ -60,6 +60,7 @@ _TELEMETRY = tuple(attribute.name for attribute in fields(Reading))
 
 _COMPARISON = (
     *WORKLOAD,
+    "part",
     "measure",
     "unit",
     "value",
@@ -79,7 +80,7 @@ _COMPARISON = (
 _CHARACTERISTIC = (*WORKLOAD, "measure", "key", "unit", "value", "found", "at_least", "at_most")  # fmt: skip
 # Every column that is not a real number, whichever table it is in.
 TEXTS = frozenset((
-    *_PLACE, "kind", "access", "tracking", "unit", "reason", "measure", "range_over", "change",
+    *_PLACE, "kind", "access", "part", "tracking", "unit", "reason", "measure", "range_over", "change",
     "disturbances", "block_mix", "arrival", "zones", "direction", "not_found", "key", "basis",
     "resumed_utc", "because", "disturbed_by", "others", "kernel_log", "test_status", "window", "ended_because", "goes_on", "again", "repeated", "added", "changes",
     "drive", "source",
@@ -304,7 +305,7 @@ def _characteristics(result: RunResult) -> Iterator[Row]:
             measure = found.measure
             yield (
                 *_place(result, test), section.name, *workload_row(found.workload), measure.label,
-                found.key, measure.unit, found.value, found.value is not None, found.at_least,
+                found.key, measure.unit_in_data, found.value, found.value is not None, found.at_least,
                 found.at_most,
             )  # fmt: skip
 
@@ -357,7 +358,7 @@ def _comparison(comparison: Comparison) -> Iterator[Row]:
         ):
             yield (
                 name, result.info.device.get("kind"), row.test, row.section,
-                *workload_row(row.workload), row.quantity.label, row.quantity.unit, entry.value, entry.low, entry.high, entry.span,
+                *workload_row(row.workload), row.part or None, row.quantity.label, row.quantity.unit_in_data, entry.value, entry.low, entry.high, entry.span,
                 entry.uncertainty and entry.uncertainty.expanded, entry.ratio,
                 entry.ratio_uncertainty and entry.ratio_uncertainty.low,
                 entry.ratio_uncertainty and entry.ratio_uncertainty.high, entry.within_noise, entry.change, entry.host_limited,

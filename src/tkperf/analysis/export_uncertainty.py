@@ -48,7 +48,7 @@ def _row(
     known: Uncertainty,
 ) -> Row:
     return (
-        *workload_row(workload), direction.value, measure.label, measure.key, measure.unit, value,
+        *workload_row(workload), direction.value, measure.label, measure.key, measure.unit_in_data, value,
         known.standard, known.low, known.high, known.degrees_of_freedom,
         known.basis and known.basis.value, known.at_least if known.known else None, known.reason,
     )  # fmt: skip

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from tkperf.analysis.characteristics import with_characteristics
+from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult, SectionResult
+from tkperf.analysis.run_results import analyse, with_left_out
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.uncertainty.cells import needs_seconds, with_uncertainty
-from tkperf.record import RunRecord, StepKind, StepRecord, TestRecord, is_as_new, key_of
+from tkperf.record import LeftOut, RunRecord, StepKind, StepRecord, TestRecord, is_as_new, key_of
 from tkperf.seconds import Seconds, join
 
 # Shorter slices are as good as seconds; fewer seconds are no long step.
@@ -18,6 +21,20 @@ SHORTEST_SLICE_S = 2.0
 LEAST_SECONDS = 120
 
 Read = Callable[[TestRecord], Sequence[Seconds]]
+
+
+class Opened(Protocol):
+    """A run file that is open."""
+
+    @property
+    def left_out(self) -> Sequence[LeftOut]: ...
+
+    def seconds(self, test: TestRecord, /) -> Sequence[Seconds]: ...
+
+
+def analyse_opened(opened: Opened, record: RunRecord) -> RunResult:
+    """The results of a record with all that its seconds tell; seconds that cannot be read are named, too."""
+    return with_left_out(with_seconds(analyse(record), record, opened.seconds), opened.left_out)
 
 
 def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
@@ -28,17 +45,15 @@ def with_seconds(result: RunResult, record: RunRecord, read: Read) -> RunResult:
         read: the seconds of each step of a test, in their order.
     """
     tests = {test.name: test for test in record.tests}
-    return replace(
-        result,
-        tests=tuple(
-            with_characteristics(
-                replace(test, sections=_sections(test.sections, tests[test.name], read))
-            )
-            if test.name in tests
-            else test
-            for test in result.tests
-        ),
+    found = tuple(
+        with_characteristics(
+            replace(test, sections=_sections(test.sections, tests[test.name], read))
+        )
+        if test.name in tests
+        else test
+        for test in result.tests
     )
+    return with_findings(replace(result, tests=found))
 
 
 def _sections(

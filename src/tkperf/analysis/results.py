@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tkperf.analysis.characteristics import Characteristic
+from tkperf.analysis.findings.data import Finding, Headline
 from tkperf.analysis.telemetry import DriveTelemetry
 from tkperf.analysis.timeline.findings import Timeline
 from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
@@ -199,8 +200,6 @@ class TestResult:
     """Of a test that did not end, sections that it may come to and of which nothing was measured."""
     progress: str | None = None
     """Of a test that did not end, which of its sections are complete and which are not, in words."""
-    over_sections: tuple[str, ...] = ()
-    """Quantities that are drawn over all sections, by their keys."""
     figures: tuple[Figure, ...] = ()
     """Of the whole test, as its plan has them."""
     demands: tuple[tuple[int, int], ...] = ()
@@ -270,6 +269,10 @@ class RunResult:
     resumptions: tuple[ResumptionResult, ...] = ()
     not_begun: tuple[str, ...] = ()
     """Tests that were to be run and have not begun."""
+    headlines: tuple[Headline, ...] = ()
+    """The figures that are asked for first."""
+    findings: tuple[Finding, ...] = ()
+    """What was found, in sentences; of each test, in the order of the tests."""
 
 
 def describe_stream(section: SectionResult) -> str:

@@ -15,7 +15,14 @@ from tkperf.record import (
     StepRecord,
     TestRecord,
 )
-from tkperf.units import format_capacity, format_count, format_duration, format_window
+from tkperf.units import (
+    format_capacity,
+    format_count,
+    format_duration,
+    format_number,
+    format_window,
+    unit_for_people,
+)
 
 INTERRUPTED = "INTERRUPTED"
 
@@ -147,7 +154,7 @@ def _of_repetition(test: TestRecord, resumption: Resumption) -> str:
         text = f"{section.section}: {section.ended_because}"
         if (verdict := section.verdict) is not None:
             rounds = format_window(verdict.rounds)
-            text += f", {verdict.tracking} {verdict.average:,.1f} {verdict.unit} in {rounds}"
+            text += f", {verdict.tracking} {format_number(verdict.average)} {unit_for_people(verdict.unit)} in {rounds}"
         before.append(text)
     written = sum(step.measurement.write.bytes for step in test.steps)
     return (

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tkperf.analysis.characteristics import with_characteristics
+from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.incomplete import (
     DAMAGED,
     describe_progress,
@@ -25,7 +26,7 @@ from tkperf.analysis.section_results import build_section
 from tkperf.analysis.telemetry import find_telemetry_notices, find_test_telemetry
 from tkperf.disturbance.codes import find_codes
 from tkperf.errors import ProfileError
-from tkperf.figures import SectionPlan, TestPlan, generic_section
+from tkperf.figures import FigureKind, SectionPlan, TestPlan, drawn, generic_section
 from tkperf.phases import Round
 from tkperf.procedures import find_test, known_plan, read_stored_profile
 from tkperf.procedures.walk import first_rounds
@@ -57,6 +58,7 @@ def analyse(record: RunRecord) -> RunResult:
                 _planned_areas(record.info, test),
                 [row for row in record.left_out if row.step and row.test == test.name],
                 record.status,
+                alone=record.info.is_simulated,
             ),
             found,
         )
@@ -92,7 +94,7 @@ def analyse(record: RunRecord) -> RunResult:
             else tests
         ),
     )
-    return with_left_out(result, record.left_out)
+    return with_findings(with_left_out(result, record.left_out))
 
 
 def _cut_off(
@@ -179,11 +181,31 @@ def _without_counts(cell: CellResult) -> dict[str, Any]:
 def _plan(suite: str, test: TestRecord) -> TestPlan:
     """How the test is shown; a section that no plan knows by what was recorded."""
     names = list(dict.fromkeys(step.section for step in test.steps))
-    plan = test.plan or known_plan(suite, test.name, names) or TestPlan(title=test.name)
+    stored = test.plan
+    planned = names if stored is None else [section.name for section in stored.sections]
+    plan = known_plan(suite, test.name, planned)
+    if plan is None or (stored is not None and not _is_about_the_same(stored, plan)):
+        plan = stored or TestPlan(title=test.name)
     return replace(
         plan,
         sections=tuple(plan.section(name) or _recorded(test.steps, name) for name in names),
+        over_sections=(),
+        figures=(
+            *(drawn(FigureKind.OVER_AXIS, quantity) for quantity in plan.over_sections),
+            *plan.figures,
+        ),
     )
+
+
+def _is_about_the_same(stored: TestPlan, known: TestPlan) -> bool:
+    """Whether this version measures the same in each section: then it shows the test its own way.
+
+    Older versions had a chart for what is now a view of one.
+    """
+    of_stored = [(section.name, section.quantities) for section in stored.sections]
+    return stored.title == known.title and of_stored == [
+        (section.name, section.quantities) for section in known.sections
+    ]
 
 
 def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
@@ -209,6 +231,8 @@ def _test(
     planned: dict[str, Round],
     lost: Sequence[LeftOut],
     status: RunStatus,
+    *,
+    alone: bool,
 ) -> TestResult:
     sections: dict[str, list[StepRecord]] = {}
     for step in test.steps:
@@ -232,7 +256,6 @@ def _test(
             build_section(test, section, sections[section.name], planned.get(section.name), lost)
             for section in plan.sections
         ),
-        over_sections=plan.over_sections,
         figures=plan.figures,
         demands=tuple(
             dict.fromkeys(
@@ -246,7 +269,7 @@ def _test(
         else {code: disturbed[code] for code in find_codes(disturbed)},
         not_compared_steps=None
         if nobody_watched
-        else sum(not _is_compared(step) for step in watched),
+        else sum(not (alone or _is_compared(step)) for step in watched),
         steps=tuple(_beside(step) for step in watched),
         under_way=None if test.under_way is None else describe_under_way(test.under_way, status),
     )

@@ -165,6 +165,8 @@ def _window(
     window = verdicts[-1].rounds if verdicts else whole
     if test.status is RunStatus.COMPLETE:
         return window, "how it ended cannot be read"
+    if test.status is RunStatus.RUNNING:
+        return window, "it is going on"
     return window, f"the test did not end: {test.status.value}"
 
 

@@ -14,6 +14,7 @@ from tkperf.analysis.characteristics import (
 )
 from tkperf.analysis.results import SectionResult, SliceResult, TestResult
 from tkperf.analysis.tables import Figure, Table, figure
+from tkperf.analysis.together import build_shared_matrices
 from tkperf.figures import FigureKind
 from tkperf.quantity import (
     LATENCY_MAX,
@@ -35,7 +36,8 @@ _AT_THE_KNEE = (LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
 
 
 def build_section_tables(test: TestResult) -> Iterator[Table]:
-    """What the test's plan asks for, of sections that are streams; knees where a rate was raised."""
+    """What the test's plan asks for: tables that its sections share, streams beside each other; knees."""
+    yield from build_shared_matrices(test)
     streams = [section for section in test.sections if section.slices and section.cells]
     for asked in test.figures:
         if asked.kind is FigureKind.SECTIONS and len(streams) > 1:

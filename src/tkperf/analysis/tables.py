@@ -6,6 +6,7 @@ they are of, so that a page can link them and a terminal can shorten them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,9 +29,11 @@ from tkperf.quantity import (
     Measure,
     Quantity,
 )
-from tkperf.units import NOT_MEASURED, format_number, format_window
+from tkperf.units import NOT_MEASURED, format_exact, format_number, format_window
 from tkperf.workload import Workload
 
+# Colours follow the logarithm where the greatest value is more than so many times the least.
+WIDE_RANGE = 20.0
 # What a stream's table shows of each of its lines.
 STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
 
@@ -39,26 +42,32 @@ STREAM_QUANTITIES = (IOPS, THROUGHPUT, LATENCY_MEAN, *PERCENTILES, LATENCY_MAX)
 class Figure:
     """A number of a table; None is not measured. ``workload`` is None where it is of no single one.
 
-    ``measure`` and ``uncertainty`` are None of what has no uncertainty of its own.
+    ``part`` is the round, area or slice that it is of, None what the section's figures are of;
+    ``measure`` and ``uncertainty`` are None of what has no uncertainty of its own; ``digits`` as
+    ``units.format_number`` has them.
     """
 
     value: float | None
-    digits: int = 1
+    digits: int | None = None
     mark: str = ""
     workload: Workload | None = None
+    part: int | None = None
+    direction: Direction = Direction.ALL
     measure: Measure | None = None
     uncertainty: Uncertainty | None = None
 
-    def text(self, digits: int | None = None) -> str:
+    def text(self) -> str:
         """With its marks; a dash where it was not measured."""
         if self.value is None:
             return NOT_MEASURED + self.mark
-        return format_number(self.value, self.digits if digits is None else digits) + self.mark
+        return format_number(self.value, self.digits) + self.mark
 
     def sure(self) -> str:
-        """How far it can be trusted, in a sentence; empty where nobody worked that out."""
-        if self.measure is None:
+        """In full, and how far it can be trusted, in a sentence; empty of what was not measured."""
+        if self.value is None:
             return ""
+        if self.measure is None:
+            return format_exact(self.value)
         return describe(self.value, self.uncertainty, self.measure)
 
 
@@ -72,6 +81,7 @@ class Table:
         across: what the heads of the columns are, if they are values of a field.
         head: of each column, the labels' first.
         notes: what the marks mean.
+        shaded: its figures are of one quantity, so that colours can tell great ones from small ones.
     """
 
     title: str
@@ -81,9 +91,38 @@ class Table:
     labels: int = 1
     rows: tuple[tuple[str | Figure, ...], ...]
     notes: tuple[str, ...] = ()
+    shaded: bool = False
 
 
-def figure(cell: CellResult | None, quantity: Quantity, direction: Direction) -> Figure:
+def shade(table: Table) -> tuple[tuple[float | None, ...], ...]:
+    """Where each figure stands between the least (0) and the greatest (1); None: not measured, or all the same.
+
+    By the logarithm where the greatest is more than ``WIDE_RANGE`` times the least. Less than twice the
+    least it is not 1 but by how much it exceeds it: small differences stay pale.
+    """
+    rows = [
+        [cell.value if isinstance(cell, Figure) else None for cell in row[table.labels :]]
+        for row in table.rows
+    ]
+    known = [value for row in rows for value in row if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    if low == high:
+        return tuple((None,) * len(row) for row in rows)
+    scale = math.log if low > 0 and high > WIDE_RANGE * low else float
+    strength = min(1.0, high / low - 1) if low > 0 else 1.0
+    span = scale(high) - scale(low)
+    return tuple(
+        tuple(
+            None if value is None else strength * ((scale(value) - scale(low)) / span)
+            for value in row
+        )
+        for row in rows
+    )
+
+
+def figure(
+    cell: CellResult | None, quantity: Quantity, direction: Direction, part: int | None = None
+) -> Figure:
     """A quantity of a cell, marked; not measured where there is no cell."""
     if cell is None:
         return Figure(value=None)
@@ -92,6 +131,8 @@ def figure(cell: CellResult | None, quantity: Quantity, direction: Direction) ->
         digits=quantity.digits,
         mark=mark(cell),
         workload=cell.workload,
+        part=part,
+        direction=direction,
         measure=quantity,
         uncertainty=cell.uncertainty_of(quantity, direction),
     )
@@ -135,6 +176,7 @@ def build_matrix(
                 for row, works in zip(layout.rows, layout.at, strict=True)
             ),
             notes=_notes(section.cells, (quantity,)),
+            shaded=True,
         )
     )
 
@@ -234,7 +276,7 @@ def list_titles(quantities: Sequence[Quantity]) -> str:
 
 
 def name_column(quantity: Quantity) -> str:
-    """``p99.9 (us)``."""
+    """``p99.9 (µs)``."""
     unit = quantity.unit
     return f"{quantity.short} ({unit})" if unit and unit != quantity.short else quantity.short
 
@@ -244,46 +286,58 @@ def build_areas(section: SectionResult, quantity: Quantity) -> Table:
     axes = find_axes(cell.workload for cell in section.cells)
     rows: list[tuple[str | Figure, ...]] = []
     for cell in section.cells:
-        values = [
-            value
+        areas = [
+            (value, area.number, mark(of_area))
             for area in section.rounds
             if area.complete
             for of_area in area.cells
             if of_area.workload == cell.workload and (value := of_area.value(quantity)) is not None
         ]
-        if not values:
+        if not areas:
             continue
-        figures = (values[0], values[-1], cell.value(quantity), min(values), max(values))
-        name = name_within(cell.workload, axes)
-        rows.append((name, *(Figure(value=value, digits=quantity.digits) for value in figures)))
+        mean = (cell.value(quantity), None, mark(cell))
+        figures = (
+            Figure(
+                value=value, digits=quantity.digits, mark=marks, workload=cell.workload, part=part
+            )
+            for value, part, marks in (areas[0], areas[-1], mean, min(areas), max(areas))
+        )
+        rows.append((name_within(cell.workload, axes), *figures))
     return Table(
         title=f"{quantity.title} over {len(section.window)} of {section.areas} areas of the disk",
         head=("", "first area", "last area", "mean", "slowest", "fastest"),
         rows=tuple(rows),
+        notes=explain_marks(section.cells),
     )
 
 
 def build_stream(section: SectionResult) -> Table:
     """A stream's ends and its whole, or its window."""
     first, last = section.slices[0], section.slices[-1]
-    lines = []
+    lines: list[tuple[str, CellResult, int | None]] = []
     if last is not first or not section.cells:
-        lines.append((f"slice {first.number} (first)", first.values))
+        lines.append((f"slice {first.number} (first)", first.values, first.number))
     if last is not first:
-        lines.append((f"slice {last.number} (last)", last.values))
+        lines.append((f"slice {last.number} (last)", last.values, last.number))
     if section.cells:
         over_window = bool(section.window) and len(section.slices) > 1
         of_window = "steady-state window" if section.verdict else "all slices"
-        lines.append((of_window if over_window else "whole", section.cells[0]))
+        lines.append((of_window if over_window else "whole", section.cells[0], None))
     return with_sureness(
         Table(
-            title=f"{section.workload}: {describe_stream(section)}; latencies in us",
+            title=f"{section.workload}: {describe_stream(section)}; latencies in µs",
             head=("", *(quantity.short for quantity in STREAM_QUANTITIES)),
             rows=tuple(
-                (name, *(figure(cell, quantity, Direction.ALL) for quantity in STREAM_QUANTITIES))
-                for name, cell in lines
+                (
+                    name,
+                    *(
+                        figure(cell, quantity, Direction.ALL, part)
+                        for quantity in STREAM_QUANTITIES
+                    ),
+                )
+                for name, cell, part in lines
             ),
-            notes=_notes([cell for _, cell in lines], STREAM_QUANTITIES),
+            notes=_notes([cell for _, cell, _ in lines], STREAM_QUANTITIES),
         )
     )
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
-import click
-
 from tkperf.cli.background import View
-from tkperf.cli.console import tell
+from tkperf.cli.console import choose_progress, tell
 from tkperf.cli.following import describe_end, find_clock_s, look, look_first
 from tkperf.cli.live import LiveView
 from tkperf.cli.output import plain
 from tkperf.cli.plain import PlainLines
 from tkperf.cli.progress import JsonLines
-from tkperf.errors import RunFileError
+from tkperf.cli.signals import ended_by_signals
+from tkperf.errors import RunFileError, reason_of
 from tkperf.events import (
     Event,
     PhaseStarted,
@@ -41,44 +38,27 @@ from tkperf.units import format_duration
 LOOK_EVERY_S = 0.5
 
 
-@click.command(short_help="Watch the run in RUN_FILE, which goes on by itself.")
-@click.argument("run_file", type=click.Path(path_type=Path))
-@click.option(
-    "--progress",
-    type=click.Choice(["auto", "live", "plain", "json"]),
-    default="auto",
-    show_default=True,
-    help="Live view, plain lines, or one JSON event a line on stdout.",
-)
-def attach(run_file: Path, progress: str) -> None:
-    """Watch the run in RUN_FILE from any terminal, read-only, until it ends. Ctrl-C ends the watching alone.
-
-    Figures come as the run file gets them: with each step, of a long one once a minute.
-
-    \b
-    Examples:
-      tkperf attach D3-S4510.tkperf
-      ssh testhost tkperf attach D3-S4510.tkperf --progress plain
-    """
+def attach(run_file: Path, progress: str, verbose: bool) -> None:
+    """Show a run until it ends, or until Ctrl-C."""
     growth = look_first(run_file)
     if growth.record.status is not RunStatus.RUNNING:
         tell(*describe_end(run_file, growth.record))
         return
     name = run_file.stem
     try:
-        with _ended_by_signals():
-            record = _watch(run_file, growth, progress)
+        with ended_by_signals(once=False):
+            record = _watch(run_file, growth, progress, verbose=verbose)
     except KeyboardInterrupt:
         tell(f"no longer watched: {plain(name)} goes on; 'tkperf stop {plain(run_file)}' ends it")
         return
     tell(*describe_end(run_file, record))
 
 
-def _watch(run_file: Path, growth: Growth, progress: str) -> RunRecord:
+def _watch(run_file: Path, growth: Growth, progress: str, *, verbose: bool) -> RunRecord:
     """Show a run until it ends; its record by then, without its steps."""
     follower = Follower()
     with ExitStack() as stack:
-        view = _open_view(progress, stack)
+        view = _open_view(progress, stack, verbose=verbose)
         view.catch_up(list(follower.take(growth)))
         seen = _state(run_file)
         while growth.record.status is RunStatus.RUNNING:
@@ -102,7 +82,7 @@ def _state(run_file: Path) -> tuple[int, int, int, bool]:
         return status.st_ino, status.st_size, status.st_mtime_ns, is_being_written(run_file)
     except OSError as error:
         raise RunFileError(
-            f"{run_file} cannot be read any more: {error.strerror}; the run may go on without it"
+            f"{run_file} cannot be read any more: {reason_of(error)}; the run may go on without it"
         ) from error
 
 
@@ -118,14 +98,13 @@ class _Attached(Protocol):
         ...
 
 
-def _open_view(progress: str, stack: ExitStack) -> _Attached:
-    if progress == "auto":
-        progress = "live" if sys.stderr.isatty() else "plain"
+def _open_view(progress: str, stack: ExitStack, *, verbose: bool) -> _Attached:
+    progress = choose_progress(progress)
     if progress == "live":
         return _Drawn(stack.enter_context(LiveView()))
     if progress == "json":
         return _Written(JsonLines(sys.stdout))
-    return _Written(PlainLines(sys.stderr, every_s=10.0))
+    return _Written(PlainLines(sys.stderr, every_s=0.0 if verbose else None))
 
 
 class _Written:
@@ -190,17 +169,3 @@ class _Drawn:
                 age = f"; figures of {format_duration(max(0.0, now_s - self._last_s))} ago"
         self._view.footer = f"attached, read-only: Ctrl-C ends this view, the run goes on{age}"
         self._view.draw()
-
-
-@contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """SIGTERM as Ctrl-C, so that the terminal is left as it was."""
-
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -20,7 +20,7 @@ from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import STDOUT, Outputs, plain
 from tkperf.errors import ClaimsNotMetError
 from tkperf.input_files import CLAIMS_BYTES, read_text_input
-from tkperf.units import format_count, format_quantity
+from tkperf.units import format_count
 
 STYLES = {
     State.MET: "green",
@@ -30,21 +30,6 @@ STYLES = {
 }
 
 
-@click.command(short_help="Check a data sheet's or an earlier run's numbers.")
-@click.argument("run_file", type=click.Path(path_type=Path))
-@click.argument("claims_file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
-@click.option(
-    "--junit",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also as JUnit XML, for CI systems; - is stdout.",
-)
-@click.option(
-    "--require-confidence",
-    is_flag=True,
-    help="A claim that is met within the uncertainty of the value, or by a value that has none, fails, too.",
-)
 def check(
     run_file: Path,
     claims_file: Path,
@@ -52,28 +37,7 @@ def check(
     junit: Path | None,
     require_confidence: bool,
 ) -> None:
-    """Check the claims in CLAIMS_FILE against RUN_FILE: met, not met, or not measured.
-
-    Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
-    are also given in standard uncertainties (sigma), and it says where the limit lies within the uncertainty
-    (95 %). A claim may also
-    have at_most instead of at_least, section, direction (all, read, write), and what tells workloads of
-    one mix and block size apart: access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth;
-    docs/claims.md of the source describes each, and not_found and [[quantiles]].
-
-    \b
-    Example of a claims file:
-      [[claim]]
-      test = "iops"
-      metric = "iops"
-      read_percent = 100
-      block_size = "4k"
-      at_least = 75000
-      source = "data sheet"
-      [baseline]
-      run = "last-firmware.tkperf"
-      within_percent = 5
-    """
+    """Check claims, print it, and write what was asked for."""
     outputs = Outputs((junit, STDOUT if as_json else None), inputs=(run_file, claims_file))
     result = load(run_file)
     checked = read_and_check(claims_file, result)
@@ -126,7 +90,7 @@ def print_checked(checked: Checked, result: RunResult, console: Console) -> None
         table.add_row(
             plain(finding.claim),
             finding.limit,
-            _value(finding),
+            finding.measured_text,
             finding.margin_text,
             _state(finding),
             plain(finding.note or ""),
@@ -142,17 +106,13 @@ def print_checked(checked: Checked, result: RunResult, console: Console) -> None
 
 def _print_stacked(finding: Finding, console: Console) -> None:
     lines = [
-        f"claimed {finding.limit}, measured {_value(finding)}, margin {finding.margin_text}",
+        f"claimed {finding.limit}, measured {finding.measured_text}, margin {finding.margin_text}",
         plain(finding.note or ""),
         plain(f"source: {finding.source}" if finding.source else ""),
     ]
     console.print(f"{_state(finding)}: {plain(finding.claim)}", highlight=False)
     for line in filter(None, lines):
         console.print(Padding(line, (0, 0, 0, 4), expand=False), highlight=False)
-
-
-def _value(finding: Finding) -> str:
-    return format_quantity(finding.value, 1, finding.unit)
 
 
 def _state(finding: Finding) -> str:

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 
 import click
 
-from tkperf.cli.console import complain, tell
+from tkperf.cli.console import tell
 from tkperf.cli.outlook import describe_outlook, describe_time, warn_of_cost
 from tkperf.cli.output import plain
 from tkperf.cli.run_options import RunOptions
+from tkperf.cli.streams import complain
 from tkperf.cli.tables import describe_device
 from tkperf.device.identity import TargetKind
-from tkperf.pipeline.consent import Consent, Question, nobody_to_ask
+from tkperf.pipeline.consent import Consent, Question, confirmed_by, nobody_to_ask
 from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import Outlook
 from tkperf.pipeline.resume import ResumePlan
@@ -24,6 +25,8 @@ from tkperf.record import RunWarning
 from tkperf.units import format_capacity
 
 WAY = "--yes-destroy"
+# Of slips: somebody who means another device sees it by then.
+ASKED_AGAIN = 2
 
 
 def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
@@ -117,22 +120,29 @@ def consent_of(options: RunOptions) -> Consent:
 
 
 def ask_on_terminal(question: Question) -> str:
-    """Ask the user to type a confirmation, and return what was typed.
+    """Ask the user to type a confirmation, up to three times, and return what was typed at last.
 
     Raises:
         RefusedError: nobody is there to ask.
     """
     if not sys.stdin.isatty():
         raise nobody_to_ask(question, WAY)
+    asked = (
+        f"ALL DATA on {question.where} will be destroyed.{question.loss} Type its "
+        f"{question.what} ({question.expected}) to go on"
+    )
+    answer = _ask(question, asked)
+    for _ in range(ASKED_AGAIN):
+        if confirmed_by(question, answer) is not None:
+            break
+        given = f"'{answer[:40]}' does not confirm it" if answer else "nothing was typed"
+        answer = _ask(question, f"{given}. Type {question.expected} to go on, Ctrl-C to leave it")
+    return answer
+
+
+def _ask(question: Question, asked: str) -> str:
     try:
-        answer = click.prompt(
-            f"ALL DATA on {question.where} will be destroyed.{question.loss} Type its "
-            f"{question.what} ({question.expected}) to go on",
-            err=True,
-            default="",
-            show_default=False,
-        )
+        return str(click.prompt(asked, err=True, default="", show_default=False)).strip()
     except click.Abort:
         complain(f"\ntkperf: {question.where}: nothing was touched")
         raise
-    return str(answer).strip()

@@ -1,4 +1,7 @@
-"""Consoles on stdout and stderr, and what becomes of words that nobody takes any more."""
+"""Consoles on stdout and stderr, and what becomes of words that nobody takes any more.
+
+rich takes its time to load: what is needed before a command does its work is in ``streams.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,8 @@ import os
 import sys
 from contextlib import suppress
 from errno import EPIPE
-from io import TextIOWrapper
-from typing import TextIO
 
-import click
 from rich.console import Console
-
-from tkperf.units import drop_controls
 
 _WIDE = 160
 
@@ -32,37 +30,21 @@ def open_console() -> Console:
     return OutputConsole() if sys.stdout.isatty() else OutputConsole(width=_WIDE)
 
 
+def choose_progress(progress: str) -> str:
+    """What ``auto`` means here."""
+    if progress != "auto":
+        return progress
+    return "live" if can_redraw() else "plain"
+
+
+def can_redraw() -> bool:
+    """Whether stderr is a terminal on which lines can be drawn over each other."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
+
 def tell(*lines: str) -> None:
     """Lines with markup on stderr. That nobody can read them must not end a run."""
     console = OutputConsole(stderr=True)
     with suppress(OSError):
         for line in lines:
             console.print(line, highlight=False, soft_wrap=True)
-
-
-def complain(text: str) -> None:
-    """A line on stderr, without what a terminal would obey, if somebody takes it."""
-    with suppress(OSError):
-        click.echo(drop_controls(text), err=True)
-
-
-def prepare_streams() -> None:
-    """Streams that take any text; something to be for those that tkperf was started without.
-
-    Otherwise the next file to be opened, such as a run file, would have their number. A path may
-    hold bytes that are no characters: they are spelled out.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def let_go(stream: TextIO) -> None:
-    """Drop what a stream could not write; Python would try again at its end, and exit with 120."""
-    try:
-        stream.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

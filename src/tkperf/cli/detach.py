@@ -14,9 +14,10 @@ from contextlib import suppress
 
 import click
 
-from tkperf.cli.console import complain, tell
+from tkperf.cli.console import tell
 from tkperf.cli.output import open_log, plain
 from tkperf.cli.run_options import RunOptions
+from tkperf.cli.streams import complain
 from tkperf.process import fork_early
 
 # What ends the process that waits also ends the run that has not begun.

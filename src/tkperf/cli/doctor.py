@@ -79,21 +79,8 @@ class _Diagnosis:
     reading: Reading | None
 
 
-@click.command(short_help="Whether DEVICE could be tested and how; what this machine lacks.")
-@click.argument("device", required=False)
-@click.option("--unlock", is_flag=True, help="Clear an ATA password that a cut-off purge left.")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
 def doctor(device: str | None, unlock: bool, as_json: bool) -> None:
-    """What tkperf knows of DEVICE, whether it could be tested, and what this machine lacks.
-
-    Nothing is written to the device, save that --unlock takes tkperf's own ATA password away.
-
-    \b
-    Examples:
-      tkperf doctor
-      tkperf doctor /dev/nvme0n1
-      tkperf doctor /dev/sdb --unlock
-    """
+    """Tell what is known of a device, or of the host."""
     console = OutputConsole()
     if device is None:
         if unlock:

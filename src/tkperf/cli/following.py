@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
+from tkperf.cli.clock import format_end
 from tkperf.cli.output import plain
+from tkperf.device.identity import TargetKind
 from tkperf.errors import RunFileError
-from tkperf.growth import Growth
-from tkperf.record import RunRecord, RunStatus
+from tkperf.growth import Growth, Outline
+from tkperf.record import LogEntry, RunRecord, RunStatus
 from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writers import is_being_written
+from tkperf.standing import describe_place, find_standing
+from tkperf.units import format_duration, format_durations
 
 # A file that was created just now has no tables yet.
 CREATED_WITHIN_S = 5.0
+
+Seen = TypeVar("Seen")
 
 
 def look(path: Path, since: Growth | None = None) -> Growth:
@@ -29,10 +37,28 @@ def look(path: Path, since: Growth | None = None) -> Growth:
 
 def look_first(path: Path) -> Growth:
     """The same of a file that may be in the making."""
+    return _once_made(path, look)
+
+
+def outline_first(path: Path) -> Outline:
+    """How the run in such a file stands, which is found sooner.
+
+    Raises:
+        RunFileError: see RunFile.
+    """
+
+    def outline(path: Path) -> Outline:
+        with RunFile(path) as run_file:
+            return run_file.outline()
+
+    return _once_made(path, outline)
+
+
+def _once_made(path: Path, read: Callable[[Path], Seen]) -> Seen:
     until_s = time.monotonic() + CREATED_WITHIN_S
     while True:
         try:
-            return look(path)
+            return read(path)
         except RunFileError:
             if time.monotonic() > until_s or not _is_in_the_making(path):
                 raise
@@ -49,8 +75,10 @@ def _is_in_the_making(path: Path) -> bool:
 def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None:
     """The run's own time now, by the host's calendar clock; None where the file does not tell.
 
-    A run's clock does not stand still while it is interrupted.
+    A run's clock does not stand still while it is interrupted. That of a simulated run is its own.
     """
+    if record.info.device.get("kind") == TargetKind.SIMULATED:
+        return None
     origin_s, utc = 0.0, record.info.started_utc
     if record.resumptions:
         origin_s, utc = record.resumptions[-1].resumed_s, record.resumptions[-1].resumed_utc
@@ -61,6 +89,22 @@ def find_clock_s(record: RunRecord, now: datetime | None = None) -> float | None
     if began.tzinfo is None:
         began = began.replace(tzinfo=UTC)
     return origin_s + max(0.0, ((now or datetime.now(UTC)) - began).total_seconds())
+
+
+def describe_going_on(record: RunRecord, log: Sequence[LogEntry]) -> str:
+    """Where a run under way stands: ``test 1 of 4, IOPS, round 3 of at most 25; 1 h gone, ...``."""
+    standing = find_standing(record, log)
+    place = describe_place(standing) or standing.test or "about to begin"
+    text = f"test {standing.number} of {standing.tests}, {place}" if standing.test else place
+    now_s = find_clock_s(record)
+    if now_s is None:
+        return text
+    text += f"; {format_duration(now_s)} gone"
+    remaining_s = standing.remaining_s(now_s)
+    if remaining_s is not None:
+        ends = format_end(datetime.now(UTC), *remaining_s)
+        text += f", {format_durations(*remaining_s)} left, ends {ends}"
+    return text
 
 
 def describe_end(path: Path, record: RunRecord) -> tuple[str, ...]:

@@ -10,12 +10,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import click
-
 from tkperf import __version__
-from tkperf.cli.console import complain
+from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.cli.output import say_path
-from tkperf.errors import UsageError
+from tkperf.cli.streams import complain
+from tkperf.errors import InputFileError, UsageError
 from tkperf.events import (
     Judged,
     RunEnded,
@@ -41,35 +40,8 @@ from tkperf.runfile.writer import RunFileWriter
 MOST_TOLD = 12
 
 
-@click.command("import", short_help="Results of TKperf (XML) or fio (JSON) as run files.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--output",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    metavar="DIR",
-    help="Folder for the run files; default: here.",
-)
-@click.option(
-    "--name",
-    metavar="NAME",
-    help="Name of the run, where there is one; default: the XML's, or that of fio's first file.",
-)
 def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> None:
-    """Turn results of other tools into run files, to report, compare and check them.
-
-    Each result XML of TKperf 1.x to 2.2 becomes a run. JSON files of fio, given together, become
-    one: results of the same job and workload are its rounds, in the order of the times that fio
-    wrote, however the files are given. Such runs compare with each other, by workload, not with
-    tkperf's tests. Steady state is judged anew. What is odd is left out with its reason. Nothing is
-    overwritten; every result says that it was imported.
-
-    \b
-    Examples:
-      tkperf import old/D3-S4510.xml                    writes D3-S4510.tkperf
-      tkperf import rounds/*.json --name D3-S4510-fio   writes D3-S4510-fio.tkperf
-    """
+    """Write run files of what other tools measured."""
     refuse_long_name("--name", name or "")
     chosen = one_line(name or "") or None
     xml, fio, first_of_fio = _read_all(files)
@@ -90,7 +62,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
         warnings = run.warnings
     if not runs:
         reasons = "; ".join(warning.text for warning in warnings[:MOST_LISTED])
-        raise UsageError(f"nothing could be imported: {reasons}")
+        raise InputFileError(f"nothing could be imported: {reasons}")
     paths = _write_runs(runs, folder)
     _tell(warnings)
     for path in paths:
@@ -101,7 +73,7 @@ def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[P
     """A run file of each run and what it is from: all or none, so that a command can be given again."""
     paths: dict[Path, str] = {}
     for run, source in runs:
-        path = folder / f"{_file_name(run.name)}.tkperf"
+        path = folder / f"{_file_name(run.name)}{RUN_FILE_SUFFIX}"
         if path in paths:
             raise UsageError(
                 f"{paths[path]} and {source} would both be {path}: import them one by one, with "

@@ -2,48 +2,75 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from inspect import cleandoc
-from traceback import format_exc
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from tkperf import __version__
-from tkperf.cli.console import complain, let_go, prepare_streams
-from tkperf.errors import ExitCode, TkperfError, UsageError
+from tkperf.cli.calling import ASKED_TO_COMPLETE, Group, usage_of
+from tkperf.cli.streams import complain, let_go, prepare_streams
+from tkperf.errors import ExitCode, TkperfError, UsageError, reason_of
 
-# Each command by its name, with module and function: a command loads what it needs when it is called.
+
+class _Listed(NamedTuple):
+    """A command: its module, its function there, and what the list of commands says of it."""
+
+    module: str
+    function: str
+    summary: str
+
+
+# No command is loaded to be listed.
 COMMANDS = {
-    "ssd": ("tkperf.cli.ssd", "ssd"),
-    "hdd": ("tkperf.cli.hdd", "hdd"),
-    "raid": ("tkperf.cli.raid", "raid"),
-    "plan": ("tkperf.cli.plan", "plan"),
-    "sweep": ("tkperf.cli.sweep", "sweep"),
-    "resume": ("tkperf.cli.resume", "resume"),
-    "attach": ("tkperf.cli.attach", "attach"),
-    "status": ("tkperf.cli.status", "status"),
-    "stop": ("tkperf.cli.stop", "stop"),
-    "show": ("tkperf.cli.show", "show"),
-    "report": ("tkperf.cli.report", "report"),
-    "compare": ("tkperf.cli.compare", "compare_runs"),
-    "check": ("tkperf.cli.check", "check"),
-    "import": ("tkperf.cli.import_", "import_results"),
-    "workload": ("tkperf.cli.workload", "workload"),
-    "profiles": ("tkperf.cli.profiles", "profiles"),
-    "doctor": ("tkperf.cli.doctor", "doctor"),
-    "tune": ("tkperf.cli.tune", "tune"),
-    "completion": ("tkperf.cli.completion", "completion"),
+    "ssd": _Listed("ssd", "ssd", "Run the SSD tests on DEVICE, which is erased."),
+    "hdd": _Listed("hdd", "hdd", "Measure a hard disk area by area; it is overwritten."),
+    "raid": _Listed("raid", "raid", "Make a RAID set of whole drives and measure it."),
+    "plan": _Listed(
+        "plan", "plan", "How long a run would take and how much it writes; nothing is run."
+    ),
+    "sweep": _Listed(
+        "sweep", "sweep", "Sweep over demands, block sizes, mixes on DEVICE, which is erased."
+    ),
+    "resume": _Listed("resume", "resume", "Go on with the run in RUN_FILE, which was cut off."),
+    "attach": _Listed("attach", "attach", "Watch the run in RUN_FILE, which goes on by itself."),
+    "status": _Listed(
+        "status", "status", "How runs stand: those under way, and those of this folder."
+    ),
+    "stop": _Listed("stop", "stop", "End the run in RUN_FILE in order, as Ctrl-C does."),
+    "show": _Listed("show", "show", "The results in RUN_FILE, also during its run."),
+    "report": _Listed("report", "report", "The report of RUN_FILE as HTML or PDF, or its data."),
+    "compare": _Listed(
+        "compare", "compare_runs", "Runs beside each other, a cohort of drives, a drive over time."
+    ),
+    "check": _Listed("check", "check", "Check a data sheet's or an earlier run's numbers."),
+    "import": _Listed(
+        "import_", "import_results", "Results of TKperf (XML) or fio (JSON) as run files."
+    ),
+    "workload": _Listed(
+        "workload", "workload", "Tests of your own: explain a workload file, make one of a fio job."
+    ),
+    "profiles": _Listed("profiles", "profiles", "List the profiles, or explain one."),
+    "doctor": _Listed(
+        "doctor", "doctor", "Whether DEVICE could be tested and how; what this machine lacks."
+    ),
+    "tune": _Listed(
+        "tune", "tune", "Settings of this host for measuring DEVICE: shown, set, put back."
+    ),
+    "completion": _Listed("completion", "completion", "Shell completion."),
 }
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-class _Commands(click.Group):
+class _Commands(Group):
     """The commands of ``COMMANDS``, in that order."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -52,10 +79,23 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, name = COMMANDS[cmd_name]
-        command = getattr(import_module(module), name)
+        listed = COMMANDS[cmd_name]
+        command = getattr(import_module(f"tkperf.cli.commands.{listed.module}"), listed.function)
         assert isinstance(command, click.Command)
+        command.short_help = listed.summary
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.summary) for name, listed in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        commands = [
+            CompletionItem(name, help=listed.summary)
+            for name, listed in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def make_context(self, *args: Any, **settings: Any) -> click.Context:
         with _output_trouble():  # --help and --version print here
@@ -79,7 +119,7 @@ def _output_trouble() -> Iterator[None]:
         sys.exit(ExitCode.READER_GONE)
     except OSError as error:
         what = "cannot write the output" if error.filename is None else error.filename
-        raise UsageError(f"{what}: {error.strerror}") from error
+        raise UsageError(f"{what}: {reason_of(error)}") from error
 
 
 @click.group(cls=_Commands, context_settings=CONTEXT)
@@ -115,24 +155,28 @@ cli.help = f"{cleandoc(cli.help or '')}\n\n{describe_exit_codes()}"
 def main() -> None:
     """Run the command line and exit."""
     prepare_streams()
+    if ASKED_TO_COMPLETE in os.environ:
+        import_module("tkperf.cli.completion")
     exit_code: int = ExitCode.DONE
     try:
         # A command returns nothing; click.exceptions.Exit, of --help too, becomes what is returned.
         # That of --detach may be 128 + n, of a signal that killed the run before it began.
-        exit_code = cli.main(standalone_mode=False) or ExitCode.DONE
+        exit_code = cli.main(standalone_mode=False, prog_name="tkperf") or ExitCode.DONE
     except TkperfError as error:
-        exit_code = _fail(str(error), error.exit_code)
+        exit_code = _fail(str(error), error.exit_code, getattr(error, "__notes__", ()))
     except click.exceptions.Abort:
         exit_code = _fail("stopped by the user", ExitCode.STOPPED)
     except click.exceptions.NoArgsIsHelpError as error:
         complain(error.format_message())
         exit_code = ExitCode.WRONG_USE
     except click.UsageError as error:
-        called = "tkperf" if error.ctx is None else error.ctx.command_path
-        exit_code = _fail(f"{error.format_message()} See '{called} --help'", ExitCode.WRONG_USE)
+        usage = () if error.ctx is None else usage_of(error.ctx)
+        exit_code = _fail(error.message, ExitCode.WRONG_USE, usage)
     except click.ClickException as error:
         exit_code = _fail(error.format_message(), ExitCode.WRONG_USE)
     except Exception:
+        from traceback import format_exc  # noqa: PLC0415  # only a defect needs it
+
         # Not 1, which says that claims are not met.
         complain(format_exc().rstrip())
         exit_code = _fail(
@@ -144,6 +188,8 @@ def main() -> None:
     sys.exit(exit_code)
 
 
-def _fail(message: str, exit_code: ExitCode) -> ExitCode:
+def _fail(message: str, exit_code: ExitCode, usage: Iterable[str] = ()) -> ExitCode:
     complain("tkperf: " + " ".join(message.splitlines()))
+    for line in usage:
+        complain(line)
     return exit_code

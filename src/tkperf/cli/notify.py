@@ -9,23 +9,18 @@ import os
 import shlex
 import smtplib
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
 from functools import partial
-from pathlib import Path
 
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.run_results import analyse
-from tkperf.cli.console import complain
-from tkperf.cli.rendering import build_run_view, render_html
+from tkperf.cli.ending import Page, warning_of
 from tkperf.cli.run_options import RunOptions, smtp_login
-from tkperf.errors import EngineError, UsageError
+from tkperf.cli.streams import complain
+from tkperf.errors import EngineError, UsageError, reason_of
 from tkperf.process import run_command
-from tkperf.runfile.reader import RunFile, read_run
 from tkperf.units import format_capacity
 
 SMTP_LIMIT_S = 60.0
@@ -35,48 +30,33 @@ MOST_ATTACHED_BYTES = 14_000_000
 PORTS = {"none": 25, "starttls": 587, "tls": 465}
 
 
-def notify(options: RunOptions) -> None:
+def notify(options: RunOptions, result: RunResult, page: Page) -> None:
     """Send what the user asked for about the run that has just ended. Never raises.
 
     Ctrl-C ends the mail or the command that is under way, not what the run ended with.
     """
-    if options.mail is None and options.notify_command is None:
-        return
-    with _warning("nobody was told of the end of the run"):
-        result = analyse(read_run(options.run_path))
-        if options.mail is not None:
-            with _warning(f"the mail to {options.mail} was not sent through {options.smtp}"):
-                _send(options, build_mail(options, result))
-        if options.notify_command is not None:
-            with _warning("--notify-command did not end"):
-                _run(options.notify_command, options, result)
+    if options.mail is not None:
+        with warning_of(f"the mail to {options.mail} was not sent through {options.smtp}"):
+            _send(options, build_mail(options, result, page))
+    if options.notify_command is not None:
+        with warning_of("--notify-command did not end"):
+            _run(options.notify_command, options, result)
 
 
-@contextmanager
-def _warning(what: str) -> Iterator[None]:
-    """Whatever goes wrong, even what nobody thought of, is a line on stderr."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        complain(f"tkperf: warning: {what}: stopped by the user")
-    except Exception as error:
-        complain(f"tkperf: warning: {what}: {error}")
-
-
-def build_mail(options: RunOptions, result: RunResult) -> EmailMessage:
+def build_mail(options: RunOptions, result: RunResult, page: Page) -> EmailMessage:
     """The results as text, with the report and the run file as far as a mailbox takes them."""
     missing: list[str] = []
     attached: list[tuple[str, str, bytes]] = []
     left_bytes = MOST_ATTACHED_BYTES
     # The report first: it is what most readers of the mail open.
     for name, kind, read in (
-        (f"{options.name}.html", "text/html", partial(_render_report, options.run_path, result)),
+        (f"{options.name}.html", "text/html", partial(_encoded, page)),
         (options.run_path.name, "application/vnd.sqlite3", options.run_path.read_bytes),
     ):
         try:
             content = read()
         except Exception as error:  # whatever it is, the mail goes out
-            missing.append(f"{name} is not attached: {error}")
+            missing.append(f"{name} is not attached: {reason_of(error)}")
             continue
         if len(content) > left_bytes:
             size = format_capacity(len(content))
@@ -97,9 +77,10 @@ def build_mail(options: RunOptions, result: RunResult) -> EmailMessage:
     return message
 
 
-def _render_report(run_path: Path, result: RunResult) -> bytes:
-    with RunFile(run_path) as opened:
-        return render_html(build_run_view(opened, opened.record(), result)).encode()
+def _encoded(page: Page) -> bytes:
+    if isinstance(page, Exception):
+        raise page
+    return page.encode()
 
 
 def _send(options: RunOptions, message: EmailMessage) -> None:

@@ -4,47 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
-from tkperf.device.purge import METHOD_NAMES
-from tkperf.engine.fio_setup import IO_ENGINES
-from tkperf.input_files import TEXT_BYTES, read_input
-from tkperf.profiles import built_in_profiles
-from tkperf.profiles.tables import DEEPEST_QUEUE, MOST_JOBS
+from tkperf.choices import (
+    DEEPEST_QUEUE,
+    IO_ENGINES,
+    LONGEST_STEP_S,
+    MOST_JOBS,
+    PURGES,
+    WRITE_CACHE,
+    built_in_profiles,
+)
+from tkperf.cli.calling import Function, Heading, option_about
+from tkperf.cli.kinds import (
+    RUN_FILE,
+    Device,
+    Number,
+    OneOf,
+    ProfileName,
+    RunFolder,
+    TextOf,
+    Whole,
+)
+
+VERBOSE = "With plain progress a line for every second, too."
+
+_test_option = option_about(Heading.TEST)
+_target_option = option_about(Heading.TARGET)
+_output_option = option_about(Heading.OUTPUT)
+_mail_option = option_about(Heading.MAIL)
+_tkperf_option = option_about(Heading.TKPERF)
 
 
-class _TextOf(click.ParamType[str]):
-    """The text of a file, read at once: that it cannot be read must not show after the purge."""
-
-    name = "file"
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def convert(self, value: str, param: object, ctx: object) -> str:
-        content = read_input(Path(value), what=self._what, limit_bytes=TEXT_BYTES)
-        return content.decode(errors="replace")
+def run_arguments(function: Function) -> Function:
+    """NAME and DEVICE of a run."""
+    return _apply(function, click.argument("name"), click.argument("device", type=Device()))
 
 
-Function = TypeVar("Function", bound=Callable[..., object])
-
-
-def complete_profile(_ctx: object, _param: object, begun: str) -> list[CompletionItem]:
-    """The shipped profiles that begin so, or the user's files."""
-    completions = [CompletionItem(name) for name in built_in_profiles() if name.startswith(begun)]
-    return completions or [CompletionItem(begun, type="file")]
+size_option = _target_option(
+    "--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size."
+)
 
 
 def profile_option(default: str) -> Callable[[Function], Function]:
-    return click.option(
+    return _test_option(
         "--profile",
         default=default,
         show_default=True,
         metavar="NAME|FILE",
-        shell_complete=complete_profile,
+        type=ProfileName(),
         help=f"Which specification: {', '.join(built_in_profiles())}, or an own TOML file; "
         "'tkperf profiles' lists and explains them.",
     )
@@ -54,26 +63,26 @@ def demand_options(function: Function) -> Function:
     """How much is asked of the device at once."""
     return _apply(
         function,
-        click.option(
+        _test_option(
             "-nj",
             "--numjobs",
             "jobs",
-            type=click.IntRange(1, MOST_JOBS),
+            type=Whole(1, MOST_JOBS),
             metavar="N",
             help="Threads (TC) of every test to which the profile gives none of its own.",
         ),
-        click.option(
+        _test_option(
             "-iod",
             "--iodepth",
             "io_depth",
-            type=click.IntRange(1, DEEPEST_QUEUE),
+            type=Whole(1, DEEPEST_QUEUE),
             metavar="N",
             help="Outstanding I/Os of each thread (QD), likewise.",
         ),
     )
 
 
-auto_demand_option = click.option(
+auto_demand_option = _test_option(
     "--auto-demand",
     is_flag=True,
     help="Find TC and QD first: purge, precondition, try demands in short steps, take the least that "
@@ -85,47 +94,47 @@ def load_options(function: Function) -> Function:
     """What load is put on the device, how much at once apart."""
     return _apply(
         function,
-        click.option(
+        _test_option(
             "-rt",
             "--runtime",
             "step_s",
             metavar="SECONDS",
-            type=click.FloatRange(min=1, max=86400),
+            type=Number(1, LONGEST_STEP_S),
             help="Length of each step and of each slice of a stream, whose longest time stays "
             "(in 20,000 slices at most).",
         ),
-        click.option(
+        _test_option(
             "--active-range",
             metavar="SHARE|SIZE",
             help="Part of the device to use, e.g. 75% or 16GiB; default: the profile's.",
         ),
-        click.option(
+        _test_option(
             "--engine",
             "ioengine",
-            type=click.Choice(IO_ENGINES),
+            type=OneOf(IO_ENGINES),
             help="fio's I/O engine; default io_uring where it works, else libaio.",
         ),
-        click.option(
+        _tkperf_option(
             "-rfb",
             "--refill-buffers",
             is_flag=True,
             expose_value=False,
-            help="Fresh random data for every write; always on, accepted for TKperf's sake.",
+            help="Fresh random data for every write: always on.",
         ),
-        click.option(
+        _test_option(
             "--no-telemetry",
             is_flag=True,
             help="Do not read temperature and SMART / NVMe logs during the run.",
         ),
-        click.option(
+        _target_option(
             "--write-cache",
-            type=click.Choice(["on", "off", "keep"]),
+            type=OneOf(WRITE_CACHE),
             help="The drive's volatile write cache during the run; default: the profile's.",
         ),
     )
 
 
-strict_option = click.option(
+strict_option = _test_option(
     "--strict",
     is_flag=True,
     help="Refuse a host that is not fit to measure on; measure a step that was disturbed again at once, "
@@ -138,13 +147,13 @@ def trust_options(function: Function) -> Function:
     return _apply(
         function,
         strict_option,
-        click.option(
+        _test_option(
             "--accept-disturbed",
             is_flag=True,
             help="Let a window be steady although a tracked value in it was disturbed or limited by the "
             "host; every result will say so.",
         ),
-        click.option(
+        _test_option(
             "--tune",
             is_flag=True,
             help="Set CPU governor and DEVICE's queue for the run and put them back in the end; 'tkperf "
@@ -157,27 +166,27 @@ def purge_options(function: Function) -> Function:
     """How the device is put in as-new state."""
     return _apply(
         function,
-        click.option(
+        _target_option(
             "--purge",
             "purge_method",
-            type=click.Choice(METHOD_NAMES),
+            type=OneOf(PURGES),
             metavar="METHOD",
             help="Purge by this method, not by the first the device offers; 'tkperf doctor "
             "DEVICE' lists what it offers.",
         ),
-        click.option(
+        _target_option(
             "--purge-command",
             metavar="COMMAND",
             help="Purge by a vendor's tool; {device} in it becomes the device.",
         ),
-        click.option("--no-purge", is_flag=True, help="Skip purging; every result will say so."),
+        _target_option("--no-purge", is_flag=True, help="Skip purging; every result will say so."),
     )
 
 
 def consent_options(function: Function) -> Function:
     return _apply(
         function,
-        click.option(
+        _target_option(
             "-ft",
             "--force-test",
             "--force",
@@ -186,7 +195,7 @@ def consent_options(function: Function) -> Function:
             help="Do not ask before erasing a device without recognisable data, or a file of which no "
             "byte was written. Never skips the check that it is unused.",
         ),
-        click.option(
+        _target_option(
             "--yes-destroy",
             metavar="ID",
             help="Confirm beforehand: the serial number, or the path of a file, partition or loop device; "
@@ -199,25 +208,25 @@ def outlook_options(function: Function) -> Function:
     """What is known beforehand of the device: for the time and amount that are told before a run."""
     return _apply(
         function,
-        click.option(
+        _target_option(
             "--rated",
             metavar="TBW|DWPD",
             help="The drive's endurance, as 600TBW or 1DWPD: the run's share of it is told before.",
         ),
-        click.option(
+        _target_option(
             "--warranty-years",
-            type=click.FloatRange(min=0.5, max=20),
+            type=Number(0.5, 20),
             metavar="YEARS",
             help="How long a rating in DWPD holds; default 5.",
         ),
-        click.option(
+        _target_option(
             "--rate",
             metavar="RATE",
             help="How fast it writes large blocks, as 530MB/s; default: assumed, 500MB/s.",
         ),
-        click.option(
+        _target_option(
             "--like",
-            type=click.Path(path_type=Path, dir_okay=False),
+            type=RUN_FILE,
             metavar="RUN_FILE",
             help="As fast as this earlier run of the same model was.",
         ),
@@ -228,34 +237,34 @@ def result_options(function: Function) -> Function:
     """Where results go, what they say besides, and what is shown meanwhile."""
     return _apply(
         view_options(function),
-        click.option(
+        _output_option(
             "--output",
             "folder",
-            type=click.Path(path_type=Path),
+            type=RunFolder(),
             default=Path(),
             metavar="DIR",
-            help="Folder for NAME.tkperf and NAME.log; default: here.",
+            help="Folder for NAME.tkperf, NAME.log and NAME.html; default: here.",
         ),
-        click.option(
+        _output_option(
             "-dsc",
             "--description",
             metavar="FILE",
-            type=_TextOf("the description"),
+            type=TextOf("the description"),
             help="Text about the device for the report.",
         ),
-        click.option(
+        _output_option(
             "-fm",
             "--feature-matrix",
             metavar="FILE",
-            type=_TextOf("the feature matrix"),
+            type=TextOf("the feature matrix"),
             help="Feature matrix of the device for the report.",
         ),
-        click.option(
+        _tkperf_option(
             "-i",
             "--interface",
             metavar="NAME",
             expose_value=False,
-            help="The device's interface; found out by tkperf, accepted for TKperf's sake.",
+            help="The device's interface: tkperf finds it out.",
         ),
     )
 
@@ -264,52 +273,58 @@ def view_options(function: Function) -> Function:
     """What is shown of a run, and who is told of its end."""
     return _apply(
         function,
-        click.option(
+        _output_option(
             "--progress",
-            type=click.Choice(["auto", "live", "plain", "json"]),
+            type=OneOf(["auto", "live", "plain", "json"]),
             default="auto",
             show_default=True,
             help="Live view, plain lines, or one JSON event a line on stdout.",
         ),
-        click.option(
+        _mail_option(
             "-m",
             "--mail",
             metavar="ADDRESS",
             help="Mail results, report and run file there when the run has ended.",
         ),
-        click.option("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
-        click.option(
+        _mail_option("--mail-from", metavar="ADDRESS", help="Sender of the mail."),
+        _mail_option(
             "-s",
             "--smtp",
             metavar="HOST[:PORT]",
             help="Mail server; default localhost. User and password: TKPERF_SMTP_USER, "
             "TKPERF_SMTP_PASSWORD in the environment.",
         ),
-        click.option(
+        _mail_option(
             "--smtp-tls",
-            type=click.Choice(["none", "starttls", "tls"]),
+            type=OneOf(["none", "starttls", "tls"]),
             default="none",
             show_default=True,
             help="How the connection to the mail server is encrypted.",
         ),
-        click.option(
+        _mail_option(
             "--smtp-plain-login",
             is_flag=True,
             help="Send user and password without encryption, for all on the way to read.",
         ),
-        click.option(
+        _mail_option(
             "--notify-command",
             metavar="COMMAND",
             help="Run this when the run has ended; {name}, {status}, {run_file} are filled in.",
         ),
-        click.option(
+        _output_option(
             "--detach",
             is_flag=True,
             help="Leave the terminal once everything is confirmed and the run has begun; it then goes "
             "on without it. 'tkperf attach', 'status' and 'stop' reach it.",
         ),
-        click.option("-q", "--quiet", is_flag=True, help="No progress, only results."),
-        click.option("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
+        _output_option("-v", "--verbose", is_flag=True, help=VERBOSE),
+        _output_option(
+            "--no-report",
+            is_flag=True,
+            help="Do not write NAME.html, the report, when the run has ended.",
+        ),
+        _output_option("-q", "--quiet", is_flag=True, help="No progress, only results."),
+        _output_option("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
     )
 
 

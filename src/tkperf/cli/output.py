@@ -14,7 +14,7 @@ from typing import BinaryIO
 import click
 from rich.markup import escape
 
-from tkperf.errors import RunFileError, UsageError
+from tkperf.errors import RunFileError, UsageError, reason_of
 from tkperf.units import drop_controls
 
 STDOUT = Path("-")
@@ -144,7 +144,7 @@ def _clear_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        raise UsageError(f"cannot write {path}: {reason_of(error)}") from error
 
 
 def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:

@@ -18,29 +18,35 @@ from tkperf.events import (
     SampleSeen,
     SectionEnded,
     StepEnded,
+    StepStarted,
     TestEnded,
     TestStarted,
     Warned,
 )
-from tkperf.phases import Round
+from tkperf.phases import Purge, Round
 from tkperf.record import StepKind
+from tkperf.standing import describe_phase
 from tkperf.units import (
     drop_controls,
     format_capacity,
     format_count,
     format_duration,
     format_durations,
+    format_number,
 )
 
 
 class PlainLines:
-    """A line for each event that matters, and a sample at most every ``every_s``."""
+    """A line for each step and whatever else matters.
 
-    def __init__(self, stream: TextIO, *, every_s: float, jobs: bool = False) -> None:
+    Seconds too, one at most every ``every_s``; with 0 each of them, with None none.
+    """
+
+    def __init__(self, stream: TextIO, *, every_s: float | None, jobs: bool = False) -> None:
         self._stream = stream
         self._every_s = every_s
         self._jobs = jobs
-        self._next_sample_s = every_s
+        self._next_sample_s = every_s or 0.0
 
     def __call__(self, event: Event, at: datetime) -> None:
         text = self._describe(event)
@@ -56,11 +62,13 @@ class PlainLines:
                 return f"run {event.info.name}: {', '.join(event.tests)}"
             case TestStarted():
                 return f"test {event.test}"
-            case PhaseStarted() if isinstance(event.phase, Round):
-                return (
-                    f"{event.test}: {event.phase.section}, round {event.phase.number}; remaining "
-                    f"{format_durations(event.shortest_s, event.longest_s)}"
-                )
+            case PhaseStarted() if isinstance(event.phase, Round | Purge):
+                place = describe_phase(event.phase, event.at_most)
+                left = format_durations(event.shortest_s, event.longest_s)
+                return f"{event.test}: {place}; remaining {left}"
+            case StepStarted() if event.kind is StepKind.FILL:
+                amount = format_capacity(event.planned_bytes or 0)
+                return f"{event.test}: {event.section}, preconditioning with {amount}"
             case SampleSeen():
                 return self._sample(event)
             case PurgeEnded():
@@ -91,11 +99,11 @@ class PlainLines:
                 return None
 
     def _sample(self, event: SampleSeen) -> str | None:
-        if event.at_s < self._next_sample_s:
+        if self._every_s is None or event.at_s < self._next_sample_s:
             return None
         self._next_sample_s = event.at_s + self._every_s
         sample = event.sample
-        return f"{event.test}: {sample.iops:,.0f} IOPS, {sample.bytes_per_s / 1e6:,.1f} MB/s"
+        return f"{event.test}: {format_number(sample.iops)} IOPS, {format_number(sample.bytes_per_s / 1e6)} MB/s"
 
     def _step(self, event: StepEnded) -> str | None:
         step, measurement = event.record, event.record.measurement
@@ -109,7 +117,7 @@ class PlainLines:
             mean = measurement.latency_mean_us
             text = (
                 f"{event.test}: {step.section}, {place} {step.number}, {step.workload}: "
-                f"{measurement.iops:,.0f} IOPS, {measurement.megabytes_per_s:,.1f} MB/s"
-                + ("" if mean is None else f", mean {mean:,.1f} us")
+                f"{format_number(measurement.iops)} IOPS, {format_number(measurement.megabytes_per_s)} MB/s"
+                + ("" if mean is None else f", mean {format_number(mean)} µs")
             )
         return f"{text}\n{step.job_file}" if self._jobs else text

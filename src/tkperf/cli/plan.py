@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import datetime, timedelta
 
 import click
@@ -13,13 +12,10 @@ from rich.box import SIMPLE_HEAD
 
 from tkperf.cli.consent import describe_own_courses, tell_cost, tell_warnings
 from tkperf.cli.console import open_console, tell
-from tkperf.cli.hdd import hdd
 from tkperf.cli.outlook import describe_outlook, describe_time, given_rates, rating_of
 from tkperf.cli.output import plain
-from tkperf.cli.raid import raid
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.session import request_of
-from tkperf.cli.ssd import ssd
 from tkperf.cli.tables import describe_device
 from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import PURGE, Outlook, Stage, look_out
@@ -27,57 +23,9 @@ from tkperf.pipeline.rates import ASSUMED, probe_rates
 from tkperf.pipeline.run_plan import RunPlan, make_plan
 from tkperf.units import NOT_MEASURED, format_capacity, format_duration
 
-HELP = """What '{run}' with the same options would come to; nothing runs, is written or asked.
 
-    Phases, shortest and longest time, amount written and, with --rated, the share of the drive's
-    life. How fast DEVICE is, --rate or --like says, else it is read for ten seconds.
-
-    \b
-    Examples:
-      tkperf plan {suite} D3-S4510 {device} --rated 1DWPD --warranty-years 3
-      tkperf plan {suite} D3-S4510 {device} --like earlier.tkperf
-      tkperf plan {suite} D3-S4510 {device} --rate 480MB/s --json
-    """
-
-
-@click.group(short_help="How long a run would take and how much it writes; nothing is run.")
-def plan() -> None:
-    """Tell phases, times, amount written and share of a drive's endurance before a run.
-
-    Takes the options of the command that would run. DEVICE is opened to read only.
-    """
-
-
-def _add(command: click.Command, device: str) -> None:
-    """The same command for a plan: its options, and those of plans."""
-    suite = str(command.name)
-
-    def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
-        run_options = RunOptions(suite=suite, **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
-        _look_ahead(run_options, probe=not no_probe, as_json=as_json)
-
-    own = [
-        click.Option(
-            ["--no-probe"], is_flag=True, help="Do not read DEVICE; its speed is assumed."
-        ),
-        click.Option(["--json", "as_json"], is_flag=True, help="One JSON document instead."),
-    ]
-    plan.add_command(
-        type(command)(
-            name=suite,
-            params=[*command.params, *own],
-            callback=look,
-            help=HELP.format(run=f"tkperf {suite}", suite=suite, device=device),
-            short_help=f"What 'tkperf {suite}' would come to.",
-        )
-    )
-
-
-for _command, _device in ((ssd, "/dev/sdb"), (hdd, "/dev/sdc"), (raid, "/dev/md0 -c raid.json")):
-    _add(_command, _device)
-
-
-def _look_ahead(options: RunOptions, *, probe: bool, as_json: bool) -> None:
+def look_ahead(options: RunOptions, *, probe: bool, as_json: bool) -> None:
+    """Tell what a run would come to."""
     rating = rating_of(options)
     made = make_plan(request_of(options), look_only=True)
     rates = given_rates(options, made)

@@ -9,33 +9,16 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from tkperf.choices import DEFAULT_PROFILES, built_in_profiles
 from tkperf.cli.console import open_console
-from tkperf.cli.options import complete_profile
 from tkperf.cli.output import plain
 from tkperf.pipeline.fitting import find_needs
-from tkperf.pipeline.request import DEFAULT_PROFILES
 from tkperf.procedures import SUITES, Circumstances, Profile, Test, load_profile
-from tkperf.profiles import built_in_profiles
 from tkperf.profiles.explained import explain_keys, show_value
 
 
-@click.group(invoke_without_command=True, short_help="List the profiles, or explain one.")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
-@click.pass_context
-def profiles(context: click.Context, as_json: bool) -> None:
-    """List the profiles that come with tkperf: each holds the numbers of one specification.
-
-    tkperf profiles show NAME explains one key by key, with the source of its numbers, and says
-    what each test would do. NAME may be the path of an own TOML file.
-
-    \b
-    Examples:
-      tkperf profiles
-      tkperf profiles show pts-2.0
-      tkperf profiles show ./mine.toml --json
-    """
-    if context.invoked_subcommand is not None:
-        return
+def list_profiles(*, as_json: bool) -> None:
+    """The shipped profiles: their tests, and whose default they are."""
     shipped = [load_profile(name) for name in built_in_profiles()]
     if as_json:
         listed = [
@@ -61,18 +44,8 @@ def profiles(context: click.Context, as_json: bool) -> None:
     open_console().print(table)
 
 
-@profiles.command()
-@click.argument("name", shell_complete=complete_profile)
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
-def show(name: str, as_json: bool) -> None:
-    """Explain a profile key by key, and say what each of its tests would do.
-
-    NAME is a profile of tkperf's, or the path of an own TOML file.
-
-    \b
-    Example:
-      tkperf profiles show pts-c-1.2
-    """
+def explain_profile(name: str, *, as_json: bool) -> None:
+    """One profile, key by key, and the course of each of its tests."""
     profile = load_profile(name)
     needs = find_needs(profile)
     if as_json:

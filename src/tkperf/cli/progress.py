@@ -12,13 +12,14 @@ from typing import TextIO, cast
 
 import msgspec
 
+from tkperf.choices import SIMULATED
 from tkperf.cli.background import DirectText, InBackground, OpenView, View, direct
-from tkperf.cli.console import OutputConsole
+from tkperf.cli.console import OutputConsole, choose_progress
 from tkperf.cli.live import LiveView
 from tkperf.cli.output import open_log
 from tkperf.cli.plain import PlainLines
 from tkperf.cli.run_options import RunOptions
-from tkperf.errors import RunFileError
+from tkperf.errors import RunFileError, reason_of
 from tkperf.events import (
     Event,
     Noted,
@@ -48,8 +49,10 @@ def open_observers(
     try:
         log = open_log(options.log_path)
     except OSError as error:
-        raise RunFileError(f"cannot write the log {options.log_path}: {error.strerror}") from error
-    opened = _simulation if options.device.startswith("sim:") else _in_background
+        raise RunFileError(
+            f"cannot write the log {options.log_path}: {reason_of(error)}"
+        ) from error
+    opened = _simulation if options.device.startswith(SIMULATED) else _in_background
     with opened(_open_log(log, options), f"the log {options.log_path}", on_note) as lines:
 
         def log_and_note(event: Event) -> None:
@@ -97,16 +100,14 @@ def _open_log(descriptor: int, options: RunOptions) -> OpenView:
 
 
 def _choose_view(options: RunOptions) -> OpenView | None:
-    progress = options.progress
-    if progress == "auto":
-        progress = "live" if sys.stderr.isatty() else "plain"
+    progress = choose_progress(options.progress)
     if progress == "json":
         return _always(JsonLines(direct(sys.stdout)))
     if options.quiet or options.detach:
         return None
     if progress == "live":
         return partial(LiveView, OutputConsole(file=direct(sys.stderr)))
-    return _always(PlainLines(direct(sys.stderr), every_s=10.0))
+    return _always(PlainLines(direct(sys.stderr), every_s=0.0 if options.verbose else None))
 
 
 def _always(view: View) -> OpenView:
@@ -151,7 +152,7 @@ class UntilLost:
         """Show no more, and say why."""
         self._view = None
         if self._on_note is not None:
-            text = f"progress is no longer shown: {error}"
+            text = f"progress is no longer shown: {reason_of(error)}"
             self._on_note(Noted(note=RunNote(code="progress-lost", text=text)))
 
 

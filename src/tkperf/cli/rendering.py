@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.chosen import Selection, find_chosen
 from tkperf.analysis.claim_findings import Checked
-from tkperf.analysis.compare import Comparison
+from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.run_results import with_left_out
+from tkperf.analysis.told import Told
 from tkperf.cli.packages import packages_of
 from tkperf.record import RunRecord
 from tkperf.runfile.reader import RunFile
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from tkperf.report.drawing import Drawer
     from tkperf.report.page import ReportView
     from tkperf.report.pdf import Print
+
+
+_LONGEST_EPOCH = 11  # digits: to the year 5138
 
 
 @contextmanager
@@ -45,12 +52,21 @@ def require_packages(*, pdf: bool) -> None:
             import tkperf.report.pdf  # noqa: F401, PLC0415
 
 
+def find_report_date() -> str:
+    """Today's, or as reproducible builds have it (reproducible-builds.org/docs/source-date-epoch)."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    told = epoch.isdecimal() and len(epoch) <= _LONGEST_EPOCH
+    moment = datetime.fromtimestamp(int(epoch), UTC) if told else datetime.now(UTC)
+    return moment.date().isoformat()
+
+
 def build_run_view(
     opened: RunFile,
     record: RunRecord,
     result: RunResult,
     checked: Checked | None = None,
     selections: Sequence[Selection] = (),
+    told: Told | None = None,
 ) -> ReportView:
     """The report of a run, with what lies behind its figures, and histograms asked for.
 
@@ -64,7 +80,15 @@ def build_run_view(
     details = build_details(result, record, seconds)
     chosen = find_chosen(selections, result, record, details, opened.samples_left)
     loads = loads_by_test(record, seconds)
-    return build_view(result, checked, details, loads, chosen, record.telemetry)
+    return build_view(
+        result,
+        checked,
+        details,
+        loads,
+        chosen,
+        record.telemetry,
+        told or Told(report_date=find_report_date()),
+    )
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:
@@ -88,20 +112,16 @@ def print_run(view: ReportView, result: RunResult, drawer: Drawer) -> Print:
 def render_comparison_pdf(view: ReportView, comparison: Comparison, drawer: Drawer) -> bytes:
     with _packages():
         from tkperf.report.pdf import Print  # noqa: PLC0415
-    runs = (("Runs", ", ".join(comparison.names)),)
-    return Print(view, drawer, header=runs, footer="tkperf compare").render()
+    about = f"runs {', '.join(comparison.names)}"
+    return Print(replace(view, about=about), drawer, footer="tkperf compare").render()
 
 
-def render_tkperf_plots(view: ReportView) -> dict[str, bytes]:
+def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:
     """tkperf-cmp's pictures, as PNG by the names of its files."""
     with _packages():
+        from tkperf.report.comparison import build_plots  # noqa: PLC0415
         from tkperf.report.drawing import draw_png  # noqa: PLC0415
-        from tkperf.report.tkperf_charts import find_tkperf_charts  # noqa: PLC0415
-    return {
-        f"{chart.key}.png": draw_png(chart.spec)
-        for test in view.tests
-        for chart in find_tkperf_charts(test.charts)
-    }
+    return {f"{chart.key}.png": draw_png(chart.spec) for chart in build_plots(comparison)}
 
 
 def _packages() -> AbstractContextManager[None]:

@@ -7,105 +7,39 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-import click
-
 from tkperf.analysis.chosen import parse_selection
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.export_series import build_points, render_line_protocol, render_openmetrics
 from tkperf.analysis.export_tables import build_tables, render_csv
 from tkperf.analysis.export_tkperf import TkperfXml, render_tkperf_xml
-from tkperf.analysis.over_seconds import with_seconds
+from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
-from tkperf.analysis.run_results import analyse
 from tkperf.analysis.telemetry import place_readings
+from tkperf.analysis.told import Told, parse_facts
 from tkperf.cli.check import read_and_check
-from tkperf.cli.console import complain
 from tkperf.cli.output import Outputs, files_in
 from tkperf.cli.parquet import render_parquet, require_parquet
 from tkperf.cli.rendering import (
     build_run_view,
+    find_report_date,
     print_run,
     render_html,
     require_packages,
     start_drawer,
 )
+from tkperf.cli.streams import complain
 from tkperf.errors import UsageError
 from tkperf.runfile.reader import RunFile
 
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
-
-@click.command(short_help="The report of RUN_FILE as HTML or PDF, or its data.")
-@click.argument("run_file", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    "html",
-    type=_FILE,
-    metavar="FILE",
-    help="The HTML file; by default beside the run file, if nothing else is asked for.",
-)
-@click.option(
-    "--pdf", "pdf_file", type=_FILE, metavar="FILE", help="For print, with the PTS's page header."
-)
-@click.option(
-    "--claims",
-    "claims_file",
-    type=_FILE,
-    metavar="FILE",
-    help="Claims to check, as tkperf check does; a section of the HTML and PDF.",
-)
-@click.option(
-    "--histogram",
-    "histograms",
-    multiple=True,
-    metavar="NAME:PART",
-    help="Histogram of a chosen part, in the HTML and PDF; may be repeated. NAME is a test, a section, a "
-    "workload, or several of these with commas; PART a round (28), rounds (3-7), seconds (12-40s) "
-    "or a level (70000iops).",
-)
-@click.option(
-    "--csv",
-    "csv_folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Tables as CSV: cells, rounds, slices, verdicts, histograms, every second.",
-)
-@click.option(
-    "--parquet",
-    "parquet_folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="The same tables as Parquet.",
-)
-@click.option("--json", "json_file", type=_FILE, metavar="FILE", help="As tkperf show --json.")
-@click.option(
-    "--xml", "xml_file", type=_FILE, metavar="FILE", help="TKperf's format, for tkperf-cmp."
-)
-@click.option(
-    "--markdown", "markdown_file", type=_FILE, metavar="FILE", help="For wikis and mails."
-)
-@click.option(
-    "--openmetrics",
-    "openmetrics_file",
-    type=_FILE,
-    metavar="FILE",
-    help="Every second with its time, for Prometheus and Grafana.",
-)
-@click.option(
-    "--line-protocol",
-    "line_protocol_file",
-    type=_FILE,
-    metavar="FILE",
-    help="The same for InfluxDB and others.",
-)
 def report(
     run_file: Path,
     html: Path | None,
     pdf_file: Path | None,
     claims_file: Path | None,
     histograms: tuple[str, ...],
+    facts: tuple[str, ...],
     csv_folder: Path | None,
     parquet_folder: Path | None,
     json_file: Path | None,
@@ -114,19 +48,9 @@ def report(
     openmetrics_file: Path | None,
     line_protocol_file: Path | None,
 ) -> None:
-    """Write the report of RUN_FILE as one HTML file that needs no network, or its data.
-
-    \b
-    Examples:
-      tkperf report D3-S4510.tkperf                          writes D3-S4510.html
-      tkperf report D3-S4510.tkperf --pdf D3-S4510.pdf -o D3-S4510.html
-      tkperf report D3-S4510.tkperf --csv tables --xml D3-S4510.xml
-      tkperf report D3-S4510.tkperf -o /srv/www/d3.html --json d3.json
-      tkperf report D3-S4510.tkperf --markdown - | wl-copy   - is stdout
-      tkperf report D3-S4510.tkperf --histogram "lat, 0/100 4k: 3"
-      tkperf report D3-S4510.tkperf --histogram "Demand 100/0: 70000iops"
-    """
+    """Write what was asked for."""
     selections = [parse_selection(text) for text in histograms]
+    told = Told(report_date=find_report_date(), facts=parse_facts(facts))
     series_files = (openmetrics_file, line_protocol_file)
     files = (pdf_file, json_file, xml_file, markdown_file, *series_files)
     others = (csv_folder, parquet_folder, *files)
@@ -141,7 +65,7 @@ def report(
             require_parquet()
         opened = stack.enter_context(RunFile(run_file))
         record = opened.record()
-        result = with_seconds(analyse(record), record, opened.seconds)
+        result = analyse_opened(opened, record)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         readings = tuple(place_readings(record))
         tables = partial(build_tables, result, steps, opened.samples_left, readings)
@@ -153,7 +77,7 @@ def report(
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
         paged = html is not None or pdf_file is not None
-        view = build_run_view(opened, record, result, checked, selections) if paged else None
+        view = build_run_view(opened, record, result, checked, selections, told) if paged else None
         xml = None if xml_file is None else _render_xml(result)
         began_s = require_time(result) if any(series_files) else 0.0
 

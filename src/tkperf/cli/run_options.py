@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
 
+from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.errors import UsageError
 from tkperf.pipeline.names import require_name
 from tkperf.process import find_program
@@ -53,6 +54,8 @@ class RunOptions:
     progress: str
     quiet: bool
     debug: bool
+    verbose: bool = False
+    no_report: bool = False
     detach: bool = False
     mail: str | None = None
     mail_from: str | None = None
@@ -105,7 +108,11 @@ class RunOptions:
 
     @property
     def run_path(self) -> Path:
-        return self.folder / f"{self.name}.tkperf"
+        return self.folder / f"{self.name}{RUN_FILE_SUFFIX}"
+
+    @property
+    def report_path(self) -> Path:
+        return self.folder / f"{self.name}.html"
 
     @property
     def log_path(self) -> Path:

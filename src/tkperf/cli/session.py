@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from tkperf import load
 from tkperf.cli.awake import kept_awake
 from tkperf.cli.consent import consent_of, show_plan, show_resumption
-from tkperf.cli.console import open_console, tell
+from tkperf.cli.console import tell
 from tkperf.cli.detach import Departure, depart
-from tkperf.cli.notify import notify
+from tkperf.cli.ending import Ending, concluded
 from tkperf.cli.outlook import outlook_of
 from tkperf.cli.output import open_log, plain
 from tkperf.cli.progress import open_observers
 from tkperf.cli.run_options import RunOptions
-from tkperf.cli.tables import print_results
+from tkperf.cli.show import print_run
+from tkperf.cli.signals import ended_by_signals
 from tkperf.device.identity import TargetKind
 from tkperf.device.raid.config import load_raid_config
-from tkperf.errors import RunFileError, UsageError
+from tkperf.errors import RunFileError, UsageError, reason_of
 from tkperf.events import Observer
 from tkperf.pipeline.fitting import choose_profile
 from tkperf.pipeline.keeping import Destination, keep_resumed, keep_run
@@ -34,18 +33,21 @@ from tkperf.pipeline.run_plan import RunPlan, make_plan
 def run_session(options: RunOptions) -> None:
     """The whole of ``tkperf ssd``, ``tkperf hdd`` and ``tkperf raid``."""
     departure = depart(options)
-    with _stop_signals():
-        _begin(options, departure)
-    if not options.detach:
-        show_results(options)
+    with concluded() as ending, ended_by_signals(once=True):
+        _begin(options, departure, ending)
+    show_results(options, ending)
 
 
-def _begin(options: RunOptions, departure: Departure) -> None:
+def _begin(options: RunOptions, departure: Departure, ending: Ending) -> None:
     """From the request to the end of the run."""
     request = request_of(options)
     # Before any folder is made: a mistake in a file of the user's leaves nothing behind.
     profile = choose_profile(request)
-    destination = Destination(name=options.name, folder=options.folder, beside=(options.log_path,))
+    destination = Destination(
+        name=options.name,
+        folder=options.folder,
+        beside=(options.log_path, options.report_path),
+    )
     destination.require_free(options.device)
     _require_log(options)
     plan = make_plan(request, profile=profile)
@@ -67,7 +69,7 @@ def _begin(options: RunOptions, departure: Departure) -> None:
             title,
             watch=partial(_watch, options, plan),
             began=departure.tell_begun,
-            ended=partial(notify, options),
+            ended=partial(ending.ran, options),
         )
 
 
@@ -75,16 +77,16 @@ def resume_session(request: ResumeRequest, options_of: Callable[[str, str], RunO
     """The whole of ``tkperf resume``; ``options_of`` a suite and a device are those of views and consent."""
     # Of what is known so far: where the run is kept, and how it is watched.
     departure = depart(options_of("", request.device or ""))
-    with _stop_signals():
-        options = _go_on(request, options_of, departure)
-    if not options.detach:
-        show_results(options)
+    with concluded() as ending, ended_by_signals(once=True):
+        options = _go_on(request, options_of, departure, ending)
+    show_results(options, ending)
 
 
 def _go_on(
     request: ResumeRequest,
     options_of: Callable[[str, str], RunOptions],
     departure: Departure,
+    ending: Ending,
 ) -> RunOptions:
     """From the request to the end of the run; with which options that was."""
     resumed = make_resume_plan(request)
@@ -103,7 +105,7 @@ def _go_on(
             options.command_line,
             watch=partial(_watch, options, plan),
             began=departure.tell_begun,
-            ended=partial(notify, options),
+            ended=partial(ending.ran, options),
         )
     return options
 
@@ -152,7 +154,7 @@ def _require_log(options: RunOptions) -> None:
         os.close(open_log(options.log_path))
     except OSError as error:
         raise RunFileError(
-            f"cannot write to the output folder {options.folder}: {error.strerror}"
+            f"cannot write to the output folder {options.folder}: {reason_of(error)}"
         ) from error
 
 
@@ -166,41 +168,22 @@ def _watch(options: RunOptions, plan: RunPlan, on_note: Observer) -> Iterator[Se
         yield views
 
 
-def show_results(options: RunOptions) -> None:
-    """The tables on stdout, and how to see them again on stderr."""
-    if options.progress == "json":
+def show_results(options: RunOptions, ending: Ending) -> None:
+    """The tables on stdout, and where everything is on stderr."""
+    if options.detach or options.progress == "json":
+        ending.say_where()
         return
     run_path = options.run_path
     try:
-        print_results(load(run_path), open_console())
+        print_run(run_path)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise UsageError(
-            f"the run has ended, but its results cannot be printed: {error.strerror}; see them "
+            f"the run has ended, but its results cannot be printed: {reason_of(error)}; see them "
             f"with tkperf show {run_path}"
         ) from error
-    tell(f"\nrun file: {plain(run_path)}\nreport:   tkperf report {plain(run_path)}")
-
-
-@contextmanager
-def _stop_signals() -> Iterator[None]:
-    """End the run in order on Ctrl-C, SIGTERM or a lost terminal; further ones are ignored.
-
-    Under nohup, which is told by SIGHUP being ignored already, a lost terminal ends nothing.
-    """
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-
-    def stop(*_: object) -> None:
-        for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, stop) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    tell(f"\nrun file: {plain(run_path)}")
+    if ending.report is None:
+        tell(f"report:   tkperf report {plain(run_path)}")
+    ending.say_where()

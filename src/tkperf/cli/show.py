@@ -2,29 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from tkperf import load
 from tkperf.analysis.export_json import render_json
+from tkperf.analysis.over_seconds import Read, analyse_opened
+from tkperf.analysis.results import TestResult
 from tkperf.cli.console import open_console
+from tkperf.cli.following import describe_going_on
 from tkperf.cli.tables import print_results
+from tkperf.record import RunRecord, RunStatus, StepKind
+from tkperf.runfile.reader import RunFile
+from tkperf.seconds import Seconds, join
+
+FEW_SLICES = 30
 
 
-@click.command(short_help="The results in RUN_FILE, also during its run.")
-@click.argument("run_file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="A documented JSON document instead.")
 def show(run_file: Path, as_json: bool) -> None:
-    """Print the results in RUN_FILE again; also while its run goes on.
-
-    \b
-    Examples:
-      tkperf show D3-S4510.tkperf
-      tkperf show D3-S4510.tkperf --json | jq '.tests[].sections[].steady'
-    """
-    result = load(run_file)
+    """Print the results of a run."""
     if as_json:
-        click.echo(render_json(result))
+        click.echo(render_json(load(run_file)))
     else:
-        print_results(result, open_console())
+        print_run(run_file)
+
+
+def print_run(path: Path) -> None:
+    """The results in a run file on stdout.
+
+    Raises:
+        RunFileError: see RunFile.
+    """
+    with RunFile(path) as opened:
+        record = opened.record()
+        result = analyse_opened(opened, record)
+        seconds = {
+            (test.name, name): joined
+            for test in result.tests
+            for name, joined in _short_streams(test, record, opened.seconds)
+        }
+        running = record.status is RunStatus.RUNNING
+        going_on = describe_going_on(record, opened.log()) if running else None
+    print_results(result, open_console(), going_on=going_on, seconds=seconds)
+
+
+def _short_streams(
+    test: TestResult, record: RunRecord, read: Read
+) -> Iterator[tuple[str, Seconds]]:
+    """The seconds of each section that is a stream of too few slices to draw; reading them takes longest."""
+    short = [section.name for section in test.sections if 0 < len(section.slices) < FEW_SLICES]
+    kept = next((one for one in record.tests if one.name == test.name and short), None)
+    if kept is None:
+        return
+    by_step = list(zip(kept.steps, read(kept), strict=False))
+    for name in short:
+        stream = [
+            (seconds, step.started_s)
+            for step, seconds in by_step
+            if step.section == name and step.kind is StepKind.CONTINUOUS
+        ]
+        first_s = min(started_s for _, started_s in stream)
+        yield (
+            name,
+            join(
+                [seconds for seconds, _ in stream],
+                [started_s - first_s for _, started_s in stream],
+            ),
+        )

@@ -11,13 +11,15 @@ import click
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from tkperf.cli.console import complain, open_console
-from tkperf.cli.following import find_clock_s, look_first
+from tkperf.choices import RUN_FILE_SUFFIX
+from tkperf.cli.console import open_console
+from tkperf.cli.following import find_clock_s, look_first, outline_first
 from tkperf.cli.output import plain
+from tkperf.cli.streams import complain
 from tkperf.errors import RunFileError
-from tkperf.record import RunRecord, RunStatus, StepRecord
+from tkperf.record import LogEntry, RunRecord, RunStatus
 from tkperf.runfile.left_out import KILLED as ENDED_UNSAID
-from tkperf.runfile.writers import SUFFIX, Writer, find_running, find_writer
+from tkperf.runfile.writers import Writer, find_running, find_writer
 from tkperf.standing import Standing, describe_place, find_standing
 from tkperf.units import format_duration, format_durations
 
@@ -47,19 +49,8 @@ class RunState:
     disturbed_steps: int | None
 
 
-@click.command(short_help="How runs stand: those under way, and those of this folder.")
-@click.argument("run_files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="A documented JSON document instead.")
 def status(run_files: tuple[Path, ...], as_json: bool) -> None:
-    """Tell how runs stand: of RUN_FILES, or of all that run on this machine and all in this folder.
-
-    A run that is shown as running is running: its process holds its file.
-
-    \b
-    Examples:
-      tkperf status
-      tkperf status D3-S4510.tkperf --json | jq '.runs[0].remaining_longest_s'
-    """
+    """Tell how runs stand."""
     states: list[RunState] = []
     failed: list[RunFileError] = []
     unseen: list[Writer] = []
@@ -99,11 +90,15 @@ def read_state(path: Path) -> RunState:
     Raises:
         RunFileError: see RunFile.
     """
-    growth = look_first(path)
-    record = growth.record
+    outline = outline_first(path)
+    record, log = outline.record, tuple[LogEntry, ...]()
+    if record.status is not RunStatus.COMPLETE:
+        # Where it stands its log tells, all of which takes long to read.
+        growth = look_first(path)
+        record, log = growth.record, growth.log
     running = record.status is RunStatus.RUNNING
     writer = _find(path) if running else None
-    standing = find_standing(record, growth.log)
+    standing = find_standing(record, log)
     now_s = find_clock_s(record) if running else None
     remaining = None if now_s is None else standing.remaining_s(now_s)
     return RunState(
@@ -123,7 +118,7 @@ def read_state(path: Path) -> RunState:
         remaining_shortest_s=None if remaining is None else remaining[0],
         remaining_longest_s=None if remaining is None else remaining[1],
         warnings=len(record.warnings),
-        disturbed_steps=_disturbed(record),
+        disturbed_steps=outline.disturbed_steps,
     )
 
 
@@ -143,7 +138,7 @@ def _find_all() -> tuple[list[Path], list[Writer]]:
             paths.append(Path(writer.path.name) if in_here else writer.path)
         else:
             unseen.append(writer)
-    here = sorted(path for path in Path().glob(f"*{SUFFIX}") if path.is_file())
+    here = sorted(path for path in Path().glob(f"*{RUN_FILE_SUFFIX}") if path.is_file())
     running = {path.resolve() for path in paths}
     return (
         [*sorted(paths), *(path for path in here if path.resolve() not in running)],
@@ -176,13 +171,6 @@ def _fill_done(record: RunRecord, standing: Standing) -> float | None:
 
 def _ended_s(record: RunRecord) -> float | None:
     return max((test.ended_s for test in record.tests if test.ended_s is not None), default=None)
-
-
-def _disturbed(record: RunRecord) -> int | None:
-    """Steps in which something else disturbed; None where nobody looked."""
-    steps: list[StepRecord] = [step for test in record.tests for step in test.steps]
-    watched = [step for step in steps if step.disturbances is not None]
-    return sum(bool(step.disturbances) for step in watched) if watched else None
 
 
 def _as_json(states: Sequence[RunState], unseen: Sequence[Writer]) -> dict[str, object]:

@@ -7,13 +7,11 @@ import signal
 import time
 from pathlib import Path
 
-import click
-
 from tkperf.cli.console import tell
 from tkperf.cli.following import describe_end, look_first
 from tkperf.cli.output import plain
 from tkperf.device.sysfs import text
-from tkperf.errors import RunFileError, UsageError
+from tkperf.errors import RunFileError, UsageError, reason_of
 from tkperf.runfile.writers import Writer, find_writer, is_being_written
 
 LOOK_EVERY_S = 0.2
@@ -21,18 +19,8 @@ LOOK_EVERY_S = 0.2
 EXPLAIN_AFTER_S = 5.0
 
 
-@click.command(short_help="End the run in RUN_FILE in order, as Ctrl-C does.")
-@click.argument("run_file", type=click.Path(path_type=Path))
-@click.option("--no-wait", is_flag=True, help="Ask only; do not wait until it has ended.")
 def stop(run_file: Path, no_wait: bool) -> None:
-    """Ask the run in RUN_FILE to end in order, as Ctrl-C in its terminal would, and wait until it has.
-
-    What was measured is kept, and 'tkperf resume' goes on with it.
-
-    \b
-    Examples:
-      tkperf stop D3-S4510.tkperf
-    """
+    """Ask a run to end, and wait until it has."""
     record = look_first(run_file).record
     writer = _find(run_file)
     if writer is None:
@@ -53,7 +41,7 @@ def _find(run_file: Path) -> Writer | None:
     try:
         return find_writer(run_file)
     except OSError as error:
-        raise RunFileError(f"cannot read {run_file}: {error.strerror}") from error
+        raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
 
 
 def _interrupt(run_file: Path, writer: Writer) -> None:
@@ -109,7 +97,7 @@ def _wait(run_file: Path, writer: Writer) -> None:
                 tell(describe_wait(writer.pid))
             time.sleep(LOOK_EVERY_S)
     except OSError as error:
-        raise RunFileError(f"cannot read {run_file}: {error.strerror}") from error
+        raise RunFileError(f"cannot read {run_file}: {reason_of(error)}") from error
     except KeyboardInterrupt:
         tell(f"process {writer.pid} was asked to end and has not ended yet: tkperf status tells")
         raise

@@ -7,19 +7,36 @@ from collections.abc import Callable, Collection, Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from tkperf.cli.options import Function
-from tkperf.errors import not_known
+from tkperf.choices import ALL_TESTS, tests_of
+from tkperf.cli.calling import Command, Function, Heading, offer, option_about
+from tkperf.cli.kinds import offer_files
+from tkperf.errors import guess, not_known
 from tkperf.input_files import is_toml_path
-from tkperf.procedures import ALL_TESTS, SUITES
+
+_LIST_GOES_ON = f"{__name__}.list_goes_on"
 
 
 def suite_command(suite: str, flags: tuple[str, ...]) -> type[click.Command]:
-    """A command that takes TKperf's ``-ssdt iops lat`` beside ``-ssdt iops -ssdt lat``."""
+    """A command that takes TKperf's ``-ssdt iops lat`` beside ``-ssdt iops,lat``."""
 
-    class SuiteCommand(click.Command):
+    names = (*tests_of(suite), ALL_TESTS)
+
+    class SuiteCommand(Command):
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-            names = (*SUITES[suite], ALL_TESTS)
-            return super().parse_args(ctx, expand_lists(args, flags, names))
+            words = expand_lists(args, flags, names)
+            # Whether the last word is of a list that may go on, for completion.
+            ctx.meta[_LIST_GOES_ON] = len(words) > 1 and words[-2] in flags
+            return super().parse_args(ctx, words)
+
+        def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+            offered = super().shell_complete(ctx, incomplete)
+            if ctx.meta.get(_LIST_GOES_ON) and not incomplete.startswith("-"):
+                offered += _complete_tests(names, incomplete, ctx.params.get("tests") or ())
+            return offered
+
+        def describe_excess(self, words: Sequence[str]) -> str:
+            hints = [guess(word, tests_of(suite)) for word in words]
+            return super().describe_excess(words) + next(filter(None, hints), "")
 
     return SuiteCommand
 
@@ -30,11 +47,11 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
     name = "tests"
 
     def __init__(self, suite: str) -> None:
-        self._names = (*SUITES[suite], ALL_TESTS)
+        self._names = (*tests_of(suite), ALL_TESTS)
 
     def convert(self, value: str, param: object, ctx: object) -> tuple[str, ...]:
-        names = tuple(name.strip() for name in value.split(","))
-        for name in names:
+        names = tuple(name.strip() for name in value.split(",") if name.strip())
+        for name in names or ("",):
             if name not in self._names and not is_toml_path(name):
                 raise not_known("test", name, self._names)
         return names
@@ -42,23 +59,29 @@ class _TestNames(click.ParamType[tuple[str, ...]]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        before, comma, begun = incomplete.rpartition(",")
-        return [
-            CompletionItem(f"{before}{comma}{name}")
-            for name in self._names
-            if name.startswith(begun)
-        ]
+        return _complete_tests(self._names, incomplete)
+
+
+def _complete_tests(
+    names: Collection[str], incomplete: str, given: Collection[str] = ()
+) -> list[CompletionItem]:
+    """Tests that the list has not yet."""
+    before, comma, begun = incomplete.rpartition(",")
+    taken = {*given, *before.split(",")}
+    left = [name for name in names if name not in taken]
+    named = [CompletionItem(f"{before}{comma}{item.value}") for item in offer(left, begun)]
+    return named if named or comma else offer_files(begun, (".toml",))
 
 
 def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Function]:
     """Which tests of the suite to run; what there are, the suite says."""
-    tests = SUITES[suite]
+    tests = tests_of(suite)
     by_default = [name for name, test in tests.items() if test.by_default]
     others = [name for name in tests if name not in by_default]
     choices = f"{', '.join(by_default)} by default"
     if others:
         choices += f"; also {', '.join(others)}"
-    return click.option(
+    return option_about(Heading.TEST)(
         *flags,
         "tests",
         type=_TestNames(suite),
@@ -71,16 +94,20 @@ def tests_option(suite: str, flags: tuple[str, ...]) -> Callable[[Function], Fun
 
 
 def expand_lists(args: Sequence[str], flags: Collection[str], words: Collection[str]) -> list[str]:
-    """``-ssdt iops lat`` as ``-ssdt iops -ssdt lat``; files of workloads, by their suffix, likewise."""
+    """``-ssdt iops lat`` as ``-ssdt iops -ssdt lat``, also with commas; files of workloads, by their suffix, likewise."""
     expanded: list[str] = []
     flag = ""
     for index, word in enumerate(args):
         follows_flag = index > 0 and args[index - 1] in flags
         if word in flags:
             flag = word
-        elif flag and (word in words or word.endswith(".toml")) and not follows_flag:
+        elif flag and not follows_flag and _names_tests(word, words):
             expanded.append(flag)
         elif not follows_flag:
             flag = ""
         expanded.append(word)
     return expanded
+
+
+def _names_tests(word: str, words: Collection[str]) -> bool:
+    return all(name in words or name.endswith(".toml") for name in word.split(",") if name)

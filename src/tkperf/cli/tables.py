@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import rich.table
 from rich.box import SIMPLE_HEAD
@@ -25,18 +27,33 @@ from tkperf.analysis.tables import (
 )
 from tkperf.analysis.telemetry_table import build_telemetry_table
 from tkperf.analysis.timeline.wording import describe_timelines
+from tkperf.analysis.verdicts import describe_tracked
+from tkperf.cli.drawings import print_drawings
+from tkperf.cli.opening import print_badges, print_opening, print_warnings
 from tkperf.cli.output import plain
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import format_capacity, format_count, format_number
+from tkperf.record import RunStatus
+from tkperf.seconds import Seconds
+from tkperf.units import format_capacity, format_count
 
-_LARGE = 1e5
+NO_SECONDS: Mapping[tuple[str, str], Seconds] = MappingProxyType({})
 _HEADING_WIDTH = 80
 
 
-def print_results(result: RunResult, console: Console) -> None:
-    """Everything a terminal can show of a run."""
+def print_results(
+    result: RunResult,
+    console: Console,
+    *,
+    going_on: str | None = None,
+    seconds: Mapping[tuple[str, str], Seconds] = NO_SECONDS,
+) -> None:
+    """Everything a terminal can show of a run.
+
+    Args:
+        going_on: where one stands that has not ended.
+        seconds: of sections that are short streams, by test and section.
+    """
     info = result.info
     console.print(
         f"[bold]{plain(info.name)}[/bold]  {plain(describe_device(info.device))}", highlight=False
@@ -48,19 +65,16 @@ def print_results(result: RunResult, console: Console) -> None:
         f"started {plain(info.started_utc or 'not known')}",
         highlight=False,
     )
-    for notice in info.notices:
-        console.print(plain(notice), style="yellow", highlight=False)
-    if result.status != "complete":
+    print_badges(result, console)
+    if result.status is RunStatus.RUNNING:
         console.print(
-            f"run {result.status.value}: {plain(result.ended_because or 'still going on')}",
-            style="bold red",
-            highlight=False,
+            f"going on: {plain(going_on or 'it has not ended')}", style="bold", highlight=False
         )
-    for warning in result.warnings:
-        console.print(f"warning: {plain(warning.text)}", style="yellow", highlight=False)
+    print_opening(result, console)
+    print_warnings(result, console)
     _print_host(info.host, console)
     for test in result.tests:
-        _print_test(test, console)
+        _print_test(test, console, seconds)
 
 
 def _print_host(host: dict[str, object], console: Console) -> None:
@@ -92,17 +106,18 @@ def describe_device(facts: dict[str, object]) -> str:
     return ", ".join(str(word) for word in words if word)
 
 
-def _print_test(test: TestResult, console: Console) -> None:
+def _print_test(
+    test: TestResult, console: Console, seconds: Mapping[tuple[str, str], Seconds]
+) -> None:
     console.print()
     # Wide enough for every table, a piped console is wider than a heading needs.
     heading = Rule(f"[bold]{test.title}[/bold]", align="left")
     console.print(heading, width=min(console.width, _HEADING_WIDTH))
-    if test.progress is not None:
-        console.print(f"test {plain(test.progress)}", style="bold red", highlight=False)
     for text in test.resumptions:
         console.print(plain(text), style="yellow", highlight=False)
     for section in test.sections:
         _print_section(section, console)
+        print_drawings(section, console, seconds.get((test.name, section.name)))
     for table in build_section_tables(test):
         print_table(table, console)
     if (telemetry := build_telemetry_table(test.telemetry)) is not None:
@@ -116,9 +131,9 @@ def _print_test(test: TestResult, console: Console) -> None:
             style="dim",
             highlight=False,
         )
-    if counts := describe_counts(test.disturbed_steps, test.not_compared_steps):
-        style = "yellow" if test.disturbed_steps else "dim"
-        console.print(f"disturbed: {counts}", style=style, highlight=False)
+    counts = describe_counts(test.disturbed_steps, test.not_compared_steps)
+    if counts and not test.disturbed_steps:  # what was disturbed is a finding
+        console.print(f"disturbed: {counts}", style="dim", highlight=False)
 
 
 def _print_section(section: SectionResult, console: Console) -> None:
@@ -128,18 +143,19 @@ def _print_section(section: SectionResult, console: Console) -> None:
     if section.slices:
         _print_stream(section, console)
     elif not section.cells:
-        console.print("no round was finished" + ("; what there is of it:" * bool(section.rounds)))
+        console.print("no round is complete" + ("; what there is of it:" * bool(section.rounds)))
         for last_round in section.rounds[-1:]:
-            _print_cells(replace(section, cells=last_round.cells), console)
+            so_far = replace(section, cells=last_round.cells)
+            _print_cells(so_far, console, matrix_keys(section.plan) or section.plan.quantities[:1])
     elif section.areas:
         for key in section.plan.quantities[:1]:
             print_table(build_areas(section, QUANTITIES[key]), console)
     else:
-        _print_cells(section, console)
+        _print_cells(section, console, matrix_keys(section.plan))
 
 
-def _print_cells(section: SectionResult, console: Console) -> None:
-    shown = [QUANTITIES[key] for key in matrix_keys(section.plan)]
+def _print_cells(section: SectionResult, console: Console, keys: Sequence[str]) -> None:
+    shown = [QUANTITIES[key] for key in keys]
     for table in build_matrices(section, shown):
         print_table(table, console)
     _print_listings(section, console)
@@ -155,8 +171,9 @@ def _verdict_line(section: SectionResult) -> str:
         return plain(section.ended_because)
     if not verdict.judged:
         return f"not judged, {plain(section.ended_because)}; {plain(verdict.reason)}"
-    state = "steady" if verdict.reached else "[bold red]not steady[/bold red]"
-    tracked = [_describe_verdict(window_verdict) for window_verdict in section.window_verdicts]
+    unsteady = "[bold red]not steady[/bold red]" if section.complete else "not steady so far"
+    state = "steady" if verdict.reached else unsteady
+    tracked = [plain(describe_tracked(verdict)) for verdict in section.window_verdicts]
     between = "; " if len(tracked) == 1 else "\n  "
     return (
         f"{state}, {plain(section.ended_because)}{between}{between.join(tracked)}"
@@ -164,19 +181,8 @@ def _verdict_line(section: SectionResult) -> str:
     )
 
 
-def _describe_verdict(verdict: SteadyStateVerdict) -> str:
-    return (
-        f"{plain(verdict.tracking)}: average "
-        f"{format_number(verdict.average, 1)} {plain(verdict.unit)}, range "
-        f"{format_number(verdict.data_excursion, 1)} (allowed "
-        f"{format_number(verdict.allowed_data_excursion, 1)}), slope "
-        f"{format_number(verdict.slope_excursion, 1)} (allowed "
-        f"{format_number(verdict.allowed_slope_excursion, 1)})"
-    )
-
-
 def print_table(table: Table, console: Console) -> None:
-    """A table of figures; large ones lose the digits that tell least, so that they fit 80 columns."""
+    """A table of figures."""
     if table.title:
         words = [table.title, *([table.over] if table.over else [])]
         across = f"; {table.across} across" if table.across else ""
@@ -184,20 +190,15 @@ def print_table(table: Table, console: Console) -> None:
     drawn = rich.table.Table(box=SIMPLE_HEAD, show_edge=False)
     for name in table.head:
         drawn.add_column(plain(name), justify="right", overflow="fold")
-    figures = [cell for row in table.rows for cell in row if isinstance(cell, Figure)]
-    narrow = max((cell.value or 0 for cell in figures), default=0) >= _LARGE
     for row in table.rows:
-        drawn.add_row(*(_text(cell, narrow) for cell in row))
+        drawn.add_row(*(_text(cell) for cell in row))
     console.print(drawn)
     for note in table.notes:
         console.print(note, style="dim", highlight=False)
 
 
-def _text(cell: str | Figure, narrow: bool) -> str:
-    if isinstance(cell, str):
-        return plain(cell)
-    short = narrow and cell.value is not None and cell.value >= _LARGE / 10
-    return cell.text(0 if short else None)
+def _text(cell: str | Figure) -> str:
+    return cell.text() if isinstance(cell, Figure) else plain(cell)
 
 
 def _print_stream(section: SectionResult, console: Console) -> None:

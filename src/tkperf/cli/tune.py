@@ -24,24 +24,8 @@ from tkperf.tuning.applying import Restored, apply_settings, release_settings
 from tkperf.tuning.settings import Setting, find_settings
 
 
-@click.command(short_help="Settings of this host for measuring DEVICE: shown, set, put back.")
-@click.argument("device", required=False)
-@click.option("--apply", "apply_", is_flag=True, help="Set them, as root, until --restore.")
-@click.option("--restore", is_flag=True, help="Put back what was before; needs no DEVICE.")
-@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
 def tune(device: str | None, apply_: bool, restore: bool, as_json: bool) -> None:
-    """Show what tkperf would set on this host to measure DEVICE; --apply sets it, --restore puts it back.
-
-    Governor and energy preference of the CPUs, and scheduler, completions and throttling of DEVICE's
-    queue. No data, no other drive and no service is touched; a reboot forgets it all. For a single run
-    'tkperf ssd ... --tune' does the same and puts it back in the end.
-
-    \b
-    Examples:
-      tkperf tune /dev/nvme1n1
-      sudo tkperf tune /dev/nvme1n1 --apply
-      sudo tkperf tune --restore
-    """
+    """Show, set or put back settings of the host."""
     if restore:
         if apply_ or device is not None:
             raise UsageError("--restore puts back everything: give it neither DEVICE nor --apply")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from tkperf.cli.console import complain
 from tkperf.cli.output import STDOUT, Outputs
-from tkperf.errors import UsageError
+from tkperf.cli.streams import complain
+from tkperf.errors import InputFileError, UsageError
 from tkperf.fio_jobfile.account import Account
 from tkperf.fio_jobfile.convert import OptionsRefusedError, convert_job_file
 from tkperf.fio_jobfile.rules import Fate
@@ -21,42 +21,14 @@ from tkperf.units import on_one_line
 MOST_REFUSALS_SHOWN = 40
 
 
-@click.command("from-fio", short_help="Turn a job file of fio into a workload file.")
-@click.argument("job_file", metavar="JOB.fio", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, allow_dash=True),
-    default=STDOUT,
-    metavar="FILE.toml",
-    help="The workload file; default: standard output.",
-)
-@click.option("--name", metavar="NAME", help="Name of the test; default: that of the job file.")
-@click.option(
-    "--without",
-    multiple=True,
-    metavar="OPTION",
-    help="Give up an option of fio that cannot be kept; the report says so. May be given again.",
-)
-@click.option("--force", is_flag=True, help="Replace FILE.toml if it is there.")
 def from_fio(
     job_file: Path, output: Path, name: str | None, without: tuple[str, ...], force: bool
 ) -> None:
-    """Turn a job file of fio into a workload file, saying what becomes of every option.
-
-    Jobs that wait for each other (stonewall) become phases, in order; those that run at the same
-    time have to be the same load. An option that would give the numbers another meaning is
-    refused, with its reason, and nothing is written; --without gives it up knowingly. Nothing of
-    the job file is run, and its files are not touched: DEVICE is named when the test is run.
-
-    \b
-    Examples:
-      tkperf workload from-fio ssd.fio -o ssd.toml
-      tkperf workload from-fio database.fio -o database.toml --without fsync --without size
-      tkperf ssd D3-S4510 /dev/sdb --test ./ssd.toml
-    """
+    """Write a workload file of a job file."""
     outputs = Outputs([output], inputs=[job_file])
-    text = read_text_input(job_file, what="job file", limit_bytes=SETTINGS_BYTES)
+    text = read_text_input(
+        job_file, what="job file", limit_bytes=SETTINGS_BYTES, error=InputFileError
+    )
     try:
         converted = convert_job_file(
             text,

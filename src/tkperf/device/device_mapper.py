@@ -18,7 +18,7 @@ from fcntl import ioctl
 from pathlib import Path
 from typing import NamedTuple
 
-from tkperf.errors import DeviceError
+from tkperf.errors import DeviceError, reason_of
 
 CONTROL, NODES = Path("/dev/mapper/control"), Path("/dev")
 # What names and UUIDs of tkperf's mappings begin with.
@@ -181,7 +181,7 @@ def _open(name: str) -> Mapping:
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise DeviceError(f"{node} cannot be opened: {error.strerror}") from error
+        raise DeviceError(f"{node} cannot be opened: {reason_of(error)}") from error
     if os.fstat(descriptor).st_rdev != os.makedev(major, minor):
         os.close(descriptor)
         raise DeviceError(f"{node} is not the node that the kernel made for {name}")
@@ -214,7 +214,7 @@ def _call(
         control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         hint = "; try 'modprobe dm-mod'" if error.errno in {errno.ENOENT, errno.ENXIO} else ""
-        raise DeviceError(f"{CONTROL}: {error.strerror}{hint}") from error
+        raise DeviceError(f"{CONTROL}: {reason_of(error)}{hint}") from error
     try:
         ioctl(control, request, buffer, True)
     except OSError as error:

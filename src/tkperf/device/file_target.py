@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from tkperf.device.identity import file_system_of
-from tkperf.errors import DeviceError
+from tkperf.errors import DeviceError, reason_of
 from tkperf.units import MIB, format_capacity
 
 
@@ -29,7 +29,7 @@ def plan_file_target(path: Path) -> int:
             probe.flush()
             return find_direct_io_block_bytes(probe.name, called=str(path))
     except OSError as error:
-        raise DeviceError(f"cannot create the scratch file {path}: {error.strerror}") from error
+        raise DeviceError(f"cannot create the scratch file {path}: {reason_of(error)}") from error
 
 
 def create_file_target(path: Path, size_bytes: int, *, written: bool = False) -> tuple[int, int]:
@@ -49,7 +49,7 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
     except FileExistsError:
         raise _exists(path) from None
     except OSError as error:
-        raise DeviceError(f"cannot create the scratch file {path}: {error.strerror}") from error
+        raise DeviceError(f"cannot create the scratch file {path}: {reason_of(error)}") from error
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
         for start in range(0, size_bytes if written else 0, MIB):
@@ -60,7 +60,7 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
         made = os.fstat(descriptor)
         remove_file_target(path, (made.st_dev, made.st_ino))
         raise DeviceError(
-            f"cannot give the scratch file {path} {format_capacity(size_bytes)}: {error.strerror}"
+            f"cannot give the scratch file {path} {format_capacity(size_bytes)}: {reason_of(error)}"
         ) from error
     finally:
         os.close(descriptor)
@@ -115,7 +115,7 @@ def find_direct_io_block_bytes(path: str, *, called: str | None = None) -> int:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            reason = error.strerror or str(error)
+            reason = reason_of(error)
         else:
             return block_bytes
     file_system = file_system_of(Path(path)) or "its"

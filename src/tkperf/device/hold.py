@@ -25,7 +25,7 @@ from tkperf.device.identity import (
 from tkperf.device.signatures import Signature, describe_content, find_signatures
 from tkperf.device.sysfs import PROC_ROOT, find_node, find_parts, text
 from tkperf.device.usage.processes import find_openers
-from tkperf.errors import DeviceError, RefusedError
+from tkperf.errors import DeviceError, RefusedError, reason_of
 
 # udev locks a device for as long as it looks at it.
 LOCK_LIMIT_S = 5.0
@@ -226,7 +226,7 @@ def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:
         cause = error if isinstance(error, OSError) else error.__cause__
         reason = str(error)
         if isinstance(cause, OSError):
-            reason = "it is a link now" if cause.errno == errno.ELOOP else str(cause.strerror)
+            reason = "it is a link now" if cause.errno == errno.ELOOP else reason_of(cause)
         raise RefusedError(
             f"{identity.path} cannot be held exclusively: {reason}; nothing was touched"
         ) from error

@@ -23,7 +23,7 @@ from tkperf.device.sysfs import (
     udev_properties,
 )
 from tkperf.device.usage.mounts import find_place, read_mounts
-from tkperf.errors import DeviceError
+from tkperf.errors import DeviceError, reason_of
 
 BLKGETSIZE64 = 0x80081272
 BLKSSZGET = 0x1268
@@ -110,7 +110,7 @@ def read_identity(path: str | Path, *, sys_root: Path = SYS_ROOT) -> DeviceIdent
     except FileNotFoundError:
         raise DeviceError(f"there is no device or file {path}; see 'lsblk' for devices") from None
     except OSError as error:
-        raise DeviceError(f"cannot look at {path}: {error.strerror}") from error
+        raise DeviceError(f"cannot look at {path}: {reason_of(error)}") from error
     if not (stat.S_ISBLK(status.st_mode) or stat.S_ISREG(status.st_mode)):
         raise DeviceError(_neither(path, real, status))
     descriptor = open_target(real, os.O_RDONLY)
@@ -132,7 +132,7 @@ def open_target(real: Path, flags: int) -> int:
         advice = "run tkperf as root" if os.geteuid() else "something forbids it even to root"
         raise DeviceError(f"{real} cannot be opened: not permitted; {advice}") from None
     except OSError as error:
-        reason = "it became a link" if error.errno == errno.ELOOP else error.strerror
+        reason = "it became a link" if error.errno == errno.ELOOP else reason_of(error)
         raise DeviceError(f"{real} cannot be opened: {reason}") from error
 
 
@@ -185,7 +185,7 @@ def _identify_block_device(
         (capacity_bytes,) = struct.unpack("Q", fcntl.ioctl(descriptor, BLKGETSIZE64, b"\0" * 8))
         (logical_bytes,) = struct.unpack("I", fcntl.ioctl(descriptor, BLKSSZGET, b"\0" * 4))
     except OSError as error:
-        raise DeviceError(f"{real} does not tell its size: {error.strerror}") from error
+        raise DeviceError(f"{real} does not tell its size: {reason_of(error)}") from error
     if not capacity_bytes:
         raise DeviceError(f"{real} has no capacity: no medium, or an unused loop device")
     node = find_node(major_minor, sys_root)

@@ -19,7 +19,7 @@ from tkperf.device.usage.mounts import find_btrfs_members
 from tkperf.device.usage.processes import How, describe_process, is_ours
 from tkperf.device.usage.survey import Survey, make_survey
 from tkperf.device.usage.system_disks import find_system_disks
-from tkperf.errors import DeviceError
+from tkperf.errors import DeviceError, reason_of
 from tkperf.units import on_one_line
 
 # What the names of device-mapper devices begin with, by who made them (dm/uuid).
@@ -232,7 +232,7 @@ def _busy_objections(identity: DeviceIdentity, survey: Survey) -> Iterator[Objec
             who = names or "the kernel, or a process that you may not see,"
             sentence = f"it is in use: {who} has it open exclusively"
         else:
-            sentence = f"it cannot be opened: {error.strerror}"
+            sentence = f"it cannot be opened: {reason_of(error)}"
         yield Objection(reason=Reason.BUSY, text=sentence)
     if not claimed:
         yield from _process_objections(survey)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tkperf.errors import DeviceError, EngineError
+from tkperf.errors import DeviceError, EngineError, reason_of
 from tkperf.process import Completed, find_program, run_command
 from tkperf.units import drop_controls
 
@@ -109,7 +109,7 @@ def describe_content(
     except OSError as error:
         if error.errno == errno.ENXIO:
             return ()
-        raise DeviceError(f"cannot look for data on {name}: {error.strerror}") from error
+        raise DeviceError(f"cannot look for data on {name}: {reason_of(error)}") from error
     kind = "data of no known kind"
     if find_program("file") is not None:
         try:

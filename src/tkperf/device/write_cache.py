@@ -16,7 +16,7 @@ from typing import Protocol
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
 from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller, text
-from tkperf.errors import DeviceError, EngineError, TkperfError
+from tkperf.errors import DeviceError, EngineError, TkperfError, reason_of
 from tkperf.process import Completed, run_command
 
 COMMAND_LIMIT_S = 30.0
@@ -77,7 +77,7 @@ class SysfsSwitch:
             self.attribute.write_text("write back" if on else "write through")
         except OSError as error:
             raise DeviceError(
-                f"{self.path} does not let its write cache be set: {error.strerror}"
+                f"{self.path} does not let its write cache be set: {reason_of(error)}"
             ) from error
 
 

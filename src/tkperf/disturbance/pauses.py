@@ -9,7 +9,7 @@ from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 # Shorter stretches without I/O come from a host that let fio wait for a CPU, and matter to nobody.
 LEAST_IDLE_S = 0.2
 IDLE_SHARE = 0.02
-# tkperf looks fifty times a second; a busy host lets it wait for some tenths of one.
+# tkperf looks five to fifty times a second; a busy host lets it wait for some tenths of one.
 LEAST_STOP_S = 1.0
 LEAST_SUSPENDED_S = 0.5
 # The PTS wants no time between steps. tkperf keeps it to some 20 ms, with quick steps on a busy host

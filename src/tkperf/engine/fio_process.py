@@ -14,7 +14,7 @@ from tkperf.engine.fio_exit import find_fault
 from tkperf.engine.fio_output import NOTHING_YET, Reading, parse_document
 from tkperf.engine.fio_pipes import LONGEST_WAIT_S, FioPipes
 from tkperf.engine.gate import Gate
-from tkperf.errors import EngineError, LostAtGateError, StepFailedError
+from tkperf.errors import EngineError, LostAtGateError, StepFailedError, reason_of
 from tkperf.process import PIPE, ProcessTimeout, start_process, stop_process
 from tkperf.units import format_count
 
@@ -164,7 +164,7 @@ class FioProcess:
         except OSError as error:
             self.stop()
             self._lost = f"the folder that holds fio back on {self._device} is gone"
-            raise LostAtGateError(f"{self._lost}: {error.strerror}") from error
+            raise LostAtGateError(f"{self._lost}: {reason_of(error)}") from error
         if self._gate.came_s is not None:
             waited_s = max(0.0, wall_clock_s - self._gate.came_s)
             self.start_took_s = max(0.0, now_s - self._started_s - waited_s)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tkperf.choices import IO_ENGINES
 from tkperf.errors import EngineError, UsageError
 from tkperf.process import run_command
 
 # json+ histograms, exec_prerun and io_uring were checked with this version.
 OLDEST_FIO = (3, 33)
-IO_ENGINES = ("io_uring", "libaio")
 
 
 def find_fio_version() -> str:

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from tkperf.errors import EngineError
+from tkperf.errors import EngineError, reason_of
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class WorkFolder:
                 try:
                     return make(self._folder_in(place))
                 except OSError as error:
-                    reasons.append(f"{place}: {error.strerror}")
+                    reasons.append(f"{place}: {reason_of(error)}")
             if time.monotonic() >= until_s:
                 raise EngineError(
                     f"fio's job cannot be written anywhere ({'; '.join(reasons)}), tried for "

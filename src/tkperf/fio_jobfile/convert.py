@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from tkperf.errors import UsageError, not_known
+from tkperf.errors import InputFileError, UsageError, not_known
 from tkperf.fio_jobfile.account import Account, Refusal
 from tkperf.fio_jobfile.reading import ReadFile, read_jobs
 from tkperf.fio_jobfile.rules import ALIASES, KNOWN
@@ -25,7 +25,7 @@ class Converted:
     account: Account
 
 
-class OptionsRefusedError(UsageError):
+class OptionsRefusedError(InputFileError):
     """Options of a job file that cannot be kept."""
 
     def __init__(self, file: str, refusals: Collection[Refusal]) -> None:

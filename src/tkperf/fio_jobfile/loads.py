@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from tkperf.choices import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.fio_jobfile import notation
 from tkperf.fio_jobfile.account import Account, JobOptions
 from tkperf.fio_jobfile.blocks import read_blocks, read_zones
@@ -16,7 +17,6 @@ from tkperf.fio_jobfile.extent import read_passes, read_range, read_times, set_a
 from tkperf.fio_jobfile.reading import Job
 from tkperf.fio_jobfile.rules import ALIASES, KEPT, KNOWN, RULES, Fate
 from tkperf.procedures.own_workloads.parts import Load
-from tkperf.profiles.tables import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.units import KIB
 from tkperf.workload import Access, Arrival
 

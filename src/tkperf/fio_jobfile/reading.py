@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tkperf.errors import UsageError
+from tkperf.errors import InputFileError, UsageError
 from tkperf.fio_jobfile.rules import ALIASES
 
 # fio's own limit of a line (OPT_LEN_MAX); what is longer it takes for two.
@@ -79,7 +79,7 @@ def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
             file it means and its text.
 
     Raises:
-        UsageError: it is no job file, with file and line.
+        InputFileError: it is no job file, with file and line.
     """
     jobs: list[Job] = []
     shared: dict[str, Option] = {}
@@ -99,9 +99,9 @@ def read_jobs(file: str, text: str, read_included: ReadFile) -> tuple[Job, ...]:
             )
         )
         if len(jobs) > MOST_JOBS:
-            raise UsageError(f"{file}: more than {MOST_JOBS} jobs; no test is as long")
+            raise InputFileError(f"{file}: more than {MOST_JOBS} jobs; no test is as long")
     if not jobs:
-        raise UsageError(f"{file}: it has no job: a job is a section such as [randread]")
+        raise InputFileError(f"{file}: it has no job: a job is a section such as [randread]")
     return tuple(jobs)
 
 
@@ -129,12 +129,12 @@ def _sections(file: str, text: str, read_included: ReadFile) -> Iterator[_Sectio
             if section is not None:
                 yield section
             if not line.endswith("]") or not line[1:-1].strip():
-                raise UsageError(
+                raise InputFileError(
                     f"{file}, line {number}: '{shown(line)}' is no section: it is [name]"
                 )
             section = _Section(line[1:-1], number)
         elif section is None:
-            raise UsageError(
+            raise InputFileError(
                 f"{file}, line {number}: '{shown(line)}' stands before the first [section], which fio "
                 "refuses; is it a job file?"
             )
@@ -158,21 +158,21 @@ def _options(
         return
     wanted = line[len("include") + 1 :].strip()
     if not wanted or line[len("include")] not in " \t=":
-        raise UsageError(f"{file}, line {number}: '{shown(line)}': write include FILE")
+        raise InputFileError(f"{file}, line {number}: '{shown(line)}': write include FILE")
     included[0] += 1
     if included[0] > MOST_INCLUDES:
-        raise UsageError(f"{file}, line {number}: more than {MOST_INCLUDES} included files")
+        raise InputFileError(f"{file}, line {number}: more than {MOST_INCLUDES} included files")
     try:
         path, text = read_included(wanted, file)
     except UsageError as error:
-        raise UsageError(f"{file}, line {number}: {error}") from None
+        raise InputFileError(f"{file}, line {number}: {error}") from None
     if path in chain:
-        raise UsageError(
+        raise InputFileError(
             f"{file}, line {number}: {shown(wanted)} includes itself: {' -> '.join([*chain, path])}"
         )
     for inner, text_line in _lines(path, text):
         if text_line.startswith("["):
-            raise UsageError(
+            raise InputFileError(
                 f"{path}, line {inner}: a section in an included file, which fio refuses"
             )
         yield from _options(path, inner, text_line, read_included, (*chain, path), included)
@@ -182,13 +182,13 @@ def _option(file: str, number: int, line: str) -> Option:
     name, equals, value = line.partition("=")
     name = name.strip()
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        raise UsageError(
+        raise InputFileError(
             f"{file}, line {number}: '{shown(line)}' is neither an option nor a section; is it a job "
             "file?"
         )
     found = _KEYWORD.search(value)
     if found:
-        raise UsageError(
+        raise InputFileError(
             f"{file}, line {number}: {name}: {shown(found[0])} is filled in by fio from the environment or "
             "the host, so that the load would not be known: write its value"
         )
@@ -204,10 +204,10 @@ def _option(file: str, number: int, line: str) -> Option:
 def _lines(file: str, text: str) -> Iterator[tuple[int, str]]:
     """Lines with something in them, without comments."""
     if "\0" in text:
-        raise UsageError(f"{file}: it is not a job file but holds binary data")
+        raise InputFileError(f"{file}: it is not a job file but holds binary data")
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > LONGEST_LINE:
-            raise UsageError(
+            raise InputFileError(
                 f"{file}, line {number}: longer than {LONGEST_LINE:,} characters, which fio does not "
                 "read as one line"
             )

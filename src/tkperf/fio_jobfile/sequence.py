@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from tkperf.choices import MOST_JOBS
 from tkperf.fio_jobfile.account import Account, JobOptions
 from tkperf.fio_jobfile.loads import JobLoad, read_load
 from tkperf.fio_jobfile.reading import Job
 from tkperf.procedures.own_workloads.parts import LONGEST_LOAD_NAME, FillPhase, Load, StreamPhase
-from tkperf.profiles.tables import MOST_JOBS
 from tkperf.units import on_one_line
 from tkperf.workload import Access
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from tkperf.errors import reason_of
 from tkperf.host_audit.cpu import audit_cpus
 from tkperf.host_audit.finding import Audit, Finding, Level, not_known
 from tkperf.host_audit.interrupts import audit_interrupts
@@ -96,7 +97,8 @@ def _guarded(subject: str, look: Callable[[], Iterable[Finding]]) -> list[Findin
             found.append(finding)
     except (OSError, ValueError, LookupError) as error:
         why = "the kernel says something that tkperf does not understand"
-        found.append(not_known(subject, f"{type(error).__name__}: {error}", why))
+        reason = reason_of(error) if isinstance(error, OSError) else "a value that cannot be read"
+        found.append(not_known(subject, reason, why))
     return found
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from tkperf.figures import FigureKind, SectionPlan, TestPlan, drawn, matrices, over_rounds
+from tkperf.figures import (
+    SETTLED,
+    WINDOW,
+    FigureKind,
+    SectionPlan,
+    TestPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.importers.fio_series import Series
 from tkperf.importers.imported import describe_rounds, imported_test, readable
 from tkperf.importers.left_out import MOST_LISTED
@@ -47,17 +57,24 @@ def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
         quantities=("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us"),
         figures=(
             *matrices("iops", "megabytes_per_s", "latency_mean_us"),
-            *(
-                over_rounds(
-                    "iops", f"Steady state convergence: {order} {_words(mix)}", mix, log=True
-                )
-                for mix in sorted({workload.read_percent for workload in workloads})
+            *asking(
+                "How many IOPS were there?",
+                drawn(FigureKind.OVER_AXIS, "iops", log=True, view=("curves",), printed=True),
+                drawn(FigureKind.BARS_3D, "iops", view=("3-D bars",), printed=True),
             ),
-            drawn(FigureKind.WINDOW),
-            drawn(FigureKind.OVER_AXIS, "iops", log=True),
-            drawn(FigureKind.BARS_3D, "iops"),
+            *asking(
+                SETTLED,
+                *(
+                    over_rounds(
+                        "iops", f"Steady state convergence: {order} {_words(mix)}", mix, log=True,
+                        view=(_words(mix),), printed=True,
+                    )
+                    for mix in sorted({workload.read_percent for workload in workloads})
+                ),
+            ),
+            *WINDOW,
         ),
-    )
+    )  # fmt: skip
 
 
 def _words(read_percent: int) -> str:

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tkperf.errors import UsageError
+from tkperf.errors import InputFileError
 from tkperf.figures import TestPlan
 from tkperf.measurement import IoStats
 from tkperf.phases import SectionOutcome
@@ -79,7 +79,7 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
     """Refuse amounts that a run file, or a sum over its rounds, cannot hold.
 
     Raises:
-        UsageError: names ``place``, the file and what it is of it.
+        InputFileError: names ``place``, the file and what it is of it.
     """
     for quantity, largest in (
         ("I/Os", sum(step.measurement.ios for step in steps)),
@@ -94,7 +94,9 @@ def require_room(steps: Sequence[StepRecord], *, place: str) -> None:
         ),
     ):
         if largest > LARGEST_COUNT:
-            raise UsageError(f"{place}: {largest:.3g} {quantity} are more than a run file can hold")
+            raise InputFileError(
+                f"{place}: {largest:.3g} {quantity} are more than a run file can hold"
+            )
 
 
 def _sides(step: StepRecord) -> tuple[IoStats, IoStats]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 from xml.etree.ElementTree import Element
 
-from tkperf.errors import UsageError
+from tkperf.errors import InputFileError
 from tkperf.importers.imported import LARGEST_DEMAND, readable
 from tkperf.units import KIB
 from tkperf.workload import Access, Workload
@@ -40,7 +40,9 @@ class Source:
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise UsageError(f"{self.file}, {self.element.tag}/{name}: not JSON: {error}") from None
+            raise InputFileError(
+                f"{self.file}, {self.element.tag}/{name}: not JSON: {error}"
+            ) from None
 
     def text(self, name: str) -> str | None:
         value = self.value(name)
@@ -52,7 +54,7 @@ class Source:
         if value is None:
             return None
         if not _is_number(value) or value != int(value) or not 1 <= value <= LARGEST_DEMAND:
-            raise UsageError(
+            raise InputFileError(
                 f"{self.file}, {self.element.tag}/{name}: {_shown(value)} is not a number; it must "
                 f"be 1 or more, up to {LARGEST_DEMAND:,}"
             )
@@ -65,7 +67,7 @@ class Source:
         if value is None:
             return None
         if not _is_number(value) or not 0 < value <= LONGEST_STEP_S:
-            raise UsageError(
+            raise InputFileError(
                 f"{self.file}, {self.element.tag}/runtime: {_shown(value)} is not a length of time "
                 f"in seconds, up to {LONGEST_STEP_S:,.0f}"
             )
@@ -78,13 +80,13 @@ class Source:
     def checked(self, matrix: object, depth: int, largest: float) -> Any:
         """Such lists, or a part of them."""
         if not _is_matrix(matrix, depth):
-            raise UsageError(
+            raise InputFileError(
                 f"{self.file}, {self.element.tag}/roundmat: not the lists of numbers that TKperf "
                 "writes"
             )
         too_large = _find_larger(matrix, largest)
         if too_large is not None:
-            raise UsageError(
+            raise InputFileError(
                 f"{self.file}, {self.element.tag}/roundmat: {_shown(too_large)} is more than any "
                 f"drive does (up to {largest:g})"
             )
@@ -105,7 +107,7 @@ class Source:
                 io_depth=self.count("iodepth") or 1,
             )
         except ValueError as error:
-            raise UsageError(f"{self.file}, {self.element.tag}: {error}") from None
+            raise InputFileError(f"{self.file}, {self.element.tag}: {error}") from None
 
 
 def _is_matrix(value: object, depth: int) -> bool:

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import ParseError
 from defusedxml import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from tkperf.errors import UsageError
+from tkperf.errors import InputFileError
 from tkperf.importers.imported import (
     ImportedRun,
     describe_rounds,
@@ -61,21 +61,21 @@ def parse_tkperf_xml(text: bytes, *, file: str) -> ImportedRun:
     """Decode a result file.
 
     Raises:
-        UsageError: it is no XML, dangerous XML, or none that TKperf writes; names file and place.
+        InputFileError: it is no XML, dangerous XML, or none that TKperf writes; names file and place.
     """
     try:
         root = fromstring(text, forbid_dtd=True)
     except DefusedXmlException as error:
-        raise UsageError(
+        raise InputFileError(
             f"{file}: refused, it declares document types or entities: {error}"
         ) from None
     except (ParseError, ValueError, LookupError) as error:
-        raise UsageError(f"{file}: not XML: {error}") from None
+        raise InputFileError(f"{file}: not XML: {error}") from None
     sources = {element.tag: Source(file, element) for element in root if element.tag in TABLES}
     if not sources:
-        raise UsageError(f"{file}: no result of TKperf: it has none of {', '.join(TABLES)}")
+        raise InputFileError(f"{file}: no result of TKperf: it has none of {', '.join(TABLES)}")
     if len(sources) < sum(element.tag in TABLES for element in root):
-        raise UsageError(f"{file}: a test is in it twice")
+        raise InputFileError(f"{file}: a test is in it twice")
     tests, warnings = [], []
     for name in (tag for tag in TABLES if tag in sources):
         test = _PARSERS[name](sources[name])
@@ -170,13 +170,15 @@ def _throughput(source: Source) -> TestRecord:
     tests = []
     matrix = source.matrix(3, LARGEST_KIB_PER_S)
     if not 1 <= len(matrix) <= len(THROUGHPUT_SIZES_KIB):
-        raise UsageError(
+        raise InputFileError(
             f"{source.file}, tp/roundmat: {len(matrix)} block sizes, TKperf has up to "
             f"{len(THROUGHPUT_SIZES_KIB)}"
         )
     for size_kib, both in zip(THROUGHPUT_SIZES_KIB, matrix, strict=False):
         if len(both) != 2 or len(both[0]) != len(both[1]):
-            raise UsageError(f"{source.file}, tp/roundmat: not reads and writes of equal length")
+            raise InputFileError(
+                f"{source.file}, tp/roundmat: not reads and writes of equal length"
+            )
         section = f"Throughput {format_block_size(round(size_kib * KIB))}"
         steps = []
         for number, rates in enumerate(zip(*both, strict=True), start=1):
@@ -193,15 +195,15 @@ def _throughput(source: Source) -> TestRecord:
 def _write_saturation(source: Source) -> TestRecord:
     matrix = source.value("roundmat")
     if not isinstance(matrix, list) or len(matrix) != 2:
-        raise UsageError(f"{source.file}, writesat/roundmat: not IOPS and latencies")
+        raise InputFileError(f"{source.file}, writesat/roundmat: not IOPS and latencies")
     rates = source.checked(matrix[0], 1, LARGEST_IOPS)
     latencies = source.checked(matrix[1], 2, LONGEST_US)
     if len(rates) != len(latencies):
-        raise UsageError(
+        raise InputFileError(
             f"{source.file}, writesat/roundmat: not IOPS and latencies of equal length"
         )
     if not rates:
-        raise UsageError(f"{source.file}, writesat: no rounds")
+        raise InputFileError(f"{source.file}, writesat: no rounds")
     workload = source.workload(Access.RANDOM, 0, 4)
     steps = []
     for number, (iops, triple) in enumerate(zip(rates, latencies, strict=True), start=1):
@@ -241,7 +243,7 @@ def _named(
     if len(mixes) != len(names) or any(
         len(row) not in (len(sizes_kib), len(sizes_kib) - 1) for row in mixes
     ):
-        raise UsageError(
+        raise InputFileError(
             f"{source.file}, {source.element.tag}/roundmat: a round is not {len(names)} mixes of "
             f"{len(sizes_kib)} block sizes"
         )
@@ -263,7 +265,7 @@ def _rate(workload: Workload, iops: float, duration_s: float) -> Measurement:
 def _times(source: Source, triple: Sequence[float], *, ios: int) -> IoStats:
     """Response times of so many I/Os, which are not counted as such."""
     if len(triple) != 3 or not triple[0] <= triple[2] <= triple[1]:
-        raise UsageError(
+        raise InputFileError(
             f"{source.file}, {source.element.tag}/roundmat: {triple} is not minimum, maximum, mean"
         )
     low_us, high_us, mean_us = triple
@@ -317,7 +319,7 @@ def _judged(
         )
     ]
     if not tracked:
-        raise UsageError(f"{source.file}, {test}: no rounds")
+        raise InputFileError(f"{source.file}, {test}: no rounds")
     criteria = load_profile("tkperf-2.2").steady_state.criteria
     verdicts: list[SteadyStateVerdict] = []
     for last in range(1, len(tracked) + 1):

@@ -100,15 +100,21 @@ def obtain(question: Question, consent: Consent) -> tuple[str, ...]:
         if consent.ask is None:
             raise nobody_to_ask(question, consent.way)
         given = consent.ask(question)
-    if question.given_as and given == question.given_as and question.ids == question.devices:
-        return question.ids
-    answers = (given,) if len(question.ids) == 1 else tuple(map(str.strip, given.split(",")))
-    if answers != question.ids:
+    answers = confirmed_by(question, given)
+    if answers is None:
         raise RefusedError(
             f"'{given}' does not confirm {question.where}: expected '{question.expected}'. "
             "Nothing was touched"
         )
     return answers
+
+
+def confirmed_by(question: Question, given: str) -> tuple[str, ...] | None:
+    """What an answer says of each device; None if it is not the right one."""
+    if question.given_as and given == question.given_as and question.ids == question.devices:
+        return question.ids
+    answers = (given,) if len(question.ids) == 1 else tuple(map(str.strip, given.split(",")))
+    return answers if answers == question.ids else None
 
 
 def nobody_to_ask(question: Question, way: str) -> RefusedError:

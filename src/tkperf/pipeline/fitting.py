@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from tkperf.choices import DEFAULT_PROFILES
 from tkperf.device.identity import DeviceIdentity
 from tkperf.engine.fio_job import split_regions
 from tkperf.errors import UsageError
 from tkperf.phases import Continuous, Fill, Idle, Phase, Purge, Round
-from tkperf.pipeline.request import DEFAULT_PROFILES, RunRequest
+from tkperf.pipeline.request import RunRequest
 from tkperf.plan import Case, phases_ahead
 from tkperf.procedures import Test, choose_tests, fit_to_sector, load_profile, with_workloads
 from tkperf.profiles import Profile, apply_options

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.device.identity import TargetKind
 from tkperf.device.kernel_log import KernelLog
-from tkperf.errors import RunFileError, TkperfError
+from tkperf.errors import Interrupted, RunFileError, TkperfError, reason_of
 from tkperf.events import Event, Observer
 from tkperf.host_looks import ProcHostLooks
 from tkperf.host_use import HostLooks
@@ -63,7 +64,7 @@ class Destination:
 
     @property
     def run_path(self) -> Path:
-        return self.folder / f"{self.name}.tkperf"
+        return self.folder / f"{self.name}{RUN_FILE_SUFFIX}"
 
     def require_free(self, device: str) -> None:
         """Find out before anything else that results could not be kept.
@@ -82,7 +83,7 @@ class Destination:
             probe.unlink()
         except OSError as error:
             raise RunFileError(
-                f"cannot write to the output folder {self.folder}: {error.strerror}"
+                f"cannot write to the output folder {self.folder}: {reason_of(error)}"
             ) from error
 
     def _refuse_side_files(self, device: str) -> None:
@@ -241,8 +242,11 @@ def _keep(
 
     writer = RunFileWriter(destination.run_path, tell=show, goes_on=goes_on)
     waiting = [began]
+    seen: list[Event] = []
 
-    def tell_beginning(_: Event) -> None:
+    def tell_beginning(event: Event) -> None:
+        if not seen:
+            seen.append(event)
         if waiting and writer.keeps_up:
             waiting.pop()()
 
@@ -255,6 +259,12 @@ def _keep(
                 with _looking_at_host(equipment) as looks:
                     watched = replace(run, observers=(writer, tell_beginning, *views), host=looks)
                     execute(watched)
+    except KeyboardInterrupt:
+        if seen or goes_on:
+            raise
+        # A file in which nothing has begun would look like a run that was killed.
+        destination.run_path.unlink(missing_ok=True)
+        raise Interrupted("stopped by the user before the run began; nothing was kept") from None
     finally:
         writer.close()
         ended()

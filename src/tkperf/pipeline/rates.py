@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tkperf.device.identity import TargetKind
 from tkperf.engine.read_probe import PROBE_S, read_bytes_per_s
-from tkperf.errors import EngineError, TkperfError, UsageError
+from tkperf.errors import EngineError, RunFileError, UsageError
 from tkperf.pipeline.subject import Subject
 from tkperf.plan import ASSUMED_FILL_BYTES_PER_S
 from tkperf.record import RunRecord, StepKind
@@ -106,8 +106,8 @@ def read_rates(path: Path, subject: Subject) -> Rates:
     """
     try:
         record = read_run(path)
-    except TkperfError as error:
-        raise UsageError(f"--like {path}: {error}") from error
+    except RunFileError as error:
+        raise RunFileError(f"--like: {error}") from error
     before, now = (_model(facts) for facts in (record.info.device, subject.facts.values))
     if before != now:
         raise UsageError(f"--like {path}: it is a run of {before}, and this device is {now}")

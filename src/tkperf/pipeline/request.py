@@ -9,19 +9,23 @@ from pathlib import Path
 from types import NoneType
 from typing import TypedDict
 
-from tkperf.device.purge import METHOD_NAMES
+from tkperf.choices import (
+    ALL_TESTS,
+    DEEPEST_QUEUE,
+    IO_ENGINES,
+    LONGEST_STEP_S,
+    MOST_JOBS,
+    PURGES,
+    WRITE_CACHE,
+)
 from tkperf.device.raid.config import RaidConfig
-from tkperf.engine.fio_setup import IO_ENGINES
 from tkperf.errors import UsageError, not_known
 from tkperf.input_files import is_toml_path
-from tkperf.procedures import ALL_TESTS, SUITES
+from tkperf.procedures import SUITES
 from tkperf.profiles import Profile
 from tkperf.profiles.ranges import resolve_range
-from tkperf.profiles.tables import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.units import parse_size_bytes
 
-DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
-WRITE_CACHE = ("on", "off", "keep")
 _TEXT, _WHOLE = (str, NoneType), (int, NoneType)
 _KINDS: dict[str, tuple[type, ...]] = {
     "suite": (str,),
@@ -159,7 +163,7 @@ class RunRequest:
         for what, value, most in (
             ("number of threads", self.jobs, MOST_JOBS),
             ("queue depth", self.io_depth, DEEPEST_QUEUE),
-            ("length of a step in seconds", self.step_s, 86400),
+            ("length of a step in seconds", self.step_s, LONGEST_STEP_S),
         ):
             if value is not None and not 1 <= value <= most:
                 raise UsageError(f"{what}: {value} is not within 1 to {most}")
@@ -210,7 +214,7 @@ class RunRequest:
         if len(given) > 1:
             raise UsageError(f"{' and '.join(given)} exclude each other: give one of them")
         if self.purge_method is not None:
-            _one_of("purge method", self.purge_method, METHOD_NAMES)
+            _one_of("purge method", self.purge_method, PURGES)
         if given and self.suite == "hdd":
             raise UsageError(f"{given[0]}: hard disks are not purged")
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf import __version__
+from tkperf.choices import SIMULATED, built_in_profiles
 from tkperf.device.inspection import inspect_device
 from tkperf.engine.fio_setup import find_fio_version
 from tkperf.errors import EngineError, RunFileError, UsageError, not_known
@@ -23,9 +24,8 @@ from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_info import describe_alterations
 from tkperf.pipeline.run_plan import RunPlan, make_plan
 from tkperf.pipeline.same_device import require_same_device
-from tkperf.pipeline.simulation import PREFIX
 from tkperf.procedures import SUITES, Test, find_test, load_profile, read_stored_profile
-from tkperf.profiles import Profile, built_in_profiles
+from tkperf.profiles import Profile
 from tkperf.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
 from tkperf.replay import NOTHING, Replay, at_found_demand, replay
 from tkperf.run_info import RunInfo
@@ -94,7 +94,7 @@ class ResumePlan:
 
     @property
     def is_simulated(self) -> bool:
-        return self.plan.request.device.startswith(PREFIX)
+        return self.plan.request.device.startswith(SIMULATED)
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
@@ -236,14 +236,13 @@ def _request_of(
         return None if value is None else str(value)
 
     path = device if device is not None else str(info.device.get("path"))
-    simulated = info.device.get("kind") == "simulated drive"
     return RunRequest(
         suite=info.suite,
         device=path,
         # Those of workload files are tables of the profile.
         tests=tuple(name for name in names if name in SUITES[info.suite]),
         profile=read_stored_profile(info.profile),
-        ioengine=None if simulated else info.ioengine,
+        ioengine=None if info.is_simulated else info.ioengine,
         purge_method=text("purge"),
         purge_command=text("purge_command"),
         no_purge=bool(options.get("no_purge")),
@@ -256,7 +255,7 @@ def _request_of(
 
 def _require_device(info: RunInfo, request: RunRequest) -> None:
     """Before anything else is made of it: the device of the run, and the fio."""
-    if request.device.startswith(PREFIX):
+    if request.device.startswith(SIMULATED):
         return
     identity = measurable(Path(request.device))
     require_same_device(info.device, identity, inspect_device(identity).values)
@@ -269,7 +268,7 @@ def _require_device(info: RunInfo, request: RunRequest) -> None:
 
 def _require_same_plan(path: Path, info: RunInfo, plan: RunPlan) -> None:
     """What is stored, read by this version, must come to what was stored."""
-    if plan.request.device.startswith(PREFIX):
+    if plan.request.device.startswith(SIMULATED):
         facts = plan.subject.facts.values
         require_same_device(info.device, plan.subject.identity, facts)
     same_range = plan.active_range.length_bytes == info.active_range_length_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tkperf.choices import SIMULATED
 from tkperf.device.raid.config import RaidConfig
 from tkperf.errors import RefusedError
 from tkperf.host_audit import Audit
@@ -15,7 +16,7 @@ from tkperf.pipeline.host_check import audit_for, refuse_unfit, refuse_untunable
 from tkperf.pipeline.raid import MegaRaidSubject, SoftwareRaidSubject
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.segments import SegmentsSubject
-from tkperf.pipeline.simulation import PREFIX, SimulatedSubject
+from tkperf.pipeline.simulation import SimulatedSubject
 from tkperf.pipeline.subject import Subject
 from tkperf.profiles import Profile
 from tkperf.record import RunWarning
@@ -150,7 +151,7 @@ def _of_host(request: RunRequest, audit: Audit, *, look_only: bool) -> Iterator[
 
 def _look_at(request: RunRequest, plain: Profile, look_only: bool) -> Subject:
     in_segments = plain.active_range.segments > 1 and request.active_range is None
-    if request.device.startswith(PREFIX) and request.raid is None:
+    if request.device.startswith(SIMULATED) and request.raid is None:
         return SimulatedSubject(request, plain if in_segments else None)
     if in_segments:
         return SegmentsSubject(request, plain, look_only=look_only)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from tkperf.choices import SIMULATED
 from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.target import NOT_PURGED
@@ -30,8 +31,6 @@ from tkperf.record import (
 )
 from tkperf.workload import Step
 
-PREFIX = "sim:"
-
 
 def refuse_simulated(device: str) -> None:
     """For what looks at devices alone.
@@ -39,7 +38,7 @@ def refuse_simulated(device: str) -> None:
     Raises:
         UsageError: it is a simulated drive.
     """
-    if device.startswith(PREFIX):
+    if device.startswith(SIMULATED):
         raise UsageError(
             f"{device} is simulated: there is no device or host setting to look at; "
             f"'tkperf ssd NAME {device}' rehearses a run on it"
@@ -66,7 +65,7 @@ class SimulatedSubject:
                 of a hard disk would need to know where segments lie.
         """
         _refuse_what_is_for_devices(request)
-        preset = request.device.removeprefix(PREFIX)
+        preset = request.device.removeprefix(SIMULATED)
         self._model = find_preset(preset)
         self._no_purge = request.no_purge
         self._wanted = request.telemetry
@@ -163,15 +162,15 @@ def _relive_step(engine: SimulatedEngine, sequence: int, step: StepRecord, fitte
 
 
 def _refuse_what_is_for_devices(request: RunRequest) -> None:
-    for option, value in (
-        ("--size", request.size),
-        ("--engine", request.ioengine),
-        ("--purge", request.purge_method),
-        ("--purge-command", request.purge_command),
-        ("--tune", request.tune or None),
+    for option, value, why in (
+        ("--size", request.size, "its capacity is its model's and no file is created"),
+        ("--engine", request.ioengine, "no fio runs on it"),
+        ("--purge", request.purge_method, "it is purged as its model is"),
+        ("--purge-command", request.purge_command, "no tool could purge it"),
+        ("--tune", request.tune or None, "it depends on no setting of the host"),
     ):
         if value is not None:
-            raise UsageError(f"{request.device} is a simulated drive: leave {option} out")
+            raise UsageError(f"{request.device} is a simulated drive: {why}, so leave {option} out")
 
 
 class _SimulatedTarget:

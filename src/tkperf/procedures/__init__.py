@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from tkperf import profiles
-from tkperf.errors import ProfileError, UsageError
+from tkperf.choices import ALL_TESTS, built_in_profiles
+from tkperf.errors import InputFileError, ProfileError, UsageError
 from tkperf.figures import TestPlan
 from tkperf.input_files import is_toml_path
 from tkperf.procedures import (
@@ -34,7 +35,7 @@ from tkperf.procedures.own_workloads.files import read_workload_file
 from tkperf.procedures.own_workloads.parts import PurgePhase
 from tkperf.procedures.own_workloads.tables import KEY_PREFIX, OwnWorkloadTable, table_types
 from tkperf.procedures.walk import find_excess, fit_to_sector
-from tkperf.profiles import Profile, built_in_profiles
+from tkperf.profiles import Profile
 from tkperf.profiles.faults import find_fault
 from tkperf.profiles.tables import TestTable
 from tkperf.strict import describe_mistake
@@ -65,8 +66,6 @@ def _suite(name: str) -> dict[str, Test]:
     return {test.name: test for test in TESTS if name in test.suites}
 
 
-# Asks for every test of the suite that the profile defines.
-ALL_TESTS = "all"
 # What stands for other things where tests are named: all of them, and runs of fio that were imported.
 _NOT_FOR_TESTS = (ALL_TESTS, "fio")
 # No test of the user's own can have one of these names.
@@ -118,20 +117,20 @@ def with_workload(profile: Profile, suite: str, table: OwnWorkloadTable, *, file
     """The profile with one more test; ``file`` is named in errors.
 
     Raises:
-        UsageError: its name is taken, or no run of the suite could do it.
+        InputFileError: its name is taken, or no run of the suite could do it.
     """
     what = f"workload file {file}"
     if table.name in TAKEN_NAMES or table.key in profile.tables:
-        raise UsageError(
+        raise InputFileError(
             f"{what}, key name: '{table.name}' is the name of another test: give it one of its own"
         )
     if suite == "hdd" and any(isinstance(phase, PurgePhase) for phase in table.phases):
-        raise UsageError(f"{what}, kind purge: hard disks are not purged")
+        raise InputFileError(f"{what}, kind purge: hard disks are not purged")
     changed = profile.with_tables(table)
     fault = table.fault(profile) or table.unreachable(profile)
     fault = fault or find_excess((test_of(table),), changed)
     if fault:
-        raise UsageError(f"{what}, {fault.removeprefix(f'{table.key}: ')}")
+        raise InputFileError(f"{what}, {fault.removeprefix(f'{table.key}: ')}")
     return changed
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import Figure, FigureKind, SectionPlan, drawn
+from tkperf.figures import Figure, FigureKind, SectionPlan, asking, distributed, drawn
 from tkperf.phases import Course, Procedure, Purge, SectionOutcome
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import slices_of
@@ -107,7 +107,7 @@ def section_plan(name: str) -> SectionPlan:
     return SectionPlan(
         name=name,
         quantities=(RATE, "latency_mean_us", "latency_max_us"),
-        figures=(drawn(FigureKind.HISTOGRAM), drawn(FigureKind.EXCEEDANCE)),
+        figures=distributed(),
     )
 
 
@@ -115,10 +115,30 @@ def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
     """One series over all groups, and what happens at each change."""
     return (
         drawn(FigureKind.SECTIONS, RATE),
-        drawn(FigureKind.TIMELINE, RATE),
-        drawn(FigureKind.TIMELINE, *LATENCIES, title="Latency over the whole test", log=True),
-        drawn(FigureKind.CHANGES, RATE),
-        drawn(FigureKind.CHANGES, "latency_mean_us", "latency_max_us", log=True),
+        *asking(
+            "How did it follow the loads over the whole test?",
+            drawn(FigureKind.TIMELINE, RATE, view=("throughput",), printed=True),
+            drawn(
+                FigureKind.TIMELINE,
+                *LATENCIES,
+                title="Latency over the whole test",
+                log=True,
+                view=("latency",),
+                printed=True,
+            ),
+        ),
+        *asking(
+            "What happens when the load changes?",
+            drawn(FigureKind.CHANGES, RATE, view=("throughput",), printed=True),
+            drawn(
+                FigureKind.CHANGES,
+                "latency_mean_us",
+                "latency_max_us",
+                log=True,
+                view=("latency",),
+                printed=True,
+            ),
+        ),
     )
 
 

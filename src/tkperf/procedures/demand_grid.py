@@ -9,10 +9,14 @@ from typing import Annotated
 import msgspec
 
 from tkperf.figures import (
-    DISTRIBUTION,
+    SETTLED,
+    WINDOW,
+    Figure,
     FigureKind,
     SectionPlan,
+    asking,
     drawn,
+    histogram_run,
     matrices,
     over_rounds,
 )
@@ -112,20 +116,28 @@ def section_plan(name: str) -> SectionPlan:
         return SectionPlan(
             name=name,
             quantities=("iops",),
-            # P3
-            figures=(*matrices("iops"), over_rounds("iops", "Writes before each round")),
+            figures=(
+                *matrices("iops"),
+                # P3
+                *asking(SETTLED, over_rounds("iops", "Writes before each round")),
+            ),
+            prepares=True,
         )
     if name in map(histogram_section, Point):
         return SectionPlan(
             name=name,
             quantities=("iops", "latency_mean_us", "p99.9_us", "latency_max_us"),
-            figures=DISTRIBUTION,  # P10, P12, P14
+            figures=histogram_run(),  # P10, P12, P14
         )
     # P1 and P2; P9, P11 and P13 without a window.
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us"),
-        figures=(drawn(FigureKind.OVER_TIME, "iops"), drawn(FigureKind.WINDOW)),
+        figures=(
+            *asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),
+            *WINDOW,
+        ),
+        prepares=True,
     )
 
 
@@ -138,18 +150,38 @@ def _grid_plan() -> SectionPlan:
                 "iops", "megabytes_per_s", "latency_mean_us", *_PERCENTILES, "latency_max_us",
                 "cpu_percent",
             ),
-            over_rounds("iops", "Steady state convergence", most_threads=True),  # P4
-            drawn(FigureKind.WINDOW),  # P5
-            drawn(FigureKind.OVER_AXIS, "iops", axis="io_depth", log=True),  # P6
-            drawn(  # P7
-                FigureKind.AGAINST, "latency_mean_us", "iops",
-                title="Demand intensity: mean latency against IOPS", log=True,
+            *asking(
+                "What do more IOPS cost in latency?",
+                drawn(  # P7
+                    FigureKind.AGAINST, "latency_mean_us", "iops",
+                    title="Demand intensity: mean latency against IOPS", log=True,
+                ),
             ),
-            drawn(FigureKind.BARS_3D, "cpu_percent"),  # P8
-            drawn(FigureKind.OVER_DEMAND, "iops"),  # P15
-            drawn(FigureKind.OVER_DEMAND, "latency_mean_us", log=True),
-            drawn(FigureKind.HEAT_MAP, "iops"),
-            drawn(FigureKind.HEAT_MAP, "latency_mean_us"),
+            *asking(
+                "What does more demand bring?",
+                drawn(  # P6
+                    FigureKind.OVER_AXIS, "iops", axis="io_depth", log=True, printed=True,
+                    view=("IOPS over queue depth",),
+                ),
+                *_over_demand(),  # P15
+            ),
+            *asking("Was the host at its limit?", drawn(FigureKind.BARS_3D, "cpu_percent")),  # P8
+            *asking(
+                SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True)  # P4
+            ),
+            *WINDOW,  # P5
+        ),
+    )  # fmt: skip
+
+
+def _over_demand() -> tuple[Figure, Figure]:
+    return (
+        drawn(
+            FigureKind.OVER_DEMAND, "iops", printed=True, view=("IOPS over outstanding I/Os",)
+        ),
+        drawn(
+            FigureKind.OVER_DEMAND, "latency_mean_us", log=True, printed=True,
+            view=("latency over outstanding I/Os",),
         ),
     )  # fmt: skip
 

@@ -33,9 +33,11 @@ class CellMeans:
     latency_mean_us: float | None
 
     def __str__(self) -> str:
-        """``TC 4 / QD 16: 123,456 IOPS, mean 1,036.2 us``."""
-        work, mean = self.workload, format_number(self.latency_mean_us, 1)
-        return f"TC {work.jobs} / QD {work.io_depth}: {self.iops:,.0f} IOPS, mean {mean} us"
+        """``TC 4 / QD 16: 123,456 IOPS, mean 1,036 µs``."""
+        work, mean = self.workload, format_number(self.latency_mean_us)
+        return (
+            f"TC {work.jobs} / QD {work.io_depth}: {format_number(self.iops)} IOPS, mean {mean} µs"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,16 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
+from tkperf.figures import (
+    SETTLED,
+    WINDOW,
+    FigureKind,
+    SectionPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.phases import Demand, Procedure, Purge, RoundResult
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
@@ -59,14 +68,16 @@ def section_plan(name: str) -> SectionPlan:
         quantities=("iops", "latency_mean_us"),
         figures=(
             *matrices("iops", "latency_mean_us", "cpu_percent"),
-            drawn(FigureKind.HEAT_MAP, "iops"),
-            drawn(FigureKind.OVER_DEMAND, "iops"),
-            drawn(
-                FigureKind.AGAINST, "latency_mean_us", "iops",
-                title="Mean latency against IOPS", log=True,
+            *asking("What does more demand bring?", drawn(FigureKind.OVER_DEMAND, "iops")),
+            *asking(
+                "What do more IOPS cost in latency?",
+                drawn(
+                    FigureKind.AGAINST, "latency_mean_us", "iops",
+                    title="Mean latency against IOPS", log=True,
+                ),
             ),
-            over_rounds("iops", "Steady state convergence", most_threads=True),
-            drawn(FigureKind.WINDOW),
+            *asking(SETTLED, over_rounds("iops", "Steady state convergence", most_threads=True)),
+            *WINDOW,
         ),
     )  # fmt: skip
 

@@ -48,7 +48,6 @@ class Test:
         own: described by the user in a workload file, so told in full before the question, and marked
             in every result.
         finds_demand: its outcome has the demand of the tests after it.
-        over_sections: quantities that are drawn over all sections, by their keys.
         whole_test: the figures of the whole test, given the names of its sections.
     """
 
@@ -68,7 +67,6 @@ class Test:
     not_used: tuple[str, ...] = ()
     shared: tuple[type[Table], ...] = (SteadyStateTable, PreconditioningTable)
     tracked: tuple[str, ...] = ()
-    over_sections: tuple[str, ...] = ()
     whole_test: Callable[[Sequence[str]], tuple[Figure, ...]] = lambda _: WHOLE_TEST
 
     def plan(self, sections: Iterable[str]) -> TestPlan:
@@ -77,7 +75,6 @@ class Test:
         return TestPlan(
             title=self.title,
             sections=tuple(self.section_plan(name) for name in names),
-            over_sections=self.over_sections,
             figures=self.whole_test(names),
         )
 

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import FigureKind, SectionPlan, drawn, matrices
+from tkperf.figures import SectionPlan, matrices, over_areas
 from tkperf.phases import Interruption, Reply, Round, SectionOutcome, Yielded
 from tkperf.profiles.tables import (
     MOST_AREAS,
@@ -57,11 +57,7 @@ def area_plan(name: str, quantity: str) -> SectionPlan:
     return SectionPlan(
         name=name,
         quantities=(quantity,),
-        figures=(
-            *matrices(quantity),
-            drawn(FigureKind.OVER_AREAS, quantity),
-            drawn(FigureKind.SPREAD, quantity),
-        ),
+        figures=(*matrices(quantity), *over_areas(quantity)),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import Figure, FigureKind, SectionPlan, drawn
+from tkperf.figures import DONE, WINDOW, Figure, FigureKind, SectionPlan, asking, drawn
 from tkperf.phases import Continuous, Course, Idle, Phase, Procedure, Purge, SectionOutcome
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
@@ -142,18 +142,21 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
 
 def section_plan(name: str) -> SectionPlan:
     """How the preconditioning is shown; states and baselines are shown beside each other."""
-    figures = (drawn(FigureKind.OVER_TIME, "iops"), drawn(FigureKind.WINDOW))
+    figures = (
+        *asking("How do the writes change?", drawn(FigureKind.OVER_TIME, "iops")),
+        *WINDOW,
+    )
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", "latency_max_us"),
         figures=figures if name == PRECONDITIONING else (),
+        prepares=name == PRECONDITIONING,
     )
 
 
 def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
     """All wait states on one figure, each with the baselines around it, and the whole test."""
-    _, *states = sections
-    pairs = tuple(pair for pair in pairwise(states) if pair[1].startswith(_BASELINE))
+    pairs = tuple(pair for pair in pairwise(sections[1:]) if pair[1].startswith(_BASELINE))
     around = tuple(
         neighbours
         for neighbours in zip(sections, sections[1:], sections[2:], strict=False)
@@ -162,14 +165,19 @@ def whole_test(sections: Sequence[str]) -> tuple[Figure, ...]:
     iops = ("iops",)
     return (
         Figure(kind=FigureKind.SECTIONS, quantities=iops),
-        Figure(
-            kind=FigureKind.OVERLAID,
-            quantities=iops,
-            title="IOPS of all wait states and the baseline after each",
-            groups=pairs,
+        *asking(
+            "How much faster are writes after idle time?",
+            Figure(
+                kind=FigureKind.OVERLAID,
+                quantities=iops,
+                title="IOPS of all wait states and the baseline after each",
+                groups=pairs,
+                view=("all wait states",),
+                printed=True,
+            ),
+            Figure(kind=FigureKind.TIMELINE, quantities=iops, groups=around, printed=True),
         ),
-        Figure(kind=FigureKind.TIMELINE, quantities=iops),
-        Figure(kind=FigureKind.TIMELINE, quantities=iops, groups=around),
+        *asking(DONE, Figure(kind=FigureKind.TIMELINE, quantities=iops)),
     )
 
 

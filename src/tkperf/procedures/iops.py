@@ -6,7 +6,16 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
+from tkperf.figures import (
+    SETTLED,
+    WINDOW,
+    FigureKind,
+    SectionPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.phases import Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
@@ -55,10 +64,15 @@ def section_plan(name: str) -> SectionPlan:
         quantities=("iops",),
         figures=(
             *matrices("iops"),
-            over_rounds("iops", "Steady state convergence: RND writes", 0, log=True),
-            drawn(FigureKind.WINDOW),
-            drawn(FigureKind.OVER_AXIS, "iops", log=True),
-            drawn(FigureKind.BARS_3D, "iops"),
+            *asking(
+                "How many IOPS at each block size and R/W mix?",
+                drawn(FigureKind.OVER_AXIS, "iops", log=True, view=("curves",), printed=True),
+                drawn(FigureKind.BARS_3D, "iops", view=("3-D bars",), printed=True),
+            ),
+            *asking(
+                SETTLED, over_rounds("iops", "Steady state convergence: RND writes", 0, log=True)
+            ),
+            *WINDOW,
         ),
     )
 

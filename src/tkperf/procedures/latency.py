@@ -8,10 +8,14 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from tkperf.figures import (
-    DISTRIBUTION,
+    SETTLED,
+    WINDOW,
+    Figure,
     FigureKind,
     SectionPlan,
+    asking,
     drawn,
+    histogram_run,
     matrices,
     over_rounds,
 )
@@ -54,28 +58,45 @@ def section_plan(name: str) -> SectionPlan:
     """How the rounds and the histogram run are shown."""
     quantities = ("latency_mean_us", "p99.9_us", "latency_max_us")
     if name == HISTOGRAM_SECTION:
-        return SectionPlan(name=name, quantities=("iops", *quantities), figures=DISTRIBUTION)
+        return SectionPlan(name=name, quantities=("iops", *quantities), figures=histogram_run())
     return SectionPlan(
         name=name,
         quantities=quantities,
         figures=(
             *matrices("latency_mean_us", "latency_max_us", *_PERCENTILES),
-            *(
-                over_rounds(
-                    "latency_mean_us",
-                    f"Steady state convergence: mean latency, R/W {format_mix(mix)}",
-                    mix,
-                )
-                for mix in (0, 65, 100)
+            *asking(
+                "How long does an I/O take at each block size and R/W mix?",
+                *_means("latency_mean_us", "mean", printed=True),
+                *_means("p99.9_us", "99.9 %", printed=False),
+                *_means("latency_max_us", "maximum", printed=True),
             ),
-            over_rounds(
-                "latency_max_us", "Maximum latency of RND writes over the rounds", 0, log=True
+            *asking(
+                SETTLED,
+                *(_convergence("latency_mean_us", "mean", mix) for mix in (0, 65, 100)),
+                *(_convergence("latency_max_us", "maximum", mix) for mix in (0, 65, 100)),
             ),
-            drawn(FigureKind.WINDOW),
-            drawn(FigureKind.OVER_AXIS, "latency_mean_us", log=True),
-            drawn(FigureKind.BARS_3D, "latency_mean_us"),
-            drawn(FigureKind.BARS_3D, "latency_max_us"),
+            *WINDOW,
         ),
+    )
+
+
+def _means(quantity: str, name: str, *, printed: bool) -> tuple[Figure, Figure]:
+    """The specification asks for bars alone, of mean and maximum."""
+    return (
+        drawn(FigureKind.OVER_AXIS, quantity, log=True, view=(name, "curves")),
+        drawn(FigureKind.BARS_3D, quantity, view=(name, "3-D bars"), printed=printed),
+    )
+
+
+def _convergence(quantity: str, name: str, mix: int) -> Figure:
+    """Of writes the specification asks for it."""
+    return over_rounds(
+        quantity,
+        f"Steady state convergence: {name} latency, R/W {format_mix(mix)}",
+        mix,
+        log=name == "maximum",
+        view=(name, f"R/W {format_mix(mix)}"),
+        printed=mix == 0,
     )
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import FigureKind, SectionPlan, drawn
+from tkperf.figures import FigureKind, SectionPlan, asking, drawn
 from tkperf.measurement import Measurement
 from tkperf.phases import Knee, Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.procedures import random_write_state, wording
@@ -125,10 +125,21 @@ def section_plan(name: str) -> SectionPlan:
                 FigureKind.LISTING, "iops", "backlog_ios", "behind_us", "latency_mean_us", "p50_us",
                 "p99_us", "p99.9_us", "p99.99_us", "latency_max_us", title="Every level",
             ),
-            drawn(FigureKind.OVER_AXIS, "iops", title="Achieved v offered IOPS"),
-            *(drawn(FigureKind.OVER_AXIS, key, log=True) for key in latencies),
-            drawn(FigureKind.OVER_AXIS, "backlog_ios"),
-            drawn(FigureKind.OVER_AXIS, "behind_us"),
+            *asking(
+                "How much of what is offered is done?",
+                drawn(
+                    FigureKind.OVER_AXIS, "iops", title="Achieved v offered IOPS", view=("IOPS",)
+                ),
+                drawn(FigureKind.OVER_AXIS, "backlog_ios", view=("backlog",)),
+                drawn(FigureKind.OVER_AXIS, "behind_us", view=("time behind",)),
+            ),
+            *asking(
+                "How long does an I/O take at each offered rate?",
+                *(
+                    drawn(FigureKind.OVER_AXIS, key, log=True, view=(name,), printed=True)
+                    for key, name in zip(latencies, ("mean", "99.9 %", "maximum"), strict=True)
+                ),
+            ),
         ),
     )  # fmt: skip
 

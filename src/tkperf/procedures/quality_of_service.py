@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
+from tkperf.figures import FigureKind, SectionPlan, asking, distributed, drawn
 from tkperf.phases import Continuous, Course, Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import workload_independent_preconditioning
@@ -91,10 +91,24 @@ def section_plan(name: str) -> SectionPlan:
                 FigureKind.LISTING, *(quantity.key for quantity in PERCENTILES), "latency_max_us",
                 title="Latency quantiles", apart=True,
             ),
-            drawn(FigureKind.OVER_TIME, "latency_mean_us", apart=True),
-            drawn(FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True),
-            drawn(FigureKind.OVER_TIME, "p99_us", "p99.9_us", log=True, apart=True),
-            *(replace(figure, apart=True) for figure in DISTRIBUTION),
+            *distributed(apart=True),
+            *asking(
+                "How does latency change over time?",
+                drawn(
+                    FigureKind.OVER_TIME, "latency_mean_us", apart=True, view=("mean",), printed=True
+                ),
+                drawn(
+                    FigureKind.OVER_TIME, "p99_us", "p99.9_us", log=True, apart=True,
+                    view=("99 and 99.9 %",), printed=True,
+                ),
+                drawn(
+                    FigureKind.OVER_TIME, "latency_max_us", log=True, apart=True,
+                    view=("maximum",), printed=True,
+                ),
+                drawn(
+                    FigureKind.SECONDS, "latency_mean_us", "latency_max_us", view=("every second",)
+                ),
+            ),
         ),
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from math import ceil
 from typing import Annotated
 
-from tkperf.figures import FigureKind, SectionPlan, drawn
+from tkperf.figures import FigureKind, SectionPlan, asking, drawn
 from tkperf.phases import Course, Purge, Reply, SectionOutcome, Yielded
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
@@ -66,10 +66,17 @@ def section_plan(name: str) -> SectionPlan:
         name=name,
         quantities=("iops", "latency_mean_us"),
         figures=(
-            drawn(FigureKind.OVER_TIME, "iops"),
-            drawn(FigureKind.OVER_TIME, *latencies, title="Latency over time", log=True),
+            *asking(
+                "How do the writes change?",
+                drawn(FigureKind.OVER_TIME, "iops", view=("IOPS",), printed=True),
+                drawn(
+                    FigureKind.OVER_TIME, *latencies, title="Latency over time", log=True,
+                    view=("latency",), printed=True,
+                ),
+            ),
         ),
-    )
+        prepares=True,
+    )  # fmt: skip
 
 
 def describe(

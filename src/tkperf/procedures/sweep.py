@@ -8,7 +8,17 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
+from tkperf.figures import (
+    SETTLED,
+    WINDOW,
+    Figure,
+    FigureKind,
+    SectionPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.phases import Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
@@ -33,8 +43,14 @@ from tkperf.workload import Access, Step, Workload
 SECTION = "Sweep"
 # A line of the report's tables for each; of a minute each more than 85 hours in five rounds.
 MOST_COMBINATIONS = 1024
-# Over each of these that differs.
-_AXES = ("io_depth", "jobs", "block_size", "read_percent", "compressible_percent")
+# Over each of these that differs, by what a chart's switch calls it.
+_AXES = {
+    "io_depth": "over queue depth",
+    "jobs": "over thread count",
+    "block_size": "over block size",
+    "read_percent": "over R/W mix",
+    "compressible_percent": "over compressibility",
+}
 
 
 class SweepTable(SteppedTable, frozen=True, kw_only=True):
@@ -75,27 +91,50 @@ class SweepTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """Tables, heat maps, and curves over whatever differs."""
+    """Tables, and curves over whatever differs."""
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", "p99.9_us"),
         figures=(
             *matrices("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us", "cpu_percent"),
-            drawn(FigureKind.HEAT_MAP, "iops"),
-            drawn(FigureKind.HEAT_MAP, "latency_mean_us"),
-            drawn(
-                FigureKind.AGAINST, "latency_mean_us", "iops",
-                title="Mean latency against IOPS", log=True,
+            *asking(
+                "What do more IOPS cost in latency?",
+                drawn(
+                    FigureKind.AGAINST, "latency_mean_us", "iops",
+                    title="Mean latency against IOPS", log=True, view=("mean",), printed=True,
+                ),
+                drawn(
+                    FigureKind.AGAINST, "p99.9_us", "iops",
+                    title="99.9 % latency against IOPS", log=True, view=("99.9 %",), printed=True,
+                ),
             ),
-            drawn(
-                FigureKind.AGAINST, "p99.9_us", "iops",
-                title="99.9 % latency against IOPS", log=True,
+            *asking(
+                "What does each setting do?",
+                *_over_each("iops", "IOPS"),
+                *_over_each("latency_mean_us", "latency"),
             ),
-            *(drawn(FigureKind.OVER_AXIS, "iops", axis=axis) for axis in _AXES),
-            drawn(FigureKind.OVER_AXIS, "latency_mean_us", axis=_AXES[0], log=True),
-            drawn(FigureKind.OVER_DEMAND, "iops"),
-            over_rounds("iops", "Steady state convergence", most_threads=True, log=True),
-            drawn(FigureKind.WINDOW),
+            *asking(
+                SETTLED,
+                over_rounds("iops", "Steady state convergence", most_threads=True, log=True),
+            ),
+            *WINDOW,
+        ),
+    )  # fmt: skip
+
+
+def _over_each(quantity: str, name: str) -> tuple[Figure, ...]:
+    """A view for each field, and one over all outstanding I/Os; of IOPS all are printed."""
+    log, printed = name != "IOPS", name == "IOPS"
+    return (
+        *(
+            drawn(
+                FigureKind.OVER_AXIS, quantity, axis=axis, log=log, view=(name, over), printed=printed
+            )
+            for axis, over in _AXES.items()
+        ),
+        drawn(
+            FigureKind.OVER_DEMAND, quantity, log=log, view=(name, "over outstanding I/Os"),
+            printed=printed,
         ),
     )  # fmt: skip
 

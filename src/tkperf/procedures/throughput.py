@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, Self
 
 import msgspec
 
-from tkperf.figures import FigureKind, SectionPlan, drawn, matrices, over_rounds
+from tkperf.figures import (
+    SETTLED,
+    WHOLE_TEST,
+    WINDOW,
+    Figure,
+    FigureKind,
+    SectionPlan,
+    asking,
+    drawn,
+    matrices,
+    over_rounds,
+)
 from tkperf.phases import Procedure, Purge, Reply, SectionOutcome, Yielded
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
@@ -51,16 +62,27 @@ class ThroughputTable(SteppedTable, frozen=True, kw_only=True):
 
 
 def section_plan(name: str) -> SectionPlan:
-    """How the section of a block size is shown."""
-    return SectionPlan(
-        name=name,
-        quantities=("megabytes_per_s",),
-        figures=(
-            *matrices("megabytes_per_s"),
-            over_rounds("megabytes_per_s", "Steady state convergence: SEQ writes", 0),
-            over_rounds("megabytes_per_s", "Steady state convergence: SEQ reads", 100),
-            drawn(FigureKind.WINDOW),
+    """The section of a block size: all of them share their table and their charts."""
+    return SectionPlan(name=name, quantities=("megabytes_per_s",))
+
+
+def whole_test(_sections: Sequence[str]) -> tuple[Figure, ...]:
+    """All block sizes beside each other."""
+    rate = "megabytes_per_s"
+    return (
+        *matrices(rate),
+        *asking("How fast is each block size read and written?", drawn(FigureKind.OVER_AXIS, rate)),
+        *asking(
+            SETTLED,
+            over_rounds(
+                rate, "Steady state convergence: SEQ writes", 0, view=("writes",), printed=True
+            ),
+            over_rounds(
+                rate, "Steady state convergence: SEQ reads", 100, view=("reads",), printed=True
+            ),
         ),
+        *WINDOW,
+        *WHOLE_TEST,
     )
 
 
@@ -151,5 +173,5 @@ TEST = Test(
     describe=describe,
     section_plan=section_plan,
     tracked=("megabytes_per_s",),
-    over_sections=("megabytes_per_s",),
+    whole_test=whole_test,
 )

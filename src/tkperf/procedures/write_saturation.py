@@ -7,7 +7,17 @@ from typing import Annotated, ClassVar, Self
 
 import msgspec
 
-from tkperf.figures import DISTRIBUTION, FigureKind, SectionPlan, drawn
+from tkperf.figures import (
+    WINDOW,
+    Figure,
+    FigureKind,
+    SectionPlan,
+    asking,
+    distributed,
+    drawn,
+    histogram_run,
+    stream_latencies,
+)
 from tkperf.phases import Procedure, Purge
 from tkperf.procedures import wording
 from tkperf.procedures.building_blocks import (
@@ -36,7 +46,6 @@ from tkperf.units import format_count, format_duration
 from tkperf.workload import Access, Workload
 
 SECTION = "Write Saturation"
-_PERCENTILES = ("p50_us", "p99_us", "p99.9_us", "p99.99_us", "p99.999_us")
 
 
 class WriteSaturationTable(TestTable, frozen=True, kw_only=True):
@@ -106,27 +115,32 @@ def section_plan(name: str) -> SectionPlan:
     """How the stream and the histogram run are shown."""
     if name == HISTOGRAM_SECTION:
         quantities = ("iops", "latency_mean_us", "p99.9_us", "latency_max_us")
-        return SectionPlan(name=name, quantities=quantities, figures=DISTRIBUTION)
+        return SectionPlan(name=name, quantities=quantities, figures=histogram_run())
     return SectionPlan(
         name=name,
         quantities=("iops", "latency_mean_us", "p99.9_us"),
         figures=(
-            drawn(FigureKind.OVER_TIME, "iops"),
-            drawn(FigureKind.OVER_TIME, "iops", log=True),
-            drawn(FigureKind.OVER_WRITTEN, "iops"),
-            drawn(FigureKind.OVER_WRITTEN, "iops", log=True),
-            drawn(FigureKind.OVER_FILLS, "iops"),
-            drawn(
-                FigureKind.OVER_TIME, "latency_mean_us", "p99.9_us", "latency_max_us",
-                title="Latency over time", log=True,
+            *asking(
+                "How do IOPS change while the device is written?",
+                *_over(FigureKind.OVER_TIME, "time"),
+                drawn(FigureKind.SECONDS, "iops", view=("every second", "linear")),
+                *_over(FigureKind.OVER_WRITTEN, "total written"),
+                *_over(FigureKind.OVER_FILLS, "drive fills"),
             ),
-            drawn(
-                FigureKind.OVER_TIME, *_PERCENTILES, title="Latency percentiles over time", log=True
-            ),
-            drawn(FigureKind.WINDOW),
-            *DISTRIBUTION,
+            *stream_latencies("How long does an I/O take meanwhile?"),
+            *WINDOW,
+            *distributed(),
         ),
-    )  # fmt: skip
+    )
+
+
+def _over(kind: FigureKind, name: str) -> tuple[Figure, Figure]:
+    """Linear and logarithmic; over drive fills (PTS 2.0) both are not asked for."""
+    also = kind is not FigureKind.OVER_FILLS
+    return (
+        drawn(kind, "iops", view=(name, "linear"), printed=True),
+        drawn(kind, "iops", log=True, view=(name, "logarithmic"), printed=also),
+    )
 
 
 def write_saturation(profile: Profile, active_range_bytes: int) -> Procedure:
@@ -207,6 +221,8 @@ TEST = Test(
     procedure=write_saturation,
     describe=describe,
     section_plan=section_plan,
+    # The stream is all that is done, and its own charts are over time.
+    whole_test=lambda _sections: (),
     shared=(SteadyStateTable,),
     tracked=("iops",),
 )

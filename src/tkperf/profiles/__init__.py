@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from tkperf.choices import built_in_profiles, profiles_folder
 from tkperf.errors import ProfileError, UsageError, not_known
 from tkperf.input_files import SETTINGS_BYTES, is_toml_path, read_text_input
 from tkperf.profiles.faults import find_fault
@@ -117,18 +117,6 @@ class Profile:
         }
 
 
-def built_in_profiles() -> tuple[str, ...]:
-    """Names of the profiles shipped with tkperf."""
-    folder = resources.files(__name__)
-    return tuple(
-        sorted(
-            entry.name.removesuffix(".toml")
-            for entry in folder.iterdir()
-            if entry.name.endswith(".toml")
-        )
-    )
-
-
 def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile:
     """A shipped profile by name, or a user's own by path.
 
@@ -147,9 +135,10 @@ def load_profile(name_or_path: str, tests: Iterable[type[TestTable]]) -> Profile
         return profile
     shipped = built_in_profiles()
     if name_or_path not in shipped:
-        error = not_known("profile", name_or_path, shipped)
-        raise UsageError(f"{error}; an own profile is given as a path to its .toml file")
-    file = resources.files(__name__) / f"{name_or_path}.toml"
+        error = str(not_known("profile", name_or_path, shipped))
+        own = "own profile is given as a path to its .toml file"
+        raise UsageError(f"{error} An {own}" if error.endswith("?") else f"{error}; an {own}")
+    file = profiles_folder() / f"{name_or_path}.toml"
     return parse_profile(file.read_text(encoding="utf-8"), tests, file=str(file))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import msgspec
 
+from tkperf.choices import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.errors import UsageError
 from tkperf.steady_state import Criteria
 from tkperf.units import KIB, format_capacity, format_count, parse_size_bytes, spaced
@@ -24,8 +25,6 @@ MOST_SLICES = 20_000  # two weeks of minutes
 MOST_AREAS = 4096
 MOST_VALUES = 64  # block sizes or mixes of a test, each a table or row in the report
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
-MOST_JOBS = 1024
-DEEPEST_QUEUE = 65_536
 Jobs = Annotated[int, msgspec.Meta(ge=1, le=MOST_JOBS)]
 Depth = Annotated[int, msgspec.Meta(ge=1, le=DEEPEST_QUEUE)]
 # Loops over demands, each a row or a column in the report.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tkperf.analysis.chosen import Chosen
 from tkperf.analysis.tables import directions_of, name_column
@@ -66,14 +67,20 @@ def _charts(key: str, chosen: Chosen) -> Iterator[ChartView]:
         if buckets := histogram_rows(stats):
             of = f"{words} of {chosen.words}"
             marked = mark_rows(stats)
-            yield ChartView(
+            histogram = ChartView(
                 key=f"{key}{direction.value}rth",
                 text=f"The {of} by response time, and the share of them that took no longer."
                 + _COARSE * chosen.coarse,
                 spec=response_time_histogram(buckets, marked, f"Response time histogram: {of}"),
+                question=f"How long did the {of} take?",
+                choice=("histogram",),
+                printed=True,
             )
-            yield ChartView(
+            beyond = ChartView(
                 key=f"{key}{direction.value}exceedance",
                 text=f"The share of the {of} that took longer than a response time.",
                 spec=exceedance(buckets, marked, f"Exceedance: {of}"),
+                choice=("exceedance",),
+                printed=True,
             )
+            yield replace(histogram, others=(beyond,))

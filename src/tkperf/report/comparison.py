@@ -2,47 +2,75 @@
 
 from __future__ import annotations
 
-from tkperf.analysis.compare import Change, ComparedRow, Comparison, Entry
-from tkperf.analysis.flags import explain_marks, mark
-from tkperf.analysis.layout import listing_axes
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.comparing.arrangement import Arrangement
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import ComparedRow, list_names
+from tkperf.analysis.comparing.headline_tables import build_headline_tables
+from tkperf.analysis.comparing.heat import Scale
+from tkperf.analysis.comparing.tables import (
+    MARKS,
+    MOST_ACROSS,
+    ComparedTable,
+    build_matrices,
+    build_ratios,
+    build_values,
+    explain_colours,
+    find_comparison_scale,
+    reference_of,
+)
+from tkperf.analysis.remarks import WarningGroup
 from tkperf.analysis.results import SectionResult
-from tkperf.analysis.uncertainty.wording import describe, describe_interval
-from tkperf.quantity import Measure, Quantity
-from tkperf.report.comparison_charts import build_bars, build_test_charts
+from tkperf.quantity import QUANTITIES
+from tkperf.report.comparison_charts import build_test_charts
+from tkperf.report.comparison_headlines import build_headline_charts
 from tkperf.report.explanation import UNITS
 from tkperf.report.marking import mark_charts
-from tkperf.report.naming import capitalise
-from tkperf.report.page import ChartView, ReportView, SectionView, TableView, TestView
+from tkperf.report.page import ChartView, Facts, ReportView, SectionView, TableView, TestView
 from tkperf.report.tkperf_charts import build_tkperf_charts
-from tkperf.report.wording import format_fact, format_known_capacity
-from tkperf.units import format_number
+from tkperf.report.wording import format_fact, format_known_capacity, format_moment
 
-FEWEST_CHARTED_CELLS = 2
+_MOST_IN_TITLE = 4
 _WORDS = (
-    "Every ratio is to the first run. Values are those of each run's own report: means over its "
-    "steady-state window, over the areas of a hard disk, or of a whole stream."
+    "Values are those of each run's own report: means over its steady-state window, over the areas of a hard "
+    "disk, or of a whole stream. A stream that went from one level to another is compared phase by phase: the "
+    "value of a phase is the median of its slices, of a maximum the greatest. The interval of a ratio is from "
+    "those of both values, which come from the spread of the rounds (Student's t) or of the slices; where it "
+    "contains 1, the difference is within noise. Of a maximum, which has no interval, ranges that do not meet "
+    "are a difference."
 )
 
 
 def build_comparison_view(comparison: Comparison) -> ReportView:
     """Everything the report of a comparison says."""
     titles = {test.name: test.title for test in comparison.results[0].tests}
+    scale = find_comparison_scale(comparison)
     view = ReportView(
-        title=" / ".join(comparison.names),
-        subtitle=f"comparison of {len(comparison.names)} runs; ratios are to {comparison.names[0]}",
-        banners=_banners(comparison),
-        warnings=comparison.warnings,
-        disclosure=(("Runs", _runs(comparison)),),
-        cards=(),
-        words=(_WORDS, UNITS),
-        overview=_overview(comparison),
+        title=_title(comparison),
+        subtitle=_subtitle(comparison),
+        banners=comparison.notices,
+        answer=comparison.findings,
+        warnings_line=_summarise(comparison),
+        grouped_warnings=tuple(
+            WarningGroup(title=group.title, count=len(group.texts), texts=group.texts)
+            for group in comparison.conditions
+        ),
+        disclosure=(),
+        words=(_WORDS, " ".join((explain_colours(comparison, scale), *MARKS.values())), UNITS),
+        overview=(
+            *(show(table) for table in build_headline_tables(comparison, scale)),
+            _runs(comparison),
+        ),
+        overview_charts=tuple(build_headline_charts(comparison)),
         tests=tuple(
             TestView(
                 key=test,
                 title=titles.get(test, test),
-                facts=(),
-                sections=_sections(comparison, test),
-                charts=_test_charts(comparison, test),
+                facts=_telemetry(comparison, test),
+                sections=_sections(comparison, test, scale),
+                charts=build_test_charts(comparison, test),
             )
             for test in dict.fromkeys(row.test for row in comparison.rows)
         ),
@@ -50,95 +78,137 @@ def build_comparison_view(comparison: Comparison) -> ReportView:
     return mark_charts(view)
 
 
-def _banners(comparison: Comparison) -> tuple[str, ...]:
-    """Notices of any run, each once, such as SIMULATED."""
-    notices = (notice for result in comparison.results for notice in result.info.notices)
-    return tuple(dict.fromkeys(notices))
+def build_plots(comparison: Comparison) -> tuple[ChartView, ...]:
+    """The pictures that tkperf-cmp made, by the names of its files; its pages have headline figures instead."""
+    tests = dict.fromkeys(row.test for row in comparison.rows)
+    charts = tuple(chart for test in tests for chart in build_tkperf_charts(comparison, test))
+    view = replace(build_comparison_view(comparison), overview_charts=charts, tests=())
+    return mark_charts(view).overview_charts
 
 
-def _runs(comparison: Comparison) -> tuple[tuple[str, str], ...]:
-    return tuple(
-        (
-            name,
-            ", ".join(
-                (
-                    format_fact(result.info.device.get("model")),
-                    f"serial {format_fact(result.info.device.get('serial'))}",
-                    f"firmware {format_fact(result.info.device.get('firmware'))}",
-                    format_known_capacity(result.info.device.get("capacity_bytes")),
-                    result.info.profile_name,
-                    f"write cache {format_fact(result.info.device.get('write_cache_in_run'))}",
-                    f"fio {format_fact(result.info.fio_version).removeprefix('fio-')}",
-                )
-            ),
-        )
-        for name, result in zip(comparison.names, comparison.results, strict=True)
-    )
-
-
-def _overview(comparison: Comparison) -> TableView:
-    """How many values of each section are better, worse, within noise, or none of these."""
-    rows = []
-    for test, section in dict.fromkeys((row.test, row.section) for row in comparison.rows):
-        of_section = [row for row in comparison.rows if (row.test, row.section) == (test, section)]
-        for position, name in enumerate(comparison.names[1:], start=1):
-            changes = [row.entries[position].change for row in of_section]
-            rows.append((section, name, *(str(changes.count(change)) for change in Change)))
+def show(table: ComparedTable, *, folded: bool = False) -> TableView:
+    """A table of a comparison on a page."""
     return TableView(
-        title=f"Values better or worse than those of {comparison.names[0]}",
-        columns=("Section", "Run", *(change.value.capitalize() for change in Change)),
-        rows=tuple(rows),
-        notes=(
-            "Within noise: the interval that covers the ratio to 95 % contains 1 (of a maximum, which has "
-            "none: the ranges over the steady-state windows of both runs overlap). Cannot be told: "
-            "not both values have an uncertainty, as of one round without seconds or a stream that "
-            "was not level. Not comparable: not measured in one of the runs, or 0 in the first.",
-        ),
+        title=table.title,
+        columns=table.head,
+        rows=table.rows,
+        labels=table.labels,
+        notes=(*filter(None, (table.colours,)), *table.notes),
+        hints=table.hints,
+        heat=table.heat,
+        folded=folded,
     )
 
 
-def _test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
-    """Those that TKperf's users know first."""
-    of_tkperf = tuple(build_tkperf_charts(comparison, test))
-    return (*of_tkperf, *build_test_charts(comparison, test, over_time=not of_tkperf))
+def _telemetry(comparison: Comparison, test: str) -> Facts:
+    told = "; ".join(each.text for each in comparison.telemetry if each.test == test)
+    return (("By the drives' own logs", told),) if told else ()
 
 
-def _sections(comparison: Comparison, test: str) -> tuple[SectionView, ...]:
+def _title(comparison: Comparison) -> str:
+    if len(comparison.names) <= _MOST_IN_TITLE and comparison.arrangement is Arrangement.RUNS:
+        return " / ".join(comparison.names)
+    count = len(comparison.names)
+    if comparison.cohort is not None:
+        return comparison.cohort.title
+    if comparison.history is not None:
+        return f"Drive {format_fact(comparison.history.serial)} over {count} runs"
+    return f"{count - 1} runs against {comparison.names[0]}"
+
+
+def _subtitle(comparison: Comparison) -> str:
+    count = len(comparison.names)
+    reference = f"ratios are to {reference_of(comparison)}"
+    match comparison.arrangement:
+        case Arrangement.COHORT:
+            return f"cohort of {count} runs; {reference}"
+        case Arrangement.HISTORY:
+            return f"history of {count} runs; {reference}, the oldest"
+        case Arrangement.RUNS:
+            return f"comparison of {count} runs; {reference}"
+
+
+def _summarise(comparison: Comparison) -> str:
+    """What stands below, for a line; empty where nothing does."""
+    counts = (f"{len(group.texts)} {group.title.lower()}" for group in comparison.conditions)
+    told = ", ".join(counts)
+    return f"Conditions that differ, and what the runs say of themselves: {told}" if told else ""
+
+
+def _runs(comparison: Comparison) -> TableView:
+    columns = (
+        "Run",
+        "Model",
+        "Serial number",
+        "Firmware",
+        "Capacity",
+        "Profile",
+        "Began",
+        "Write cache",
+        "fio",
+    )
+    rows = []
+    for name, result in zip(comparison.names, comparison.results, strict=True):
+        device = result.info.device
+        rows.append(
+            (
+                name,
+                format_fact(device.get("model") or device.get("kind")),
+                format_fact(device.get("serial")),
+                format_fact(device.get("firmware")),
+                format_known_capacity(device.get("capacity_bytes")),
+                result.info.profile_name,
+                format_moment(result.info.started_utc),
+                format_fact(device.get("write_cache_in_run")),
+                format_fact(result.info.fio_version).removeprefix("fio-"),
+            )
+        )
+    return TableView(title="Runs", columns=columns, rows=tuple(rows), folded=True)
+
+
+def _sections(comparison: Comparison, test: str, scale: Scale) -> tuple[SectionView, ...]:
     of_test = [row for row in comparison.rows if row.test == test]
     return tuple(
         _section(
-            comparison,
-            [row for row in of_test if row.section == section],
-            f"{test}{number}",
+            comparison, [row for row in of_test if row.section == name], f"{test}{number}", scale
         )
-        for number, section in enumerate(dict.fromkeys(row.section for row in of_test))
+        for number, name in enumerate(dict.fromkeys(row.section for row in of_test))
     )
 
 
-def _section(comparison: Comparison, rows: list[ComparedRow], key: str) -> SectionView:
-    name = rows[0].section
-    of_cells = [row for row in rows if isinstance(row.quantity, Quantity)]
+def _section(
+    comparison: Comparison, rows: list[ComparedRow], key: str, scale: Scale
+) -> SectionView:
     state, summary = _steady_state(comparison, rows[0])
     return SectionView(
         key=key,
-        title=name,
+        title=rows[0].section,
         state=state,
         summary=summary,
         determination=None,
-        tables=(_table(comparison, rows),),
-        charts=tuple(
-            build_bars(
-                comparison,
-                f"{key}{number}",
-                [row for row in of_cells if row.quantity is quantity],
-                title=f"{name}: {quantity.label}",
-                text=f"{capitalise(quantity.label)} of every workload",
-            )
-            for number, quantity in enumerate(dict.fromkeys(row.quantity for row in of_cells))
-            # A bar or two say no more than the table.
-            if len({row.workload for row in of_cells}) > FEWEST_CHARTED_CELLS
-        ),
+        tables=tuple(_tables(comparison, rows, scale)),
+        charts=(),
     )
+
+
+def _tables(
+    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
+) -> Iterator[TableView]:
+    """Of two runs matrices of ratios, and the values; of several a column of ratios for each."""
+    if comparison.arrangement is not Arrangement.RUNS or len(comparison.names) > 2:
+        yield show(build_ratios(comparison, rows, scale))
+        if len(comparison.names) <= MOST_ACROSS:
+            yield show(build_values(comparison, rows, scale), folded=True)
+        return
+    cells = [row for row in rows if not row.part and row.quantity.key in QUANTITIES]
+    matrices = tuple(build_matrices(comparison, cells, scale))
+    others = rows if not matrices else [row for row in rows if row not in cells]
+    if others:
+        yield show(build_values(comparison, others, scale))
+    # Matrices stand side by side: colours and marks are explained above, and at the end.
+    yield from (replace(show(matrix), notes=()) for matrix in matrices)
+    if matrices:
+        yield show(build_values(comparison, cells, scale), folded=True)
 
 
 def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
@@ -153,47 +223,13 @@ def _steady_state(comparison: Comparison, row: ComparedRow) -> tuple[str, str]:
     states = {section.steady for section in by_run.values()}
     if states == {True}:
         return "reached", "in every run"
-    endings = "; ".join(f"{name}: {_ended(section)}" for name, section in by_run.items())
+    told: dict[str, list[str]] = {}
+    for name, section in by_run.items():
+        told.setdefault(_ended(section), []).append(name)
+    endings = "; ".join(f"{list_names(names)}: {ended}" for ended, names in told.items())
     return "NOT reached" if False in states else "not judged", endings
 
 
 def _ended(section: SectionResult) -> str:
     states = {True: "reached", False: "not reached", None: "not judged"}
     return f"{states[section.steady]} ({section.ended_because})"
-
-
-def _table(comparison: Comparison, rows: list[ComparedRow]) -> TableView:
-    axes = listing_axes(row.workload for row in rows)
-    return TableView(
-        title=f"Values, and ratios to {comparison.names[0]} with their uncertainty (95 %); in parentheses: "
-        "within noise, with a question mark: cannot be told",
-        columns=(*(axis.title for axis in axes), "", *comparison.names),
-        labels=len(axes) + 1,
-        rows=tuple(
-            (
-                *(axis.text(row.workload) for axis in axes),
-                row.quantity.title,
-                *(_text(entry) for entry in row.entries),
-            )
-            for row in rows
-        ),
-        notes=explain_marks(entry for row in rows for entry in row.entries),
-        hints=tuple(tuple(_hint(row.quantity, entry) for entry in row.entries) for row in rows),
-    )
-
-
-def _hint(measure: Measure, entry: Entry) -> str:
-    """How far the value and its ratio can be trusted."""
-    ratio = describe_interval(entry.ratio, entry.ratio_uncertainty, 3)
-    words = (
-        describe(entry.value, entry.uncertainty, measure),
-        f"ratio {ratio}" if ratio else "",
-    )
-    return "; ".join(filter(None, words))
-
-
-def _text(entry: Entry) -> str:
-    if entry.not_found is not None:
-        return entry.not_found
-    value = format_number(entry.value, 1) + mark(entry)
-    return f"{value} {entry.ratio_text}".rstrip()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from tkperf.analysis.compare import ComparedRow, Comparison
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import ComparedRow
+from tkperf.analysis.comparing.tables import MOST_ACROSS
 from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.quantity import IOPS
 from tkperf.report.charts.comparison import (
     compared_areas,
     compared_bars,
     compared_exceedance,
+    compared_points,
     compared_streams,
     describe_ranges,
 )
@@ -22,17 +26,10 @@ from tkperf.report.subject import find_quantities
 Sections = dict[str, dict[str, SectionResult]]
 
 
-def build_test_charts(
-    comparison: Comparison, test: str, *, over_time: bool
-) -> tuple[ChartView, ...]:
+def build_test_charts(comparison: Comparison, test: str) -> tuple[ChartView, ...]:
     """The charts that any test gets whose sections are streams or areas."""
-    streams = find_streams(comparison, test).items() if over_time else ()
     return (
-        *(
-            build_over_time(sections, f"{test}time{number or ''}", name)
-            for number, (name, sections) in enumerate(streams)
-        ),
-        *_fills(comparison, test),
+        *_courses(comparison, test),
         *_exceedances(comparison, test),
         *_areas(comparison, test),
     )
@@ -41,12 +38,19 @@ def build_test_charts(
 def build_bars(
     comparison: Comparison, key: str, rows: Sequence[ComparedRow], *, title: str, text: str
 ) -> ChartView:
-    """One quantity of several workloads, a bar for each run."""
+    """One quantity of several workloads, a bar for each run; of many runs a line of points each."""
+    quantity = rows[0].quantity
+    if len(comparison.names) > MOST_ACROSS:
+        return ChartView(
+            key=key,
+            text=f"{text}: a line for each run, a point for each workload.",
+            spec=compared_points(rows, comparison.names, quantity, title),
+        )
     ranges = describe_ranges(rows, ", with its range over {}")
     return ChartView(
         key=key,
         text=f"{text}: a bar for each run{ranges}.",
-        spec=compared_bars(rows, comparison.names, rows[0].quantity, title),
+        spec=compared_bars(rows, comparison.names, quantity, title),
     )
 
 
@@ -75,7 +79,19 @@ def find_streams(comparison: Comparison, test: str) -> Sections:
     return _in_all(comparison, test, lambda section: len(section.slices) > 1)
 
 
-def _fills(comparison: Comparison, test: str) -> Iterator[ChartView]:
+def _courses(comparison: Comparison, test: str) -> Iterator[ChartView]:
+    """Of each stream its course over time and, where it is known, over drive fills: views of one chart."""
+    fills = dict(_fills(comparison, test))
+    for number, (name, sections) in enumerate(find_streams(comparison, test).items()):
+        chart = build_over_time(sections, f"{test}time{number or ''}", name)
+        others = (fills[name],) if name in fills else ()
+        yield replace(
+            chart, question=f"{name}: how do the runs go on?", choice=("time",), others=others
+        )
+
+
+def _fills(comparison: Comparison, test: str) -> Iterator[tuple[str, ChartView]]:
+    """By section, where every run recorded what it wrote."""
     ranges = {
         name: result.info.active_range_length_bytes
         for name, result in zip(comparison.names, comparison.results, strict=True)
@@ -87,12 +103,20 @@ def _fills(comparison: Comparison, test: str) -> Iterator[ChartView]:
         )
         if not totals_recorded or len(fills) < len(sections):
             continue
-        yield ChartView(
-            key=f"{test}fills{number or ''}",
-            text="IOPS of every slice over what was written in multiples of the capacity in use, "
-            "so that drives of different sizes are seen in the same state.",
-            spec=compared_streams(
-                sections, IOPS, title=f"{name}, over drive fills", over=fills, x_title="Drive fills"
+        yield (
+            name,
+            ChartView(
+                key=f"{test}fills{number or ''}",
+                text=f"{name}: IOPS of every slice over what was written in multiples of the capacity in use, "
+                "so that drives of different sizes are seen in the same state.",
+                choice=("drive fills",),
+                spec=compared_streams(
+                    sections,
+                    IOPS,
+                    title=f"{name}, over drive fills",
+                    over=fills,
+                    x_title="Drive fills",
+                ),
             ),
         )
 

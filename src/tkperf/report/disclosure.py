@@ -1,209 +1,168 @@
-"""The disclosure header: what was tested, with what, on what (PTS User Guide, section 10)."""
+"""The disclosure: what was tested, with what, on what, in full (PTS User Guide, section 10)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
-from tkperf.analysis.host import host_findings, tuned_settings
-from tkperf.analysis.results import RunResult, TestResult
-from tkperf.report.page import Facts
-from tkperf.report.preconditioning import describe_fill, describe_load
+from tkperf.analysis.host import UNKNOWN, host_findings, tuned_settings
+from tkperf.analysis.results import RunResult
+from tkperf.analysis.told import (
+    MANUFACTURER,
+    MOTHERBOARD,
+    NAND_TYPE,
+    NOTE,
+    NOTHING_TOLD,
+    PLATFORM,
+    SPONSOR,
+    Told,
+)
+from tkperf.report.facts import (
+    MaybeFacts,
+    capacity,
+    describe_cpu,
+    describe_data_pattern,
+    describe_link,
+    describe_load_generator,
+    describe_sector,
+    describe_segments,
+    keep_known,
+    list_purges,
+    name_test_id,
+    name_unknown,
+    word,
+)
+from tkperf.report.page import Blocks
+from tkperf.report.page_header import build_parameters, build_preconditioning
 from tkperf.report.telemetry import describe_telemetry
-from tkperf.report.wording import NOT_KNOWN, format_fact, format_known_capacity, format_moment
-from tkperf.run_info import RunInfo
-from tkperf.units import NOT_MEASURED
+from tkperf.report.wording import NOT_KNOWN, format_moment
+from tkperf.units import format_count
 
-DEMAND = "Threads / queue depth"
-PRECONDITIONING = "Preconditioning"
-
-Describe = Callable[[RunInfo, TestResult], str | None]
+NOT_KNOWN_AT_ALL = "Not known"
 
 
-def build_disclosure(result: RunResult) -> tuple[tuple[str, Facts], ...]:
-    """Blocks of named facts, a block with one unnamed fact being a long text."""
-    info, device, host = result.info, result.info.device, result.info.host
-    purges = {
-        f"{section.purge.method} ({section.purge.note})"
-        if section.purge.note
-        else section.purge.method
-        for test in result.tests
-        for section in test.sections
-        if section.purge is not None
-    }
+def build_disclosure(result: RunResult, told: Told = NOTHING_TOLD) -> Blocks:
+    """Blocks of named facts, a block with one unnamed fact being a long text.
+
+    What is not known is named in one block at the end.
+    """
+    device, host = result.info.device, result.info.host
+    blocks: list[tuple[str, MaybeFacts]] = [
+        ("Test run", _run(result, told)),
+        ("Test platform", _platform(result, told)),
+        ("Device under test", _device(result, told)),
+        ("Set-up", _set_up(result)),
+        *(
+            (
+                f"Parameters: {test.title}",
+                (*build_preconditioning(result, test), *build_parameters(test)),
+            )
+            for test in result.tests
+        ),
+    ]
+    # Of a file the audit knows the queue of the disk below it.
+    audit = host_findings(host)
+    audited = {finding.title.lower() for finding in audit if finding.level != UNKNOWN}
+    names = [name for _, facts in blocks for name in name_unknown(facts)]
+    names += [_capital(finding.title) for finding in audit if finding.level == UNKNOWN]
+    unknown = {name.lower(): name for name in reversed(names) if name.lower() not in audited}
     return (
-        (
-            "Test run",
-            (
-                ("Test run date", format_moment(info.started_utc)),
-                ("Ended", format_moment(result.ended_utc)),
-                ("Profile", f"{info.profile_name}: {format_fact(info.specification)}"),
-                *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
-                ("Test software", info.software),
-                ("Load generator", _load_generator(info)),
-            ),
-        ),
-        (
-            "Device under test",
-            (
-                ("Manufacturer", format_fact(device.get("vendor"))),
-                ("Model", format_fact(device.get("model"))),
-                ("Serial number", format_fact(device.get("serial"))),
-                ("World-wide name", format_fact(device.get("wwn"))),
-                ("Firmware", format_fact(device.get("firmware"))),
-                ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
-                ("Sector, logical / physical", _sector(device)),
-                ("Interface", format_fact(device.get("interface"))),
-                ("Link", _link(device)),
-                ("Host adapter", format_fact(device.get("host_adapter"))),
-                ("NUMA node", format_fact(device.get("numa_node"))),
-                ("Rotational", format_fact(device.get("rotational"))),
-                ("Discard (TRIM/UNMAP)", format_fact(device.get("discard"))),
-                ("Security state", format_fact(device.get("security"))),
-                ("Kind", format_fact(device.get("kind"))),
-                ("Path", format_fact(device.get("path"))),
-                ("Backed by", format_fact(device.get("backing"))),
-                ("Volatile write cache during the run", _write_cache(device)),
-                ("Write cache (kernel)", format_fact(device.get("write_cache"))),
-                ("I/O scheduler", format_fact(device.get("scheduler"))),
-                ("Other I/O during the run", format_fact(device.get("other_io"))),
-                ("Telemetry", describe_telemetry(device)),
-                ("Purge method", ", ".join(sorted(purges)) or _no_purge(info)),
-            ),
-        ),
-        (
-            "Set-up",
-            (
-                (
-                    "Data pattern",
-                    NOT_KNOWN if info.imported else "random, new for every write",
-                ),
-                (
-                    "Active range",
-                    format_fact(info.active_range_place),
-                ),
-                ("Preconditioning (WIPC)", _by_test(result, _preconditioning)),
-                (DEMAND, _by_test(result, describe_demand)),
-            ),
-        ),
-        (
-            "Test platform",
-            (
-                ("Host", format_fact(host.get("hostname"))),
-                ("Motherboard", format_fact(host.get("motherboard"))),
-                (
-                    "CPU",
-                    _cpu(host),
-                ),
-                ("Memory", format_known_capacity(host.get("memory_bytes"))),
-                ("Operating system", format_fact(host.get("operating_system"))),
-                ("Kernel", format_fact(host.get("kernel"))),
-                ("Virtual machine", "yes" if host.get("virtual_machine") else NOT_KNOWN),
-            ),
-        ),
+        *((title, keep_known(facts)) for title, facts in blocks if keep_known(facts)),
         *_host_audit(host),
         *_members(device),
         *_long_texts(result),
+        *_unknown(tuple(reversed(unknown.values()))),
     )
 
 
-def build_page_header(result: RunResult) -> Facts:
-    """What the PTS wants on every page, in the order of the PTS User Guide's sample (section 10).
-
-    ``build_test_header`` has what differs from test to test.
-    """
-    info, device, host = result.info, result.info.device, result.info.host
-    purges = sorted(
-        {
-            section.purge.method
-            for test in result.tests
-            for section in test.sections
-            if section.purge is not None
-        }
+def _unknown(names: Sequence[str]) -> Blocks:
+    """One line for all, instead of a row for each."""
+    return ((NOT_KNOWN_AT_ALL, ((format_count(len(names), "fact"), ", ".join(names)),)),) * bool(
+        names
     )
+
+
+def _run(result: RunResult, told: Told) -> MaybeFacts:
+    info = result.info
     return (
-        ("Test run date", format_moment(info.started_utc)),
-        ("Model", format_fact(device.get("model"))),
-        ("Specification", format_fact(info.specification)),
-        ("Test software", info.software),
-        ("Serial number", format_fact(device.get("serial"))),
-        (DEMAND, _in_header(result, describe_demand)),
-        ("Load generator", _load_generator(info)),
-        ("Firmware", format_fact(device.get("firmware"))),
-        ("Active range", format_fact(info.active_range_text)),
-        ("CPU", format_fact(host.get("cpu_model"))),
-        ("Capacity", format_known_capacity(device.get("capacity_bytes"))),
-        ("Data pattern", NOT_KNOWN if info.imported else "random"),
-        ("Memory", format_known_capacity(host.get("memory_bytes"))),
-        ("Interface", _interface(device)),
-        ("Purge method", ", ".join(purges) or _no_purge(info)),
-        ("Operating system", format_fact(host.get("operating_system"))),
-        ("Host adapter", format_fact(device.get("host_adapter"))),
-        ("Write cache", _write_cache(device)),
-        (PRECONDITIONING, _in_header(result, _preconditioning)),
+        ("Test ID", name_test_id(info)),
+        ("Test run date", _moment(info.started_utc)),
+        ("Ended", _moment(result.ended_utc)),
+        ("Report date", told.report_date),
+        (SPONSOR, told.of(SPONSOR)),
+        ("Specification", word(info.specification)),
+        ("Profile", word(info.profile_name)),
+        *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
+        ("Test software", word(info.software)),
+        ("Load generator", describe_load_generator(info)),
+        *(((NOTE, told.of(NOTE)),) if told.of(NOTE) else ()),
     )
 
 
-def build_test_header(result: RunResult, test: TestResult) -> Facts:
-    """What a test's pages say in the place of the same facts of the page header."""
+def _platform(result: RunResult, told: Told) -> MaybeFacts:
+    host, device = result.info.host, result.info.device
     return (
-        (DEMAND, describe_demand(result.info, test)),
-        (PRECONDITIONING, _preconditioning(result.info, test) or NOT_MEASURED),
+        (PLATFORM, told.of(PLATFORM)),
+        ("Host", word(host.get("hostname"))),
+        (MOTHERBOARD, told.of(MOTHERBOARD, word(host.get("motherboard")))),
+        ("CPU", describe_cpu(host)),
+        ("Memory", capacity(host.get("memory_bytes"))),
+        ("Operating system", word(host.get("operating_system"))),
+        ("Kernel", word(host.get("kernel"))),
+        ("Virtual machine", "yes" if host.get("virtual_machine") else None),
+        ("Host adapter", word(device.get("host_adapter"))),
+        ("NUMA node", word(device.get("numa_node"))),
     )
 
 
-def _no_purge(info: RunInfo) -> str:
-    if info.imported:
-        return NOT_KNOWN
-    return "none: hard disks are not purged" if info.suite == "hdd" else "not purged"
-
-
-def describe_demand(_info: RunInfo, test: TestResult) -> str:
-    """Threads and queue depth of what a test measured, as far as that is known."""
-    return ", ".join(f"TC {jobs} / QD {depth}" for jobs, depth in test.demands) or NOT_KNOWN
-
-
-def _preconditioning(info: RunInfo, test: TestResult) -> str | None:
-    """What was written before a test's rounds; None if it did not get so far."""
-    if info.imported:
-        return NOT_KNOWN
-    fills = dict.fromkeys(
-        describe_fill(info, describe_load(section.fill_workload), section.filled_bytes)
-        for section in test.sections
-        if section.filled_bytes and section.fill_workload
+def _device(result: RunResult, told: Told) -> MaybeFacts:
+    device = result.info.device
+    return (
+        (MANUFACTURER, told.of(MANUFACTURER, word(device.get("vendor")))),
+        ("Model", word(device.get("model"))),
+        ("Serial number", word(device.get("serial"))),
+        ("World-wide name", word(device.get("wwn"))),
+        ("Firmware", word(device.get("firmware"))),
+        ("Capacity", capacity(device.get("capacity_bytes"))),
+        (NAND_TYPE, told.of(NAND_TYPE)),
+        ("Sector", describe_sector(device)),
+        ("Interface", word(device.get("interface"))),
+        ("Link", describe_link(device)),
+        ("Rotational", word(device.get("rotational"))),
+        ("Discard (TRIM/UNMAP)", word(device.get("discard"))),
+        ("Security state", word(device.get("security"))),
+        ("Kind", word(device.get("kind"))),
+        ("Path", word(device.get("path"))),
+        ("Backed by", word(device.get("backing"))),
+        ("Volatile write cache during the run", word(device.get("write_cache_in_run"))),
+        ("Write cache (kernel)", word(device.get("write_cache"))),
+        ("I/O scheduler", word(device.get("scheduler"))),
+        ("Other I/O during the run", word(device.get("other_io"))),
+        ("Telemetry", word(describe_telemetry(device))),
     )
-    if not fills:
-        return (
-            "none" if any(section.rounds or section.slices for section in test.sections) else None
-        )
-    return "; ".join(fills)
 
 
-def _by_test(result: RunResult, describe: Describe) -> str:
-    """What may differ from test to test, with the tests that it is so for if it does."""
-    titles_by_text: dict[str, list[str]] = {}
-    for test in result.tests:
-        text = describe(result.info, test)
-        if text is not None:
-            titles_by_text.setdefault(text, []).append(test.title)
-    if len(titles_by_text) < 2:
-        return "".join(titles_by_text) or NOT_MEASURED
-    return "; ".join(f"{text} ({', '.join(titles)})" for text, titles in titles_by_text.items())
+def _set_up(result: RunResult) -> MaybeFacts:
+    info = result.info
+    return (
+        ("Purge method", list_purges(result)),
+        ("Data pattern", describe_data_pattern(info)),
+        ("Active range", word(info.active_range_place)),
+        ("AR segments", describe_segments(info)),
+    )
 
 
-def _in_header(result: RunResult, describe: Describe) -> str:
-    """The same where there is little room."""
-    texts = {describe(result.info, test) for test in result.tests} - {None}
-    return "differs by test" if len(texts) > 1 else _by_test(result, describe)
+def _moment(utc: str | None) -> str | None:
+    text = format_moment(utc)
+    return None if text == NOT_KNOWN else text
 
 
-def _cpu(host: dict[str, object]) -> str:
-    model, threads = host.get("cpu_model"), host.get("cpu_threads")
-    return f"{format_fact(model)}, {threads} threads" if threads else format_fact(model)
-
-
-def _host_audit(host: dict[str, object]) -> tuple[tuple[str, Facts], ...]:
+def _host_audit(host: dict[str, object]) -> Blocks:
     """Everything that the audit before the run found; left out where there was none."""
-    findings = tuple((_capital(finding.title), finding.text) for finding in host_findings(host))
+    findings = tuple(
+        (_capital(finding.title), finding.text)
+        for finding in host_findings(host)
+        if finding.level != UNKNOWN
+    )
     changes = tuple(("Set for the run", change) for change in tuned_settings(host))
     return (("Host before the run", (*changes, *findings)),) if findings or changes else ()
 
@@ -214,68 +173,26 @@ def _capital(title: str) -> str:
     return title if is_name else title[:1].upper() + title[1:]
 
 
-def _sector(device: dict[str, object]) -> str:
-    sizes = [device.get("logical_block_bytes"), device.get("physical_block_bytes")]
-    if sizes == [None, None]:
-        return NOT_KNOWN
-    return " / ".join(NOT_KNOWN if size is None else f"{size} bytes" for size in sizes)
-
-
-def _load_generator(info: RunInfo) -> str:
-    """fio and how it issues I/O; of an imported run only what its file says."""
-    if info.fio_version is None:
-        return info.ioengine  # simulated, or not known
-    engine_recorded = info.ioengine != NOT_KNOWN
-    return (
-        f"{info.fio_version}, {info.ioengine}, direct I/O" if engine_recorded else info.fio_version
-    )
-
-
-def _interface(device: dict[str, object]) -> str:
-    """How the drive is attached, and how fast."""
-    facts = (format_fact(device.get("interface")), _link(device))
-    return ", ".join(fact for fact in facts if fact != NOT_KNOWN) or NOT_KNOWN
-
-
-def _link(device: dict[str, object]) -> str:
-    """What was negotiated, and what the drive could do if that is more."""
-    negotiated = format_fact(device.get("link"))
-    if device.get("link_downgraded"):
-        return f"{negotiated}: DOWNGRADED, it could do {format_fact(device.get('link_fastest'))}"
-    return negotiated
-
-
-def _write_cache(device: dict[str, object]) -> str:
-    return format_fact(device.get("write_cache_in_run"))
-
-
-def _members(device: dict[str, object]) -> tuple[tuple[str, Facts], ...]:
+def _members(device: dict[str, object]) -> Blocks:
     """The drives of a RAID set, a line each."""
     members = device.get("members")
     if not isinstance(members, list):
         return ()
     lines = tuple(
-        (
-            f"Member {number}",
-            ", ".join(
-                (
-                    *(
-                        format_fact(member.get(name))
-                        for name in ("path", "model", "serial", "firmware", "interface", "link")
-                        if name in member
-                    ),
-                    format_fact(member["size"])
-                    if "size" in member
-                    else format_known_capacity(member.get("capacity_bytes")),
-                )
-            ),
-        )
+        (f"Member {number}", ", ".join(_words(member)))
         for number, member in enumerate(members, start=1)
     )
-    return (("RAID set", (("Set", format_fact(device.get("raid"))), *lines)),)
+    return (("RAID set", (("Set", word(device.get("raid")) or NOT_KNOWN), *lines)),)
 
 
-def _long_texts(result: RunResult) -> tuple[tuple[str, Facts], ...]:
+def _words(member: dict[str, object]) -> Sequence[str]:
+    names = ("path", "model", "serial", "firmware", "interface", "link")
+    size = word(member["size"]) if "size" in member else capacity(member.get("capacity_bytes"))
+    words = [word(member.get(name)) for name in names if name in member]
+    return [text or NOT_KNOWN for text in (*words, size)]
+
+
+def _long_texts(result: RunResult) -> Blocks:
     """Facts that need a block of their own; left out where there are none."""
     info = result.info
     texts = (

@@ -3,8 +3,8 @@
 vl-convert draws one chart at a time, keeps Python from doing anything else meanwhile, and needs most
 of its time for measuring texts. So two processes share the charts, and both get ready while the
 results are still being read. Run as a module, this is such a process: specifications come in as
-JSON, drawings go out as JSON. It knows only the fonts that vl-convert brings: texts get the same room
-on every machine, and a third less time is spent on looking for fonts.
+JSON, drawings go out as JSON. It knows only the fonts that the package and vl-convert bring: texts get the
+same room on every machine, and a third less time is spent on looking for fonts.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from importlib import resources
 from types import TracebackType
 from typing import Self
@@ -21,6 +22,7 @@ from typing import Self
 import vl_convert
 
 from tkperf.process import Process, start_module
+from tkperf.report.fonts import FOLDER
 
 Spec = dict[str, object]
 
@@ -98,13 +100,20 @@ def _read(helper: Process | None) -> list[str] | None:
     return drawn
 
 
+@cache
+def _use_own_fonts() -> None:
+    vl_convert.register_font_directory(str(FOLDER))
+
+
 def _draw(spec: Spec) -> str:
+    _use_own_fonts()
     svg: str = vl_convert.vegalite_to_svg(spec)
     return svg
 
 
 def draw_png(spec: Spec) -> bytes:
     """A chart as a picture for slides and web pages."""
+    _use_own_fonts()
     picture: bytes = vl_convert.vegalite_to_png(spec | {"width": 700}, scale=2.0)
     return picture
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tkperf.analysis.results import CellResult, RunResult, SectionResult
+from tkperf.analysis.tables import WIDE_RANGE
 from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import PERCENTILES
@@ -33,6 +34,11 @@ def explain(result: RunResult) -> tuple[str, ...]:
             "linear fit through them rises or falls by at most 10 % of the average over the window "
             "(limits of the profile, where it sets others). Every figure in a table of cells is the mean "
             "over the rounds of that window; a maximum is the greatest of the window."
+        )
+    if any(section.cells and section.rounds for section in sections):
+        words.append(
+            "A table of one quantity is a heat map: a cell is the darker the greater its value, by the "
+            f"logarithm where the greatest is more than {WIDE_RANGE:g} times the least."
         )
     if any(section.areas for section in sections):
         words.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from contextlib import suppress
 from functools import cache
@@ -14,11 +15,20 @@ from pathlib import Path
 import msgspec
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from tkperf.analysis.export_json import finite
-from tkperf.report.marking import find_keywords
+from tkperf.report.fonts import build_font_faces
+from tkperf.report.marking import find_keywords, list_keywords
 from tkperf.report.page import ReportView
 
+# In the order in which they run: each may use what comes before it.
+SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables", "page")
+
+# A number with its unit, and a range: no line ends within.
+_FIGURE = re.compile(
+    r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])"
+)
 # A cached file that lacks it was cut short.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
 
@@ -37,15 +47,25 @@ def render_view(view: ReportView) -> str:
         {cell.key: msgspec.to_builtins(cell) for cell in cells}
     )
     environment.filters["css_text"] = _css_text
+    environment.filters["unbroken"] = _unbroken
+    environment.globals["font_faces"] = build_font_faces()
     template = environment.get_template("report.html.j2")
-    return template.render(report=view, keywords=find_keywords(view), script=_chart_script())
+    return template.render(
+        report=view,
+        badges=list_keywords(view),
+        keywords=find_keywords(view),
+        script=_chart_script(),
+    )
 
 
 def _script_json(value: object) -> str:
-    """JSON that cannot end the script element it stands in."""
-    return (
-        json.dumps(finite(value), allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
-    )
+    """JSON that cannot end the script element it stands in; without blanks, a twentieth of a page."""
+    text = json.dumps(finite(value), allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _unbroken(sentence: str) -> Markup:
+    return Markup(_FIGURE.sub(r'<span class="figure">\g<0></span>', str(escape(sentence))))  # noqa: S704  # escaped
 
 
 def _css_text(text: str) -> str:
@@ -62,9 +82,10 @@ def _css_text(text: str) -> str:
 
 @cache
 def _chart_script() -> str:
-    """Vega, Vega-Lite and the drawing code in one script."""
-    drawing = (resources.files("tkperf.report") / "templates/report.js").read_text("utf-8")
-    return (_vega_bundle() + drawing).replace("</script", "<\\/script")
+    """Vega, Vega-Lite and what the page does itself in one script."""
+    folder = resources.files("tkperf.report") / "templates/script"
+    ours = "\n".join((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS)
+    return (_vega_bundle() + ours).replace("</script", "<\\/script")
 
 
 def _vega_bundle() -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tkperf.report.charts.flagged import explain_flagged
-from tkperf.report.charts.vega import PALETTE, Spec
+from tkperf.report.charts.vega import Spec
 from tkperf.report.page import ChartView, ReportView
 from tkperf.report.wording import shorten
 
-_WARM = PALETTE[1]  # seen on light and on dark pages
 _MOST_CHARACTERS = 40
 
 
@@ -24,21 +23,22 @@ def mark_charts(view: ReportView) -> ReportView:
         lines = [line for line in (title.get("subtitle"), keywords) if line]
         if not keywords:
             return spec
-        colour = title.get("subtitleColor", _WARM)
-        return spec | {
-            "title": title | {"subtitle": lines[0] if len(lines) == 1 else lines,
-                              "subtitleColor": colour, "subtitleFontSize": 10}
-        }  # fmt: skip
+        subtitle = lines[0] if len(lines) == 1 else lines
+        return spec | {"title": title | {"subtitle": subtitle, "subtitleFontWeight": "bold"}}
 
     def mark_all(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
-        return tuple(replace(chart, spec=mark(chart.spec)) for chart in charts)
+        return tuple(
+            replace(chart, spec=mark(chart.spec), others=mark_all(chart.others)) for chart in charts
+        )
 
     return replace(
         view,
+        overview_charts=mark_all(view.overview_charts),
         tests=tuple(
             replace(
                 test,
                 charts=mark_all(test.charts),
+                course=replace(test.course, charts=mark_all(test.course.charts)),
                 sections=tuple(
                     replace(section, charts=mark_all(section.charts)) for section in test.sections
                 ),
@@ -52,4 +52,9 @@ def mark_charts(view: ReportView) -> ReportView:
 
 def find_keywords(view: ReportView) -> str:
     """What the banners say, in a few words; empty without banners."""
-    return " · ".join(shorten(banner.split(":")[0], _MOST_CHARACTERS) for banner in view.banners)
+    return " · ".join(list_keywords(view))
+
+
+def list_keywords(view: ReportView) -> tuple[str, ...]:
+    """Each banner in a few words."""
+    return tuple(shorten(banner.split(":")[0], _MOST_CHARACTERS) for banner in view.banners)

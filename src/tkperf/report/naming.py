@@ -39,7 +39,7 @@ def describe_curves(axes: Sequence[Axis]) -> str:
 
 
 def describe_together(quantities: Sequence[Quantity]) -> str:
-    """What an axis of several quantities is: ``Latency (us)``."""
+    """What an axis of several quantities is: ``Latency (µs)``."""
     if len(quantities) == 1:
         return quantities[0].title
     kinds = {(quantity.label.split(" ")[-1], quantity.unit) for quantity in quantities}
@@ -74,6 +74,14 @@ class Naming:
         if not self._has_both:
             return " ".join(axis.words(workload) for axis in self.axes)
         return name_within(workload, self.axes)
+
+    def words(self, workload: Workload) -> str:
+        """The name where no title stands above it: ``4 KiB`` for ``4``."""
+        if len(self.axes) != 1:
+            return self.of(workload)
+        (axis,) = self.axes
+        sizes = axis is BLOCKS and not workload.block_mix
+        return f"{axis.text(workload)} KiB" if sizes else axis.words(workload)
 
 
 def find_naming(workloads: Iterable[Workload]) -> Naming:
@@ -117,3 +125,13 @@ def name_links(key: str, workloads: Iterable[Workload]) -> dict[Workload, str]:
         again = sum(link == whole or link.startswith(f"{whole}--") for link in links.values())
         links[workload] = f"{whole}--{again + 1}" if again else whole
     return links
+
+
+def address(link: str, part: str = "", mark: str = "") -> str:
+    """What a click opens, as it stands in an address: a cell, of that a part, of its latencies one.
+
+    ``link`` is of ``name_links``, ``part`` a number or the key of a ``ScopeView``, ``mark`` the short name
+    of a quantity; empty is what the section's figures are of, and no mark. ``iops0-0-4096``, ``lat0-0-4096//p99.9``,
+    ``writesat0-0-4096/12/max``.
+    """
+    return "/".join((link, part, mark)).rstrip("/") if link else ""

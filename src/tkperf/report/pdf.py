@@ -18,54 +18,63 @@ import typst
 
 from tkperf.analysis.results import RunResult
 from tkperf.report.charts.vega import Spec
-from tkperf.report.disclosure import build_page_header
 from tkperf.report.drawing import Drawer
-from tkperf.report.page import Facts, ReportView
+from tkperf.report.fonts import FAMILY, FOLDER
+from tkperf.report.marking import find_keywords
+from tkperf.report.page import Blocks, ChartView, ReportView, TestView
 from tkperf.report.wording import shorten
 from tkperf.units import drop_controls
 
-# In pixels of Vega; scaled to the width of the page, so they set the size of the text, too.
-CHART_WIDTH = 600
+# In pixels of Vega, all of a chart, for half the width of the text and for all of it: in both its letters of 12 px get 7.5 pt.
+HALF_WIDTH, WHOLE_WIDTH = 390, 806
 # What typst's own fonts lack: all but Latin, Greek, Cyrillic and punctuation.
 _OTHER_SCRIPT = re.compile(r"[^\u0000-\u052f\u2000-\u206f]")
 _TOO_LONG = re.compile(r"(\S{40})(?=\S)")
 # In characters: a line of a page's header, two of a column's.
 MOST_OF_BANNER = 120
-MOST_OF_FACT = 80
-# typst brings it, so charts look the same wherever they are printed.
-CHART_FONT = "Libertinus Serif"
-CHART_SCALE = 190 / 300  # what a chart is lower in print than on the screen: three fill a page
+MOST_OF_ABOUT = 160
+MOST_OF_FACT = 64
+# What charts are lower in print than on the screen, so that six of half the width fill a page; names beside curves need as much.
+# Those over time have none, and others of the same time below them.
+CHART_SCALE, TIMELINE_SCALE = 190 / 300, 110 / 300
 
 
 class Print:
     """A view on its way to paper: its charts are drawn from now on, ``render`` waits for them."""
 
-    def __init__(self, view: ReportView, drawer: Drawer, *, header: Facts, footer: str) -> None:
+    def __init__(self, view: ReportView, drawer: Drawer, *, footer: str) -> None:
         """Begin.
 
         Args:
-            header: what stands on top of every page.
             footer: what stands at the bottom of every page.
         """
         self._drawer = drawer
         report: Any = _clean(
-            msgspec.to_builtins(replace(view, tests=(), cells=(), cell_charts=None))
+            msgspec.to_builtins(
+                replace(view, overview_charts=(), tests=(), cells=(), cell_charts=None)
+            )
         )
         # Every page has these, so they must not fill it; the first pages have them in full.
-        report["header"] = _clean([(name, shorten(fact, MOST_OF_FACT)) for name, fact in header])
+        report["header"] = _clean(_shorten(view.header))
+        report["about"] = _clean(shorten(view.about, MOST_OF_ABOUT))
         report["footer"] = _clean(shorten(footer, MOST_OF_BANNER))
-        report["running"] = [shorten(banner, MOST_OF_BANNER) for banner in report["banners"]]
+        report["keywords"] = find_keywords(view)
         report["disclosure"] = [
             {"title": title, "facts": pairs} for title, pairs in report["disclosure"]
         ]
-        tests: Any = msgspec.to_builtins(view.tests)
-        drawer.start([_for_print(chart.pop("spec")) for chart in _charts(tests)])
-        report["tests"] = _clean(tests)
+        drawn: Any = msgspec.to_builtins(
+            {"overview_charts": view.overview_charts, "tests": _on_paper(view.tests)}
+        )
+        drawn["overview_charts"] = _lay_out(drawn["overview_charts"])
+        for part in _parts(drawn):
+            part["charts"] = _lay_out(part["charts"])
+        drawer.start([_for_print(chart, report["keywords"]) for chart in _charts(drawn)])
+        report |= {name: _clean(part) for name, part in drawn.items()}
         self._report = report
 
     def render(self) -> bytes:
         """The PDF, fonts embedded. To be called once."""
-        charts = _charts(self._report["tests"])
+        charts = _charts(self._report)
         for chart, svg in zip(charts, self._drawer.finish(), strict=True):
             chart["svg"] = drop_controls(svg)
         template = resources.files("tkperf.report") / "templates/report.typ"
@@ -73,8 +82,11 @@ class Print:
         page: bytes = typst.compile(
             template.read_bytes(),
             sys_inputs={"report": data},
-            # Other versions of the same fonts would give other bytes.
-            ignore_system_fonts=_OTHER_SCRIPT.search(data) is None,
+            font_paths=typst.Fonts(
+                # Other versions of the same fonts would give other bytes.
+                include_system_fonts=_OTHER_SCRIPT.search(data) is not None,
+                font_paths=[FOLDER],
+            ),
         )
         return page
 
@@ -84,25 +96,92 @@ def print_run(view: ReportView, result: RunResult, drawer: Drawer) -> Print:
     return Print(
         view,
         drawer,
-        header=build_page_header(result),
         footer=f"{result.info.software}, run {result.info.name}",
     )
 
 
-def _charts(tests: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    views = (view for test in tests for view in (test, *test["sections"]))
-    return [chart for view in views for chart in view["charts"]]
+def _on_paper(tests: tuple[TestView, ...]) -> tuple[TestView, ...]:
+    """The tests, each chart in the views that the specification asks for."""
+
+    def lay_out(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
+        return tuple(view for chart in charts for view in chart.on_paper)
+
+    return tuple(
+        replace(
+            test,
+            header=_shorten(test.header),
+            charts=lay_out(test.charts),
+            course=replace(test.course, charts=lay_out(test.course.charts)),
+            sections=tuple(
+                replace(section, charts=lay_out(section.charts)) for section in test.sections
+            ),
+        )
+        for test in tests
+    )
 
 
-def _for_print(spec: Spec) -> Spec:
-    height, config = spec["height"], spec["config"]
+def _shorten(blocks: Blocks) -> Blocks:
+    return tuple(
+        (title, tuple((name, shorten(fact, MOST_OF_FACT)) for name, fact in facts))
+        for title, facts in blocks
+    )
+
+
+def _parts(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """All that has charts."""
+    return [part for test in report["tests"] for part in (test, test["course"], *test["sections"])]
+
+
+def _charts(report: dict[str, Any]) -> list[dict[str, Any]]:
+    rows = (row for part in _parts(report) for row in part["charts"])
+    return [chart for row in (*report["overview_charts"], *rows) for chart in row]
+
+
+def _lay_out(charts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Rows of charts: two that are half as wide as the page; or a wide one, below it those of the same time."""
+    groups: list[list[dict[str, Any]]] = []
+    for chart in charts:
+        if chart["below"] and groups:
+            # Below the view that has its time axis, which others may follow.
+            aligned = (group for group in reversed(groups) if group[0]["aligned"])
+            next(aligned, groups[-1]).append(chart)
+        else:
+            groups.append([chart])
+    rows: list[list[dict[str, Any]]] = []
+    pairs = False  # whether the last row may take a second one
+    for group in groups:
+        if pairs and len(group) == 1:
+            rows[-1] += group
+            pairs = False
+        else:
+            rows.append(group)
+            pairs = len(group) == 1
+    paired = {id(row[0]) for row in rows if len(row) == 2 and not row[1]["below"]}
+    for row in rows:
+        for place, chart in enumerate(row):
+            chart["wide"] = id(row[0]) not in paired and (place == 0 or len(row) == 2)
+            chart["low"] = chart["wide"] and len(row) > 1
+    return rows
+
+
+def _for_print(chart: dict[str, Any], keywords: str) -> Spec:
+    """What is drawn of a chart; its title and what is marked below it are set as texts."""
+    spec: Spec = chart.pop("spec")
+    height, config, title = spec["height"], spec["config"], spec["title"]
     assert isinstance(height, int)
     assert isinstance(config, dict)
-    return spec | {
-        "width": CHART_WIDTH,
-        "height": round(height * CHART_SCALE),
+    assert isinstance(title, dict)
+    chart["title"] = title["text"]
+    marked = title.get("subtitle", [])
+    lines = [marked] if isinstance(marked, str) else marked
+    # What every figure is to be read with stands on top of the page.
+    chart["marked"] = [line for line in lines if line != keywords]
+    return {key: value for key, value in spec.items() if key != "title"} | {
+        "width": WHOLE_WIDTH if chart["wide"] else HALF_WIDTH,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "height": round(height * (TIMELINE_SCALE if chart.pop("low") else CHART_SCALE)),
         # Texts of every mark for screen readers: they take time and would not reach the PDF.
-        "config": config | {"aria": False, "font": CHART_FONT},
+        "config": config | {"aria": False, "font": FAMILY},
     }
 
 

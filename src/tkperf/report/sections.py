@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from tkperf.analysis.results import TestResult
 from tkperf.analysis.tables import build_directions, build_matrix, build_stream
 from tkperf.analysis.timeline.wording import describe_timelines
-from tkperf.report.charts import rounds
+from tkperf.analysis.verdicts import format_verdict_value
 from tkperf.report.figures import build_figures
-from tkperf.report.naming import capitalise, describe_axes
-from tkperf.report.page import ChartView, SectionView, TableView
-from tkperf.report.subject import Subject, find_quantities, show_table
+from tkperf.report.page import SectionView, TableView
+from tkperf.report.subject import Subject, show_table
 from tkperf.report.wording import describe_end, describe_state
-from tkperf.steady_state import SteadyStateVerdict
-from tkperf.units import NOT_MEASURED, format_number
+from tkperf.steady_state import Fit, SteadyStateVerdict
+from tkperf.units import NOT_MEASURED, unit_for_people
 
 
 def build_section(subject: Subject) -> SectionView:
@@ -38,27 +36,6 @@ def build_section(subject: Subject) -> SectionView:
         ),
         charts=charts,
         over_time=describe_timelines(section.timelines),
-    )
-
-
-def build_test_charts(test: TestResult) -> tuple[ChartView, ...]:
-    """Charts of one quantity over all sections of a test, such as throughput by block size."""
-    # Means of rounds so far do not belong beside those of a window.
-    measured = [section for section in test.sections if section.cells and section.complete]
-    if len(measured) < 2 or any(section.areas for section in measured):
-        return ()
-    cells = [cell for section in measured for cell in section.cells]
-    x, others = rounds.split_axes(cell.workload for cell in cells)
-    by = describe_axes(axis.title for axis in (x, *others))
-    return tuple(
-        ChartView(
-            key=f"{test.name}2d{number or ''}",
-            text=f"{capitalise(quantity.title)} by {by}: means over the window of each section.",
-            spec=rounds.over_axis(
-                cells, quantity, f"{capitalise(quantity.label)} by {by}", bars=True
-            ),
-        )
-        for number, quantity in enumerate(find_quantities(test.over_sections))
     )
 
 
@@ -103,30 +80,39 @@ def _facts_of(verdict: SteadyStateVerdict) -> dict[str, str]:
     rows = [
         ("Steady state", describe_state(verdict.reached if verdict.judged else None)),
         ("Reason", verdict.reason),
-        ("Tracking variable", f"{verdict.tracking} ({verdict.unit})"),
+        ("Tracking variable", f"{verdict.tracking} ({unit_for_people(verdict.unit)})"),
         ("Window", ", ".join(str(number) for number in verdict.rounds)),
-        ("Values", ", ".join(format_number(value, 1) for value in verdict.values)),
-        ("Average", format_number(average, 1)),
+        ("Values", ", ".join(format_verdict_value(verdict, value) for value in verdict.values)),
+        ("Average", format_verdict_value(verdict, average)),
         (
             "Data excursion (max - min)",
-            _excursion(verdict.data_excursion, verdict.allowed_data_excursion, average),
+            _excursion(verdict, verdict.data_excursion, verdict.allowed_data_excursion),
         ),
         (
             "Slope excursion",
-            _excursion(verdict.slope_excursion, verdict.allowed_slope_excursion, average),
+            _excursion(verdict, verdict.slope_excursion, verdict.allowed_slope_excursion),
         ),
     ]
     if fit is not None and isfinite(fit.slope):
-        rows.append(("Best linear fit", f"{fit.slope:,.4g} x round + {fit.intercept:,.6g}"))
+        rows.append(("Best linear fit", describe_fit(fit)))
         correlation = "undefined" if fit.correlation is None else f"{fit.correlation:.3f}"
         rows.append(("Correlation", correlation))
     return dict(rows)
 
 
-def _excursion(measured: float | None, allowed: float, average: float) -> str:
+def describe_fit(fit: Fit) -> str:
+    """``-12.15 x round + 47,625.5``, of a steep one ``11,104 x round - 3,954.54``."""
+    slope, start = f"{fit.slope:,.4g}", f"{abs(fit.intercept):,.6g}"
+    if "e+" in slope:
+        slope = f"{fit.slope:,.0f}"
+    if "e+" in start:
+        start = f"{abs(fit.intercept):,.0f}"
+    return f"{slope} x round {'-' if fit.intercept < 0 else '+'} {start}"
+
+
+def _excursion(verdict: SteadyStateVerdict, measured: float | None, allowed: float) -> str:
+    average = verdict.average
     if measured is None or not average > 0:
         return NOT_MEASURED
-    return (
-        f"{measured:,.1f} ({measured / average:.1%}), allowed {allowed:,.1f} "
-        f"({allowed / average:.0%})"
-    )
+    values = [format_verdict_value(verdict, value) for value in (measured, allowed)]
+    return f"{values[0]} ({measured / average:.1%}), allowed {values[1]} ({allowed / average:.0%})"

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.layout import MIX
 from tkperf.analysis.results import SectionResult, TestResult
-from tkperf.analysis.tables import Figure, Table
-from tkperf.quantity import IOPS, QUANTITIES, THROUGHPUT, Quantity
-from tkperf.report.charts.vega import has_values
-from tkperf.report.naming import capitalise, describe_axes, name_links
-from tkperf.report.page import ChartView, TableView
+from tkperf.analysis.tables import Figure, Table, shade
+from tkperf.quantity import (
+    IOPS,
+    LATENCY_MAX,
+    LATENCY_MEAN,
+    LATENCY_MIN,
+    PERCENTILES,
+    QUANTITIES,
+    THROUGHPUT,
+    Direction,
+    Quantity,
+)
+from tkperf.report.naming import address, capitalise, describe_axes, name_links
+from tkperf.report.page import TableView
 from tkperf.telemetry.course import Course
 from tkperf.workload import Workload
+
+MARKABLE = (LATENCY_MEAN, LATENCY_MIN, *PERCENTILES, LATENCY_MAX)
+"""What can be marked in a histogram of response times."""
 
 NO_COURSES: Mapping[str, Course] = MappingProxyType({})
 
@@ -82,25 +93,8 @@ def find_quantities(keys: Sequence[str]) -> tuple[Quantity, ...]:
     return tuple(QUANTITIES[key] for key in keys if key in QUANTITIES)
 
 
-def key_charts(charts: Iterable[ChartView], key: str) -> Iterator[ChartView]:
-    """Those with something to show, under keys that are unique in the report.
-
-    The first chart of a kind has the kind's name after ``key``, the others are numbered.
-    """
-    count: Counter[str] = Counter()
-    for chart in charts:
-        count[chart.key] += 1
-        number = count[chart.key] if count[chart.key] > 1 else ""
-        if has_values(chart.spec):
-            yield replace(chart, key=f"{key}{chart.key}{number}")
-
-
 def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = False) -> TableView:
     """A table as texts, each figure with the link to what lies behind it."""
-
-    def link(figure: str | Figure) -> str:
-        workload = figure.workload if isinstance(figure, Figure) else None
-        return "" if workload is None else links.get(workload, "")
 
     by = describe_axes((*table.head[: table.labels], table.across)) if table.across else ""
     # A mix is known by its stroke, a number by what stands before it.
@@ -118,10 +112,25 @@ def show_table(table: Table, links: Mapping[Workload, str], *, folded: bool = Fa
         ),
         labels=table.labels,
         notes=table.notes,
-        links=tuple(tuple(link(cell) for cell in row[table.labels :]) for row in table.rows),
+        links=tuple(
+            tuple(_address(cell, links) for cell in row[table.labels :]) for row in table.rows
+        ),
         hints=tuple(
             tuple(cell.sure() if isinstance(cell, Figure) else "" for cell in row[table.labels :])
             for row in table.rows
         ),
+        heat=shade(table) if table.shaded else (),
         folded=folded,
     )
+
+
+def _address(figure: str | Figure, links: Mapping[Workload, str]) -> str:
+    """Of what a figure is made of, and of itself among the latencies; empty where nothing lies behind it."""
+    if not isinstance(figure, Figure) or figure.workload is None:
+        return ""
+    part = "" if figure.part is None else str(figure.part)
+    if 0 < figure.workload.read_percent < 100 and figure.direction is not Direction.ALL:
+        part = figure.direction.value
+    measure = figure.measure
+    mark = measure.short if isinstance(measure, Quantity) and measure in MARKABLE else ""
+    return address(links.get(figure.workload, ""), part, mark)

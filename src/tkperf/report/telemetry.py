@@ -16,6 +16,8 @@ from tkperf.telemetry.course import Course, find_course, parse_drives
 from tkperf.telemetry.marking import find_pauses
 from tkperf.telemetry.reading import Reading
 
+_FLASH = "How much went to the flash?"
+
 
 def show_course(course: Course, of: str) -> Iterator[ChartView]:
     """Charts of what is known, each on the time axis of the one before it.
@@ -23,8 +25,9 @@ def show_course(course: Course, of: str) -> Iterator[ChartView]:
     Args:
         of: whose time that is, for captions.
     """
-    for number, chart in enumerate(_charts(course, of)):
-        yield chart if number == 0 else replace(chart, below=True)
+    charts = list(_charts(course, of))
+    for chart in charts:
+        yield replace(chart, below=chart.question != charts[0].question)
 
 
 def show_course_below(course: Course) -> Iterator[ChartView]:
@@ -46,6 +49,7 @@ def _charts(course: Course, of: str) -> Iterator[ChartView]:
             key="temperature",
             text=f"{text}.",
             spec=telemetry.temperature(course, "Temperature", unit, unit_s),
+            question="How warm did it get?",
         )
     parts = [part for drive in drives for part in drive.written]
     if any(part.nand_bytes is not None for part in parts):
@@ -53,13 +57,18 @@ def _charts(course: Course, of: str) -> Iterator[ChartView]:
             key="flash",
             text=f"Written by the host, and to the flash, by the drive's own counters, from reading to reading, over {of}.",
             spec=telemetry.written(course, "Written, as the drive counts", unit, unit_s),
+            question=_FLASH,
+            choice=("MB/s",),
         )
     if any(part.amplification is not None for part in parts):
         yield ChartView(
             key="amplification",
-            text=f"Bytes written to the flash for each byte of the host's, from reading to reading, over {of}; none where "
-            "too little was written for what the drive counts in.",
+            text="Bytes written to the flash for each byte of the host's, from reading to reading; none where too "
+            "little was written.",
             spec=telemetry.amplification(course, "Write amplification", unit, unit_s),
+            question=_FLASH,
+            choice=("bytes for each of the host's",),
+            printed=True,
         )
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tkperf.analysis.compare import ComparedRow, Comparison
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import ComparedRow
 from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT, Quantity
 from tkperf.report.comparison_charts import build_bars, build_over_time, find_streams
 from tkperf.report.page import ChartView
 from tkperf.units import KIB
 
-_PREFIX = "comp"
 _FOUR_KIB = 4 * KIB
 # Quantity, name of the file, title, mixes at 4 KiB.
 _BARS: dict[str, tuple[Quantity, str, str, tuple[int, ...]]] = {
@@ -48,11 +48,6 @@ def build_tkperf_charts(comparison: Comparison, test: str) -> Iterator[ChartView
             and row.section == rows[0].section
         ]
         yield from _bars(comparison, key, chosen, title)
-
-
-def find_tkperf_charts(charts: tuple[ChartView, ...]) -> tuple[ChartView, ...]:
-    """Those that tkperf-cmp wrote as pictures; their keys are the names of its files."""
-    return tuple(chart for chart in charts if chart.key.startswith(_PREFIX))
 
 
 def _of(rows: list[ComparedRow], quantity: Quantity) -> list[ComparedRow]:

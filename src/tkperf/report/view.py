@@ -1,9 +1,10 @@
-"""A run's results as a report: overview, disclosure, tests. Pure; html.py and pdf.py render it."""
+"""A run's results as a report: what was found, tests, disclosure. Pure; html.py and pdf.py render it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from tkperf.analysis.chosen import Chosen
@@ -11,23 +12,26 @@ from tkperf.analysis.claim_findings import Checked
 from tkperf.analysis.details import CellDetail
 from tkperf.analysis.flags import describe_counts, describe_gaps
 from tkperf.analysis.loads import LoadsOfTest
+from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import RunResult, TestResult
+from tkperf.analysis.told import NOTHING_TOLD, Told
 from tkperf.analysis.uncertainty.wording import COVERED
 from tkperf.report.cells import build_cell, build_cell_charts
 from tkperf.report.chosen import build_chosen
-from tkperf.report.disclosure import build_disclosure, build_test_header
+from tkperf.report.disclosure import build_disclosure
 from tkperf.report.explanation import explain
 from tkperf.report.marking import mark_charts
-from tkperf.report.overview import build_cards
+from tkperf.report.opening import build_findings_views, build_headline_views
 from tkperf.report.page import ReportView, TableView, TestView
+from tkperf.report.page_header import build_page_header, describe_run
 from tkperf.report.procedure_text import describe_procedure
-from tkperf.report.sections import build_section, build_test_charts
+from tkperf.report.sections import build_section
 from tkperf.report.subject import Subject, build_subjects
 from tkperf.report.telemetry import find_section_courses, find_test_course
 from tkperf.report.whole_test import build_test_figures
 from tkperf.report.wording import format_known_capacity, format_written
 from tkperf.telemetry.reading import Reading
-from tkperf.units import NOT_MEASURED, format_duration, format_quantity
+from tkperf.units import NOT_MEASURED, format_duration
 
 EMPTY: Mapping[str, LoadsOfTest] = MappingProxyType({})
 
@@ -39,6 +43,7 @@ def build_view(
     loads_of_tests: Mapping[str, LoadsOfTest] = EMPTY,
     chosen: Sequence[Chosen] = (),
     telemetry: Sequence[Reading] = (),
+    told: Told = NOTHING_TOLD,
 ) -> ReportView:
     """Everything the report of a run says.
 
@@ -48,12 +53,9 @@ def build_view(
         loads_of_tests: what was done in each test, by its name; without, no whole test is drawn.
         chosen: parts of the run whose histograms were asked for.
         telemetry: what the drives told of themselves; drawn where ``loads_of_tests`` has the time.
+        told: what is not in the run file.
     """
-    banners = list(result.info.notices)
-    if result.status.value != "complete":
-        banners.insert(
-            0, f"RUN {result.status.value.upper()}: {result.ended_because or 'going on'}"
-        )
+    groups = group_warnings(result)
     subjects = {
         test.name: build_subjects(
             test,
@@ -66,13 +68,25 @@ def build_view(
     view = ReportView(
         title=result.info.name,
         subtitle=_device_line(result),
-        banners=tuple(banners),
-        warnings=tuple(warning.text for warning in result.warnings),
-        disclosure=build_disclosure(result),
-        cards=build_cards((test, subjects[test.name]) for test in result.tests),
+        banners=find_badges(result),
+        headlines=build_headline_views(result, subjects),
+        findings=build_findings_views(result),
+        warnings_line=summarise_warnings(groups),
+        grouped_warnings=groups,
+        disclosure=build_disclosure(result, told),
+        about=describe_run(result, told),
+        header=build_page_header(result, told),
         tests=tuple(
-            _test(
-                result, test, subjects[test.name], loads_of_tests.get(test.name), chosen, telemetry
+            replace(
+                _test(
+                    result,
+                    test,
+                    subjects[test.name],
+                    loads_of_tests.get(test.name),
+                    chosen,
+                    telemetry,
+                ),
+                header=build_page_header(result, told, test),
             )
             for test in result.tests
         ),
@@ -97,7 +111,7 @@ def _claims(checked: Checked) -> TableView:
             (
                 finding.claim,
                 finding.limit,
-                format_quantity(finding.value, 1, finding.unit),
+                finding.measured_text,
                 finding.margin_text,
                 finding.outcome + (f" ({finding.note})" if finding.note else ""),
                 finding.source or "",
@@ -145,7 +159,7 @@ def _test(
     telemetry: Sequence[Reading],
 ) -> TestView:
     course = find_test_course(result, loads, telemetry)
-    tables, charts = build_test_figures(test, loads, course)
+    tables, charts, below = build_test_figures(test, subjects, loads, course)
     duration = NOT_MEASURED if test.duration_s is None else format_duration(test.duration_s)
     gap = test.longest_gap_s
     facts = [
@@ -173,6 +187,6 @@ def _test(
             *build_chosen(test.name, chosen),
         ),
         tables=tables,
-        charts=(*build_test_charts(test), *charts),
-        header=build_test_header(result, test),
+        charts=charts,
+        course=below,
     )

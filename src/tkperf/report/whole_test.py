@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.results import TestResult
 from tkperf.analysis.section_table import build_section_tables
 from tkperf.analysis.telemetry_table import build_telemetry_table
-from tkperf.figures import Figure, FigureKind
+from tkperf.analysis.together import put_together
+from tkperf.figures import DONE, TABLES, Figure, FigureKind
 from tkperf.measurement import TOO_FEW_IOS
 from tkperf.quantity import PERCENTILES, Quantity
 from tkperf.report.charts.rounds import find_time_unit
 from tkperf.report.charts.telemetry import align
 from tkperf.report.charts.timeline import FILL, Curve, curves_by_section, over_test
+from tkperf.report.figures import BUILD
+from tkperf.report.figures.cells import show_over_axis
+from tkperf.report.figures.joining import join_charts, name_views
 from tkperf.report.naming import capitalise, describe_together, list_words
-from tkperf.report.page import ChartView, TableView
-from tkperf.report.subject import find_quantities, key_charts, show_table
+from tkperf.report.page import ChartView, CourseView, TableView, Views
+from tkperf.report.subject import Subject, find_quantities, show_table
 from tkperf.report.telemetry import show_course, show_course_below
 from tkperf.telemetry.course import Course
 from tkperf.units import format_duration
@@ -30,30 +34,78 @@ LEAST_ZOOMED_S = 20.0
 
 
 def build_test_figures(
-    test: TestResult, loads: LoadsOfTest | None, course: Course | None = None
-) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
-    """The tables and charts that the test's plan asks for and that have something to show.
+    test: TestResult,
+    subjects: Sequence[Subject],
+    loads: LoadsOfTest | None,
+    course: Course | None = None,
+) -> tuple[tuple[TableView, ...], tuple[ChartView, ...], CourseView]:
+    """The tables and charts that the test's plan asks for and that have something to show; what was done to the device apart.
 
     Below the first chart of the whole test's time stands what the drives told of themselves, ``course``.
+
+    Args:
+        subjects: the sections of the test.
     """
+    together = _put_together(test, subjects)
+    # Means of rounds so far do not belong beside those of a window.
+    complete = tuple(section for section in test.sections if section.complete)
+    ended = _put_together(replace(test, sections=complete), subjects)
+    links = {} if together is None else together.links
+    views = tuple(show_table(table, links) for table in build_section_tables(test))
     telemetry = build_telemetry_table(test.telemetry)
-    views = tuple(show_table(table, {}) for table in build_section_tables(test))
-    if telemetry is not None:
-        views += (show_table(telemetry, {}, folded=True),)
-    if loads is None:
-        return views, ()
     charts: list[ChartView] = []
+    done: list[ChartView] = []
     for figure in test.figures:
-        drawn = list(_BUILD[figure.kind](figure, loads)) if figure.kind in _BUILD else []
+        means = figure.kind is FigureKind.OVER_AXIS
+        drawn = [
+            *_over_sections(figure, ended if means else together),
+            *_over_loads(figure, loads),
+        ]
         if course is not None and drawn and _is_of_whole_test(figure):
-            charts.append(_aligned(drawn[0], course))
-            charts += [*show_course_below(course), *drawn[1:]]
+            drawn = [_aligned(drawn[0], course), *show_course_below(course), *drawn[1:]]
             course = None
-        else:
-            charts += drawn
-    if course is not None:
-        charts += show_course(course, "the whole test")
-    return views, tuple(key_charts(charts, test.name))
+        (done if figure.question == DONE else charts).extend(name_views(figure, drawn))
+    # Streams have it below their own charts.
+    if course is not None and not any(subject.course for subject in subjects):
+        done += show_course(course, "the whole test")
+    answers = join_charts(charts, test.name)
+    below = CourseView(
+        tables=() if telemetry is None else (show_table(telemetry, {}, folded=True),),
+        # Together, so that keys are unique.
+        charts=join_charts([*charts, *done], test.name)[len(answers) :],
+    )
+    return views, answers, below
+
+
+def _put_together(test: TestResult, subjects: Sequence[Subject]) -> Subject | None:
+    section = put_together(test)
+    if section is None:
+        return None
+    return Subject(
+        section=section,
+        key=test.name,
+        links={work: link for subject in subjects for work, link in subject.links.items()},
+    )
+
+
+def _over_sections(figure: Figure, together: Subject | None) -> Charts:
+    """What is of all sections put together; their tables are asked of the analysis."""
+    if together is None or figure.kind in TABLES:
+        return
+    if figure.kind is FigureKind.OVER_AXIS:
+        yield from _charts(show_over_axis(together, figure, bars=True))
+    elif figure.kind in BUILD:
+        yield from _charts(BUILD[figure.kind](together, figure))
+
+
+def _charts(views: Views) -> Charts:
+    return (view for view in views if isinstance(view, ChartView))
+
+
+def _over_loads(figure: Figure, loads: LoadsOfTest | None) -> Charts:
+    """What places loads by the time they began, where that is at hand."""
+    if loads is not None and figure.kind in _BUILD:
+        yield from _BUILD[figure.kind](figure, loads)
 
 
 def _is_of_whole_test(figure: Figure) -> bool:
@@ -62,7 +114,7 @@ def _is_of_whole_test(figure: Figure) -> bool:
 
 def _aligned(chart: ChartView, course: Course) -> ChartView:
     unit_s = find_time_unit(course.length_s)[1]
-    return replace(chart, spec=align(chart.spec, 0.0, course.length_s, unit_s))
+    return replace(chart, spec=align(chart.spec, 0.0, course.length_s, unit_s), aligned=True)
 
 
 def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
@@ -71,7 +123,9 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
         of_group = loads.of_sections(group) if group else loads
         curves = curves_by_section(of_group, of_group.loads[0].start_s if of_group.loads else 0.0)
         title = figure.title or f"{_listed(quantities)} over the whole test"
-        text = f"{title}: every load by the time it began, each section in its colour"
+        text = (
+            f"{_listed(quantities)} of every load by the time it began, each section in its colour"
+        )
         if group:
             title = f"{_listed(quantities)}: {list_words(group)}"
             text = f"{title}, by the time each load began"
@@ -81,6 +135,8 @@ def _timeline(figure: Figure, loads: LoadsOfTest) -> Charts:
             key="timeline",
             text=f"{text}. {_explain(quantities)}",
             spec=over_test(curves, quantities, title, log=figure.log, order=order),
+            # Of neighbours the one in the middle is what the chart is about.
+            choice=(group[len(group) // 2],) if group else (),
         )
 
 
@@ -91,7 +147,11 @@ def _names(loads: LoadsOfTest) -> tuple[str, ...]:
 
 def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
     quantities = find_quantities(figure.quantities)
-    for load in loads.fills().loads:
+    fills = loads.fills().loads
+    for load in fills:
+        # A single point tells no more than the whole test does.
+        if len(load.seconds) < 2:
+            continue
         section = load.step.section
         title = figure.title or f"Preconditioning for {section}: {quantities[0].label} over time"
         text = (
@@ -100,7 +160,8 @@ def _preconditioning(figure: Figure, loads: LoadsOfTest) -> Charts:
         )
         curve = Curve(name=FILL, loads=(load,), origin_s=load.start_s)
         spec = over_test((curve,), quantities, title, log=figure.log)
-        yield ChartView(key="preconditioning", text=text, spec=spec)
+        name = FILL if len(fills) == 1 else f"{FILL} for {section}"
+        yield ChartView(key="preconditioning", text=text, spec=spec, choice=(name,))
 
 
 def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
@@ -117,7 +178,7 @@ def _overlaid(figure: Figure, loads: LoadsOfTest) -> Charts:
         f"{title}: a curve for each, over the time since its first I/O; what follows the section it "
         f"is named after belongs to its curve. {_SHADE}"
     )
-    spec = over_test(curves, quantities, title, log=figure.log)
+    spec = over_test(curves, quantities, title, log=figure.log, order=_names(loads))
     yield ChartView(key="overlaid", text=text, spec=spec)
 
 
@@ -141,6 +202,7 @@ def _changes(figure: Figure, loads: LoadsOfTest) -> Charts:
             spec=over_test(
                 curves, quantities, title, log=figure.log, order=order, from_s=-zoom_s, to_s=zoom_s
             ),
+            choice=(f"{names[0]} to {names[1]}",),
         )
 
 

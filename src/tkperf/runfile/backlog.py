@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from tkperf.errors import RunFileError
+from tkperf.errors import RunFileError, reason_of
 from tkperf.events import Event
 from tkperf.runfile.rescue import write_rescue
 from tkperf.units import format_capacity, format_duration
@@ -341,4 +341,4 @@ def is_busy(error: Exception) -> bool:
 def explain(error: Exception) -> str:
     if is_busy(error):
         return "another program keeps it locked"
-    return str(error)
+    return reason_of(error)

@@ -28,6 +28,12 @@ _Fact = _nested(_DEEPEST)
 
 
 class _Drive(msgspec.Struct):
+    """What runs are told apart and put together by, and its size."""
+
+    kind: str | None = None
+    model: str | None = None
+    serial: str | None = None
+    firmware: str | None = None
     capacity_bytes: Count | None = None
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tkperf.disturbance.codes import Disturbance
+from tkperf.errors import reason_of
 from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,
@@ -29,8 +30,8 @@ from tkperf.record import (
     TestRecord,
     UnfinishedStep,
 )
-from tkperf.runfile.encoding import decode_samples
 from tkperf.runfile.facts import RunEnd, parse_facts
+from tkperf.runfile.kept_seconds import find_of_part, read_samples
 from tkperf.runfile.limits import MOST_RESUMPTIONS, MOST_SECTIONS, MOST_TESTS, require_few
 from tkperf.runfile.rows import (
     parse_outcome,
@@ -41,7 +42,12 @@ from tkperf.runfile.rows import (
     parse_test,
     parse_verdict,
 )
-from tkperf.runfile.step_rows import parse_disturbance, parse_step, parse_under_way
+from tkperf.runfile.step_rows import (
+    STEP_COLUMNS,
+    parse_disturbance,
+    parse_step,
+    parse_under_way,
+)
 from tkperf.runfile.values import BAD_ROW, convert
 from tkperf.telemetry.marking import with_throttled_steps
 from tkperf.telemetry.reading import Reading
@@ -119,7 +125,8 @@ class Rows:
         return [dict(row) for row in self._db.execute(query, values)]
 
     def leave_out(self, what: str, reason: object, **place: Any) -> None:
-        self.left_out.append(LeftOut(what=what, reason=str(reason)[:_LONGEST_REASON], **place))
+        words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)
+        self.left_out.append(LeftOut(what=what, reason=words[:_LONGEST_REASON], **place))
 
     def _parse_rows(
         self,
@@ -295,7 +302,7 @@ class Rows:
         steps, sequences, set_aside = [], [], []
         for columns in self._all(
             # In the order of the table: sorted by SQLite, all rows would be kept at once.
-            "SELECT step.*, job.text AS job_file FROM step NOT INDEXED "
+            f"SELECT {', '.join(STEP_COLUMNS)}, job.text AS job_file FROM step NOT INDEXED "  # noqa: S608 - own names only
             "LEFT JOIN job ON job.id = job_id "
             "WHERE test_id = ? AND sequence > ? ORDER BY sequence",
             test_id,
@@ -351,18 +358,10 @@ class Rows:
         samples: list[Sample] = []
         newest = 0
         for part_row in self._all(
-            "SELECT * FROM under_way_part WHERE number > ? ORDER BY number", after_part
+            "SELECT number FROM under_way_part WHERE number > ? ORDER BY number", after_part
         ):
             newest = part_row["number"]
-            seconds = self._db.execute(
-                "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
-                "write_ios, write_bytes, write_latency_sum_ns FROM under_way_sample "
-                "WHERE part = ? ORDER BY number",
-                (newest,),
-            ).fetchall()
-            samples += decode_samples(
-                [tuple(second) for second in seconds], part_row["sample_details"]
-            )
+            samples += read_samples(find_of_part(self._db, newest))
         return max(newest, after_part), samples
 
 

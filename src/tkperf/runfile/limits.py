@@ -30,6 +30,7 @@ MOST_TESTS, MOST_SECTIONS, MOST_RESUMPTIONS = 100, 1000, 1000
 _HEADER = b"SQLite format 3\0"
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _JSON_COLUMNS = ("value", "outcome", "verdict")
+_SECONDS_COLUMNS = ("seconds", "second_histograms", "sample_details")
 _WORK_AT_ONCE = 10_000
 
 
@@ -71,11 +72,20 @@ class Meter:
         self._work_left -= _WORK_AT_ONCE
         return self.exhausted
 
+    def spend(self, values: int) -> None:
+        """Values that were in blobs."""
+        self._values_left -= values
+        self._require_budgets()
+
     def _row(self, cursor: sqlite3.Cursor, values: tuple[object, ...]) -> sqlite3.Row:
         self._values_left -= len(values)
         for index, value in enumerate(values):
             if isinstance(value, str | bytes):
                 self._account(cursor.description[index][0], value)
+        self._require_budgets()
+        return sqlite3.Row(cursor, values)
+
+    def _require_budgets(self) -> None:
         budgets = (
             self._values_left,
             self._text_left,
@@ -85,7 +95,6 @@ class Meter:
         )
         if min(budgets) < 0:
             raise ExcessError(f"it says more than {format_capacity(self._file_bytes)} can hold")
-        return sqlite3.Row(cursor, values)
 
     def _account(self, column: str, value: str | bytes) -> None:
         self._text_left -= len(value)
@@ -94,7 +103,7 @@ class Meter:
                 self._json_left -= len(value)
         elif column.endswith("_histogram"):
             self._histograms_left -= find_unpacked_bytes(value)
-        elif column == "sample_details":
+        elif column in _SECONDS_COLUMNS:
             self._unpacked_left -= find_unpacked_bytes(value)
 
 
@@ -129,6 +138,7 @@ def open_metered(path: Path) -> tuple[sqlite3.Connection, Meter]:
         timeout=10,
         isolation_level=None,
     )
+    db.text_factory = text_or_bytes
     try:
         meter.watch(db)
         db.execute("PRAGMA trusted_schema = OFF")
@@ -139,6 +149,14 @@ def open_metered(path: Path) -> tuple[sqlite3.Connection, Meter]:
         db.close()
         raise
     return db, meter
+
+
+def text_or_bytes(raw: bytes) -> str | bytes:
+    """What is no text costs its row, as any other value of a wrong type: sqlite3 itself would give up the file."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
 
 
 def _require_database(path: Path) -> int:

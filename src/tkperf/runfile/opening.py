@@ -8,7 +8,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from tkperf.errors import RunFileError
+from tkperf.errors import RunFileError, reason_of
 from tkperf.runfile import backlog
 from tkperf.runfile.schema import open_again, open_new
 
@@ -31,7 +31,7 @@ def create_run_file(path: Path) -> Opened:
         raise RunFileError(describe_existing(path)) from None
     except OSError as error:
         raise RunFileError(
-            f"cannot create {path}: {error.strerror}; choose a folder you may write to with "
+            f"cannot create {path}: {reason_of(error)}; choose a folder you may write to with "
             "--output"
         ) from error
     try:
@@ -41,7 +41,11 @@ def create_run_file(path: Path) -> Opened:
         os.close(lock)
         # It is ours, and it would stand in the way of the next attempt.
         path.unlink(missing_ok=True)
-        raise RunFileError(f"cannot create {path}: {error}") from error
+        raise RunFileError(f"cannot create {path}: {reason_of(error)}") from error
+    except KeyboardInterrupt:
+        os.close(lock)
+        path.unlink(missing_ok=True)
+        raise
 
 
 def reopen_run_file(path: Path) -> Opened:
@@ -54,7 +58,7 @@ def reopen_run_file(path: Path) -> Opened:
         lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         raise RunFileError(
-            f"{path} cannot be written to: {error.strerror}; a run goes on in its own file"
+            f"{path} cannot be written to: {reason_of(error)}; a run goes on in its own file"
         ) from error
     try:
         _lock(lock)
@@ -64,7 +68,7 @@ def reopen_run_file(path: Path) -> Opened:
         raise RunFileError(f"{path} is being written: its run still goes on") from None
     except (sqlite3.Error, OSError) as error:
         os.close(lock)
-        raise RunFileError(f"cannot write {path}: {error}") from error
+        raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
     except RunFileError:
         os.close(lock)
         raise

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tkperf.measurement import IoStats, Sample
-from tkperf.runfile.encoding import misfits
+from tkperf.runfile.second_columns import misfits
 
 _MOST = 2**63 - 2  # what both SQLite and our varints take, and one more
 

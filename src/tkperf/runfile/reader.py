@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Self
 
-from tkperf.errors import RunFileError
-from tkperf.growth import Growth
+from tkperf.choices import RUN_FILE_SUFFIX
+from tkperf.errors import RunFileError, closest, reason_of
+from tkperf.growth import Growth, Outline
 from tkperf.measurement import Sample
 from tkperf.record import (
     LeftOut,
@@ -19,14 +21,18 @@ from tkperf.record import (
     StepRecord,
     TestRecord,
 )
-from tkperf.runfile.encoding import SampleRow, decode_samples, decode_seconds, decompress
+from tkperf.runfile.disturbed import count_disturbed
+from tkperf.runfile.encoding import decompress
+from tkperf.runfile.kept_seconds import find_of_step, read_samples, read_seconds
 from tkperf.runfile.left_out import Rows, step_name
-from tkperf.runfile.limits import ExcessError, Meter, open_metered
+from tkperf.runfile.limits import ExcessError, Meter, open_metered, text_or_bytes
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
 from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.writers import is_being_written
 from tkperf.seconds import Seconds
 
+# No row of a log has a greater number: SQLite has none.
+_AFTER_ALL = 2**63 - 1
 _EMPTY = "A tkperf that was killed before its run began leaves such a file: it may be removed"
 
 
@@ -121,6 +127,15 @@ class RunFile:
             seconds_under_way=tuple(under_way),
         )
 
+    def outline(self) -> Outline:
+        """How the run stands, without reading its log."""
+        with self._guard():
+            written = self._is_being_written()
+        with self._guard(), self._snapshot():
+            rows = Rows(self._db, after=_AFTER_ALL)
+            record = rows.record(name=self._path.stem, written=written)
+            return Outline(record=record, disturbed_steps=count_disturbed(self._db, record))
+
     def _is_being_written(self) -> bool:
         """Of a copy whether it was: what it says of the run's end is as old."""
         if self._written_when_copied is not None:
@@ -129,10 +144,8 @@ class RunFile:
 
     def _seconds_kept(self, sequence: int) -> tuple[Sample, ...]:
         """Those of a step that can be read."""
-        query = "SELECT sample_details FROM step WHERE sequence = ?"
-        (details,) = self._db.execute(query, (sequence,)).fetchone()
         try:
-            return decode_samples(self._sample_rows(sequence), details)
+            return read_samples(find_of_step(self._db, sequence, histograms=True))
         except BAD_ROW:
             return ()
 
@@ -148,8 +161,8 @@ class RunFile:
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """The seconds of a step, histograms in buckets of at most 1/16 of their value."""
         with self._guard(), self._snapshot():
-            row = self._step_row(test, step)
-            return decode_samples(self._sample_rows(row["sequence"]), row["sample_details"])
+            sequence = self._step_row(test, step)["sequence"]
+            return read_samples(find_of_step(self._db, sequence, histograms=True))
 
     def samples_left(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """The same, but none where they cannot be read: that is then among ``left_out``."""
@@ -178,23 +191,13 @@ class RunFile:
         return self._seconds_read[test.name]
 
     def _seconds(self, test: str, step: StepRecord, sequence: int) -> Seconds:
-        (details,) = self._db.execute(
-            "SELECT sample_details FROM step WHERE sequence = ?", (sequence,)
-        ).fetchone()
         try:
-            return decode_seconds(self._sample_rows(sequence), details)
+            seconds = read_seconds(find_of_step(self._db, sequence, histograms=False))
         except BAD_ROW as error:
             self._rows.leave_out(f"the seconds of {step_name(test, step)}", error, test=test)
             return Seconds()
-
-    def _sample_rows(self, step_sequence: int) -> list[SampleRow]:
-        rows = self._db.execute(
-            "SELECT start_us, duration_us, read_ios, read_bytes, read_latency_sum_ns, "
-            "write_ios, write_bytes, write_latency_sum_ns FROM sample "
-            "WHERE step_sequence = ? ORDER BY number",
-            (step_sequence,),
-        ).fetchall()
-        return [tuple(row) for row in rows]
+        self._meter.spend(len(fields(Seconds)) * len(seconds))
+        return seconds
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
         """fio's last JSON document of the step; of a stream, only its newest slice has one."""
@@ -203,7 +206,7 @@ class RunFile:
 
     def _step_row(self, test: str, step: StepRecord) -> sqlite3.Row:
         row: sqlite3.Row | None = self._db.execute(
-            "SELECT step.* FROM step JOIN test ON test.id = test_id WHERE test.name = ? "
+            "SELECT step.sequence, step.fio_json FROM step JOIN test ON test.id = test_id WHERE test.name = ? "
             "AND section = ? AND kind = ? AND number = ? AND position = ? "
             "ORDER BY sequence DESC LIMIT 1",
             (test, step.section, step.kind, step.number, step.position),
@@ -238,12 +241,14 @@ class RunFile:
                 "write to and read it there"
             )
         if isinstance(error, OSError):
-            return error.strerror or str(error)
+            return reason_of(error)
         if self._meter.exhausted:
             return "it is damaged (it takes more work than its size allows)"
+        if type(error) is sqlite3.DatabaseError:  # what is about locks or room is a kind of its own
+            return f"it is damaged ({error}); sqlite3 {self._path} .recover may save some of it"
         if isinstance(error, sqlite3.Error):
             return str(error)
-        return f"it is damaged ({error})"
+        return f"it is damaged ({reason_of(error)})"
 
 
 # Damaged bytes lead to this before anything notices.
@@ -258,6 +263,7 @@ def _migrated_copy(old: sqlite3.Connection) -> sqlite3.Connection:
     """A run file in memory, an older one brought up to date: the file of an old run never changes."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     copy.row_factory = sqlite3.Row
+    copy.text_factory = text_or_bytes
     (page_bytes,) = old.execute("PRAGMA page_size").fetchone()
     copy.execute(f"PRAGMA page_size = {page_bytes}")  # backup() wants the same in memory
     old.backup(copy)
@@ -277,6 +283,16 @@ def read_run(path: Path) -> RunRecord:
 
 
 def _hint(path: Path) -> str:
-    """Where a run was named by its NAME alone."""
-    named = f"{path}.tkperf"
-    return f"; {named} is one" if os.path.isfile(named) else ""  # noqa: PTH113 # False also for names too long
+    """Where a run was named by its NAME alone; else the closest name of a run file in that folder."""
+    named = f"{path}{RUN_FILE_SUFFIX}"
+    if os.path.isfile(named):  # noqa: PTH113 # False also for names too long
+        return f"; {named} is one"
+    with suppress(OSError):
+        # By their own names: what all share, folder and suffix, makes any two alike.
+        found = {
+            one.name.removesuffix(RUN_FILE_SUFFIX): one
+            for one in path.parent.glob(f"*{RUN_FILE_SUFFIX}")
+        }
+        meant = closest(path.name.removesuffix(RUN_FILE_SUFFIX), found)
+        return f"; did you mean {found[meant]}?" if meant else ""
+    return ""

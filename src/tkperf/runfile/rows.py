@@ -38,6 +38,13 @@ class TestRow(msgspec.Struct, frozen=True):
     plan: str | None
 
 
+# Each column by itself.
+_TEST_COLUMNS = {
+    key: msgspec.defstruct(key, [(key, type_)])
+    for key, type_ in get_type_hints(TestRow, include_extras=True).items()
+}
+
+
 class _PurgeRow(msgspec.Struct):
     section: str
     started_s: Moment
@@ -97,8 +104,7 @@ def parse_test(columns: Columns) -> tuple[TestRow, dict[str, str]]:
     }
     for key, stand_in in stand_ins.items():
         try:
-            type_ = get_type_hints(TestRow, include_extras=True)[key]
-            convert("test", {key: mended[key]}, msgspec.defstruct(key, [(key, type_)]))
+            convert("test", {key: mended[key]}, _TEST_COLUMNS[key])
         except ValueError as error:
             mended[key], unread[key] = stand_in, str(error)
     test = convert("test", mended, TestRow)

@@ -200,6 +200,16 @@ def m010_telemetry(connection: sqlite3.Connection) -> None:
     )
 
 
+def m011_packed_seconds(connection: sqlite3.Connection) -> None:
+    """Seconds as two blobs of their step; before, a row of table sample each, which took half of a file.
+
+    The rows of an older file stay as they are, and are read as they are.
+    """
+    for table in ("step", "under_way_part"):
+        for column in ("seconds", "second_histograms"):
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {column} BLOB")
+
+
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m001_initial,
     m002_notes,
@@ -211,6 +221,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     m008_outcomes,
     m009_host_use,
     m010_telemetry,
+    m011_packed_seconds,
 )
 VERSION = len(MIGRATIONS)
 

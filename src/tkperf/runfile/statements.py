@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from tkperf.errors import RunFileError
+from tkperf.errors import RunFileError, reason_of
 from tkperf.events import (
     Event,
     Judged,
@@ -30,8 +30,9 @@ from tkperf.events import (
 from tkperf.measurement import IoStats, Sample
 from tkperf.record import RunStatus, RunWarning, StepKind, StepRecord
 from tkperf.runfile.backlog import Statement
-from tkperf.runfile.encoding import compress, encode_histogram, encode_sample_details, sample_rows
+from tkperf.runfile.encoding import compress, encode_histogram
 from tkperf.runfile.facts import mend_fact
+from tkperf.runfile.kept_seconds import encode_second_histograms, encode_seconds
 from tkperf.runfile.possible import possible_samples
 from tkperf.runfile.rows import CHECKS
 from tkperf.runfile.step_rows import render_host_use
@@ -77,9 +78,9 @@ class Statements:
             self._write(event)
         except BAD_ROW as error:
             if isinstance(event, RunResumed):  # without it the file would be no log any more
-                raise RunFileError(f"cannot write {self._path}: {error}") from error
+                raise RunFileError(f"cannot write {self._path}: {reason_of(error)}") from error
             self._statements = []
-            self._warn("not-kept", f"{_describe(event)} is not kept: {error}")
+            self._warn("not-kept", f"{_describe(event)} is not kept: {reason_of(error)}")
         return tuple(self._statements)
 
     def _warn(self, code: str, text: str) -> None:
@@ -275,11 +276,8 @@ class Statements:
             rates_known=measurement.rates_known,
             job_file=step.job_file,
             fio_json=compress(step.engine_output),
-            sample_details=encode_sample_details(samples),
-        )
-        self._do(
-            "INSERT INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *((sequence, number, *row) for number, row in enumerate(sample_rows(samples))),
+            seconds=encode_seconds(samples),
+            second_histograms=encode_second_histograms(samples),
         )
         for number, disturbance in enumerate(step.disturbances or ()):
             self._insert(
@@ -308,16 +306,15 @@ class Statements:
             )
         self._parts_kept += 1
         self._insert(
-            "under_way_part", number=self._parts_kept, sample_details=encode_sample_details(samples)
-        )
-        self._do(
-            "INSERT INTO under_way_sample VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *((self._parts_kept, number, *row) for number, row in enumerate(sample_rows(samples))),
+            "under_way_part",
+            number=self._parts_kept,
+            seconds=encode_seconds(samples),
+            second_histograms=encode_second_histograms(samples),
         )
         return tuple(self._statements)
 
     def _forget_parts(self) -> None:
-        for table in ("under_way_sample", "under_way_part", "under_way"):
+        for table in ("under_way_part", "under_way"):
             self._do(f"DELETE FROM {table}", ())  # noqa: S608 - own names only
         self._parts_kept = 0
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import add
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -13,7 +11,7 @@ import msgspec
 from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.histogram import EMPTY
 from tkperf.host_use import HostUse
-from tkperf.measurement import CpuUse, IoStats, Measurement, Sample
+from tkperf.measurement import CpuUse, IoStats, Measurement, Sample, add_all
 from tkperf.record import StepKind, StepRecord, UnfinishedStep
 from tkperf.runfile.encoding import decode_histogram
 from tkperf.runfile.values import (
@@ -27,7 +25,7 @@ from tkperf.runfile.values import (
     Number,
     convert,
 )
-from tkperf.runfile.workload_columns import parse_workload
+from tkperf.runfile.workload_columns import WORKLOAD_COLUMNS, parse_workload
 
 
 class _StepRow(msgspec.Struct):
@@ -102,6 +100,18 @@ def _optional_columns() -> dict[str, Any]:
 
 
 _OPTIONAL = _optional_columns()
+_SIDES = ("read", "write")
+# Of table step what ``parse_step`` looks at: not its seconds, which are most of a file.
+STEP_COLUMNS = (
+    "sequence",
+    "test_id",
+    *(name for name in _StepRow.__struct_fields__ if name != "job_file"),
+    *WORKLOAD_COLUMNS,
+    *_FlagsRow.__struct_fields__,
+    *_SeenRow.__struct_fields__,
+    *(f"{side}_{name}" for side in _SIDES for name in (*_SideRow.__struct_fields__, "histogram")),
+    "host_use",
+)
 
 
 def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
@@ -189,7 +199,7 @@ def parse_under_way(columns: Columns, samples: Sequence[Sample]) -> UnfinishedSt
         workload=parse_workload("under_way", columns),
         measured_so_far=Measurement(
             duration_s=last.start_s + last.duration_s,
-            read=reduce(add, (sample.read for sample in samples)),
-            write=reduce(add, (sample.write for sample in samples)),
+            read=add_all(sample.read for sample in samples),
+            write=add_all(sample.write for sample in samples),
         ),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tkperf.errors import RunFileError
+from tkperf.errors import RunFileError, reason_of
 from tkperf.runfile.opening import describe_existing
 from tkperf.runfile.writer import RunFileWriter
 
@@ -25,7 +25,7 @@ def write_whole(path: Path) -> Iterator[RunFileWriter]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunFileError(f"cannot make the folder {path.parent}: {error.strerror}") from error
+        raise RunFileError(f"cannot make the folder {path.parent}: {reason_of(error)}") from error
     writer = RunFileWriter(partial, patient=False)
     try:
         try:
@@ -51,4 +51,4 @@ def _move_to(path: Path, partial: Path) -> None:
                 raise RunFileError(describe_existing(path)) from None
             partial.rename(path)
     except OSError as error:
-        raise RunFileError(f"cannot create {path}: {error.strerror}") from error
+        raise RunFileError(f"cannot create {path}: {reason_of(error)}") from error

@@ -34,6 +34,9 @@ class _Row(msgspec.Struct, kw_only=True):
     region_length_bytes: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] | None = None
 
 
+WORKLOAD_COLUMNS = _Row.__struct_fields__
+
+
 def workload_columns(workload: Workload) -> dict[str, object]:
     """The values of ``WORKLOAD_COLUMNS``; null where the workload has nothing unusual."""
     region, offered = workload.region, workload.offered_iops

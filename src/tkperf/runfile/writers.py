@@ -14,8 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tkperf.choices import RUN_FILE_SUFFIX
+
 PROC = Path("/proc")
-SUFFIX = ".tkperf"
 _DELETED = " (deleted)"
 
 
@@ -88,7 +89,7 @@ def find_running(*, proc: Path = PROC) -> Iterator[Writer]:
                 yield Writer(pid=pid, user=_user_of(pid, proc))
             continue
         for one in opened:
-            if one.path.suffix == SUFFIX and one.holds_lock(pid):
+            if one.path.suffix == RUN_FILE_SUFFIX and one.holds_lock(pid):
                 yield _writer(pid, [other for other in opened if other.key == one.key], proc)
 
 

@@ -18,13 +18,24 @@ from tkperf.telemetry.judge import Throttled, find_throttling
 
 def with_throttled_steps(record: RunRecord) -> RunRecord:
     """The run with a mark on each step that a drive was throttled in, or may have been."""
+    stretches = find_stretches(record)
+    if not stretches:
+        return record
+    tests = tuple(_test(test, stretches) for test in record.tests)
+    return replace(record, tests=tests)
+
+
+def find_stretches(record: RunRecord) -> list[list[Throttled]]:
+    """When each drive was throttled."""
     stretches: dict[str, list[Throttled]] = {}
     for stretch in find_throttling(record.telemetry, find_pauses(record.resumptions)):
         stretches.setdefault(stretch.drive, []).append(stretch)
-    if not stretches:
-        return record
-    tests = tuple(_test(test, list(stretches.values())) for test in record.tests)
-    return replace(record, tests=tests)
+    return list(stretches.values())
+
+
+def is_throttled(stretches: Sequence[Sequence[Throttled]], began_s: float, ended_s: float) -> bool:
+    """Whether any drive was throttled in this time, or may have been."""
+    return any(any(_overlapping(of_drive, began_s, ended_s)) for of_drive in stretches)
 
 
 class Pause(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tkperf.device.sysfs import text
-from tkperf.errors import DeviceError, TkperfError
+from tkperf.errors import DeviceError, TkperfError, reason_of
 from tkperf.tuning.settings import Setting, read_setting
 from tkperf.tuning.state import BY_COMMAND, Kept, State, StateFile, is_alive, own_name, with_owner
 
@@ -209,7 +209,7 @@ def _set(root: Path, name: str, value: str) -> str | None:
             os.close(descriptor)
     except OSError as error:
         advice = "; run tkperf as root" if isinstance(error, PermissionError) else ""
-        return f"{name} does not take {value}: {error.strerror}{advice}"
+        return f"{name} does not take {value}: {reason_of(error)}{advice}"
     now = read_setting(path)
     return None if now == value else f"{name} was set to {value}, but reads {now}"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from tkperf.device.sysfs import text
-from tkperf.errors import DeviceError, UsageError
+from tkperf.errors import DeviceError, InputFileError, reason_of
 
 FOLDER = Path("run/tkperf")
 SCHEMA = "tkperf-tune-state/1"
@@ -87,7 +87,7 @@ class StateFile:
         except OSError as error:
             advice = "; run tkperf as root" if os.geteuid() else ""
             raise DeviceError(
-                f"{self.folder}: what was set before cannot be kept: {error.strerror}{advice}"
+                f"{self.folder}: what was set before cannot be kept: {reason_of(error)}{advice}"
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -99,23 +99,23 @@ class StateFile:
         """What is changed; None: nothing.
 
         Raises:
-            UsageError: the file cannot be read, or is none of tkperf's.
+            InputFileError: the file cannot be read, or is none of tkperf's.
         """
         try:
             content = self.path.read_bytes()[:_LONGEST_BYTES]
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise UsageError(f"{self.path} cannot be read: {error.strerror}") from error
+            raise InputFileError(f"{self.path} cannot be read: {reason_of(error)}") from error
         try:
             state = msgspec.json.decode(content, type=State)
         except (msgspec.DecodeError, ValueError) as error:
-            raise UsageError(
-                f"{self.path}: {error}; nothing is put back: look at it, set by hand what it names, "
+            raise InputFileError(
+                f"{self.path}: {reason_of(error)}; nothing is put back: look at it, set by hand what it names, "
                 "and remove it"
             ) from error
         if state.schema != SCHEMA:
-            raise UsageError(f"{self.path}: schema: {state.schema[:40]!r} is not {SCHEMA}")
+            raise InputFileError(f"{self.path}: schema: {state.schema[:40]!r} is not {SCHEMA}")
         return state
 
     def write(self, state: State) -> None:
@@ -141,7 +141,7 @@ class StateFile:
             finally:
                 os.close(folder)
         except OSError as error:
-            raise DeviceError(f"{self.path} cannot be written: {error.strerror}") from error
+            raise DeviceError(f"{self.path} cannot be written: {reason_of(error)}") from error
 
 
 def own_name(root: Path = Path("/")) -> str:

@@ -25,7 +25,7 @@ def measuring(
 ) -> Iterator[Callable[[], Ended]]:
     """A run under way, past its first step; call what it yields to wait for its end."""
     run = subprocess.Popen(
-        ["tkperf", "ssd", "case", drive, "--profile", PROFILE, "--output", folder,
+        ["tkperf", "ssd", "case", drive, "--no-report", "--profile", PROFILE, "--output", folder,
          "--yes-destroy", confirm, "--progress", "json", "-ssdt", "iops", *map(str, arguments)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -74,7 +74,7 @@ def traced(drive: Drive) -> Iterator[list[Issued]]:
 
 
 def start(folder: Path, drive: Drive, *arguments: object) -> subprocess.Popen[bytes]:
-    command = ["tkperf", "ssd", "case", drive.path, "--profile", PROFILE, "--output", folder,
+    command = ["tkperf", "ssd", "case", drive.path, "--no-report", "--profile", PROFILE, "--output", folder,
                "--yes-destroy", drive.serial, "--progress", "plain", "--test", "iops", *arguments]  # fmt: skip
     with (folder / "log.txt").open("wb") as log:
         return subprocess.Popen(

@@ -110,14 +110,13 @@ class _Noise:
 
 
 def _find_noise(tail: FloatArray) -> _Noise:
-    """How values stray from the straight line through the second half.
+    """How values stray from the parabola through the second half: a bend is no noise.
 
     Few values, or values that hang together, say little of their spread: both figures are taken as
     large as they may well be.
     """
     at = np.arange(tail.size, dtype=float)
-    slope, base = np.polyfit(at, tail, 1)
-    strays = tail - slope * at - base
+    strays = tail - np.polyval(np.polyfit(at, tail, 2), at)
     sigma = spread(strays)
     if sigma == 0:
         return _Noise(sigma=0.0, correlation=0.0)

@@ -10,7 +10,7 @@ from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
 from tkperf.quantity import QUANTITIES
-from tkperf.units import format_count, format_duration
+from tkperf.units import format_count, format_duration, format_number
 
 MOST_SENTENCES = 8
 
@@ -59,9 +59,19 @@ def _without_drops(timeline: Timeline) -> Timeline:
     )
 
 
+def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
+    """Drops and spikes alone: what happened beside the levels."""
+    for timeline in preferred(timelines):
+        yield from _events(timeline)
+
+
 def _sentences(timeline: Timeline) -> Iterator[str]:
     if timeline.levels and (timeline.changes or timeline.recorded is not Recorded.ROUNDS):
         yield _describe_levels(timeline)
+    yield from _events(timeline)
+
+
+def _events(timeline: Timeline) -> Iterator[str]:
     if timeline.drops:
         yield _describe_drops(timeline)
     if timeline.spikes is not None:
@@ -74,7 +84,7 @@ def _describe_levels(timeline: Timeline) -> str:
     in_rounds = timeline.recorded is Recorded.ROUNDS
     words = []
     for level in timeline.levels:
-        value = f"{level.value:,.4g} {unit}" if level.value < 1000 else f"{level.value:,.0f} {unit}"
+        value = f"{format_number(level.value)} {unit}"
         if level.kind is LevelKind.TRANSITION:
             if timeline.settled is False:
                 words.append(f"still changing at the end, {_until(level, in_rounds)}")
@@ -120,7 +130,7 @@ def _describe_drops(timeline: Timeline) -> str:
     return (
         format_count(len(timeline.drops), "sudden drop")
         + (", the deepest" if several else "")
-        + f" from {deepest.before:,.0f} to {deepest.least:,.0f} {unit} {at}{lasts}"
+        + f" from {format_number(deepest.before)} to {format_number(deepest.least)} {unit} {at}{lasts}"
     )
 
 

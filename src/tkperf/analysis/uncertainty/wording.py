@@ -8,7 +8,7 @@ from math import floor, isclose, log10
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
 from tkperf.quantity import Measure
-from tkperf.units import format_count, format_number
+from tkperf.units import format_count, format_exact, format_number, format_to_place
 
 COVERED = f"{COVERAGE_PERCENT} %"
 _FROM = {
@@ -21,7 +21,9 @@ _FROM = {
 }
 
 
-def describe_interval(value: float | None, uncertainty: Uncertainty | None, digits: int) -> str:
+def describe_interval(
+    value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
+) -> str:
     """``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not even to both sides; empty if there is none."""
     if value is None or uncertainty is None or uncertainty.low is None:
         return ""
@@ -32,14 +34,18 @@ def describe_interval(value: float | None, uncertainty: Uncertainty | None, digi
     return f"± {two_digits(half)}{relative}"
 
 
-def add_interval(value: float | None, uncertainty: Uncertainty | None, digits: int) -> str:
-    """The value with it, short: ``93,883.4 ± 86``, ``1,351.7 (1,343.5 to 1,359.9)``."""
-    text = format_number(value, digits)
+def add_interval(
+    value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
+) -> str:
+    """The value to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``."""
     if value is None or uncertainty is None or uncertainty.low is None:
-        return text
-    if uncertainty.expanded is None or not _is_even(value, uncertainty):
+        return format_number(value, digits)
+    half = uncertainty.expanded
+    if half is None or not _is_even(value, uncertainty):
+        text = _to_same_place(value, uncertainty, digits)
         return f"{text} ({_describe_ends(uncertainty, digits)})"
-    return f"{text} ±\u00a0{two_digits(uncertainty.expanded)}"
+    text = format_number(value, digits) if not half else format_to_place(value, _second_place(half))
+    return f"{text} ±\u00a0{two_digits(half)}"
 
 
 def _is_even(value: float, uncertainty: Uncertainty) -> bool:
@@ -49,21 +55,38 @@ def _is_even(value: float, uncertainty: Uncertainty) -> bool:
     return isclose(uncertainty.low + uncertainty.high, 2 * value, rel_tol=1e-9)
 
 
-def _describe_ends(uncertainty: Uncertainty, digits: int) -> str:
-    low = format_number(uncertainty.low, digits)
+def _describe_ends(uncertainty: Uncertainty, digits: int | None) -> str:
+    assert uncertainty.low is not None
     if uncertainty.high is None:
-        return f"above {low}"
-    return f"{low} to {format_number(uncertainty.high, digits)}"
+        return f"above {format_number(uncertainty.low, digits)}"
+    ends = (uncertainty.low, uncertainty.high)
+    return " to ".join(_to_same_place(end, uncertainty, digits) for end in ends)
+
+
+def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -> str:
+    """As finely as two digits of the interval's width, so that value and ends read differently."""
+    low, high = uncertainty.low, uncertainty.high
+    if digits is not None or low is None or high is None or high <= low:
+        return format_number(value, digits)
+    return format_to_place(value, _second_place(high - low))
+
+
+def _second_place(value: float) -> int:
+    """The place of a number's second digit."""
+    return floor(log10(abs(value))) - 1
 
 
 def describe(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
-    """In a sentence, for who asks: the interval, what it is from, or why there is none."""
-    if value is None or uncertainty is None:
+    """In a sentence, for who asks: the value in full, its interval, what that is from, or why there is none."""
+    if value is None:
         return ""
+    exact = f"{format_exact(value)} {measure.unit}".rstrip()
+    if uncertainty is None:
+        return exact
     if uncertainty.reason is not None:
-        return f"no uncertainty: {uncertainty.reason}"
+        return f"{exact}; no uncertainty: {uncertainty.reason}"
     words = [
-        f"{COVERED}: {describe_interval(value, uncertainty, measure.digits)}"
+        f"{exact}; {COVERED}: {describe_interval(value, uncertainty, measure.digits)}"
         f" {measure.unit}".rstrip(),
         _FROM[uncertainty.basis] if uncertainty.basis else "",
     ]

@@ -19,12 +19,8 @@ from tkperf.device.sysfs import find_disk, find_node, find_nvme_controller
 from tkperf.errors import DeviceError, RefusedError, UsageError
 
 __all__ = [
-    "METHOD_NAMES", "PurgeMethod", "PurgePlan", "Watch", "plan_purge", "refuse_purge_under_way",
-    "run_purge",
+    "PurgeMethod", "PurgePlan", "Watch", "plan_purge", "refuse_purge_under_way", "run_purge",
 ]  # fmt: skip
-
-# For --purge, in no order.
-METHOD_NAMES = (*nvme.NAMES, *ata.NAMES, *scsi.NAMES, *discard.NAMES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

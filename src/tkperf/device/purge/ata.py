@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from tkperf.choices import ATA_PURGES
 from tkperf.device.ata import AtaSecurity, read_security
 from tkperf.device.hold import Handle, Hold
 from tkperf.device.identity import DeviceIdentity
@@ -20,11 +21,6 @@ from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import run_command
-
-NAMES = (
-    "ata-sanitize-block", "ata-sanitize-crypto", "ata-sanitize-overwrite", "ata-security-erase",
-    "ata-security-erase-enhanced",
-)  # fmt: skip
 
 # Not a secret: it is there for minutes, and must be known to whoever finds the drive locked.
 PASSWORD = "tkperf"  # noqa: S105
@@ -50,7 +46,7 @@ def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
     try:
         security = read_security(identity.path)
     except EngineError as error:
-        return tuple(Refusal(name=name, because=str(error)) for name in NAMES)
+        return tuple(Refusal(name=name, because=str(error)) for name in ATA_PURGES)
     block, crypto, overwrite = (_offer_sanitize(name, security) for name in SANITIZES)
     return (
         block,

@@ -11,9 +11,7 @@ from pathlib import Path
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch
 from tkperf.device.sysfs import binary, number
-from tkperf.errors import DeviceError
-
-NAMES = ("discard", "write-zeroes")
+from tkperf.errors import DeviceError, reason_of
 
 BLKDISCARD = 0x1277
 BLKZEROOUT = 0x127F
@@ -63,7 +61,7 @@ def _in_chunks(permit: ErasePermit, request: int, watch: Watch) -> None:
         except OSError as error:
             what = "discarding" if request == BLKDISCARD else "writing zeroes to"
             raise DeviceError(
-                f"{what} {permit.identity.path} failed at byte {start}: {error.strerror}. Choose "
+                f"{what} {permit.identity.path} failed at byte {start}: {reason_of(error)}. Choose "
                 "another method with --purge, or --no-purge, which every result will disclose"
             ) from error
         watch.progress((start + length) / capacity_bytes)

@@ -6,6 +6,7 @@ import json
 import time
 from pathlib import Path
 
+from tkperf.choices import NVME_PURGES
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
@@ -13,11 +14,6 @@ from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_t
 from tkperf.device.sysfs import find_nvme_controller
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import run_command
-
-NAMES = (
-    "nvme-format", "nvme-format-crypto", "nvme-sanitize-block", "nvme-sanitize-crypto",
-    "nvme-sanitize-overwrite",
-)  # fmt: skip
 
 QUERY_LIMIT_S = 30.0
 # Drives are specified to format within minutes; those that overwrite take hours.
@@ -47,7 +43,7 @@ def offer(identity: DeviceIdentity, disk: Path) -> tuple[Offer, ...]:
         controller = _query(["nvme", "id-ctrl", "-o", "json", identity.path])
         namespace = _query(["nvme", "id-ns", "-o", "json", identity.path])
     except EngineError as error:
-        return tuple(Refusal(name=name, because=str(error)) for name in NAMES)
+        return tuple(Refusal(name=name, because=str(error)) for name in NVME_PURGES)
     siblings = _other_namespaces(disk)
     formats = {
         SES_USER_DATA: _offer_format("nvme-format", SES_USER_DATA, controller, namespace, siblings),

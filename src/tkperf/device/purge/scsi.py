@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import time
 
+from tkperf.choices import SCSI_PURGES
 from tkperf.device.hold import Handle
 from tkperf.device.identity import DeviceIdentity
 from tkperf.device.permit import ErasePermit
 from tkperf.device.purge.method import Offer, PurgeMethod, Refusal, Watch, run_tool
 from tkperf.errors import DeviceError, EngineError
 from tkperf.process import run_command
-
-NAMES = (
-    "scsi-sanitize-block", "scsi-sanitize-crypto", "scsi-sanitize-overwrite", "scsi-format",
-)  # fmt: skip
 
 QUERY_LIMIT_S = 30.0
 START_LIMIT_S = 120.0
@@ -33,7 +30,7 @@ def offer(identity: DeviceIdentity) -> tuple[Offer, ...]:
     """Methods in the order of preference, by the operation codes that the device reports."""
     if identity.interface == "USB":
         because = "bridges of USB drives do not pass it on reliably"
-        return tuple(Refusal(name=name, because=because) for name in NAMES)
+        return tuple(Refusal(name=name, because=because) for name in SCSI_PURGES)
     block, crypto, overwrite = (_offer_sanitize(name, identity.path) for name in SANITIZES)
     return (block, _offer_format(identity), crypto, overwrite)
 

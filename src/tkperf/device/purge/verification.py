@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tkperf.device.permit import ErasePermit
-from tkperf.errors import DeviceError
+from tkperf.errors import DeviceError, reason_of
 
 SAMPLES = 128
 SAMPLE_BYTES = 4096
@@ -82,7 +82,7 @@ def look_at(permit: ErasePermit) -> Look:
     try:
         descriptor = os.open(permit.path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
-        raise DeviceError(f"{identity.path} cannot be read: {error.strerror}") from error
+        raise DeviceError(f"{identity.path} cannot be read: {reason_of(error)}") from error
     with mmap.mmap(-1, SAMPLE_BYTES) as page:
         try:
             for offset in offsets:

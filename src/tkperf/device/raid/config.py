@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from tkperf.errors import UsageError
+from tkperf.errors import InputFileError, UsageError
 from tkperf.input_files import SETTINGS_BYTES, read_input
 from tkperf.strict import decode_strictly
 
@@ -40,10 +40,10 @@ class RaidConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     stripsize: int | str | None = None
 
     def require_possible(self) -> None:
-        """Raises UsageError, naming the key, if no set could be made like that."""
+        """Raises InputFileError, naming the key, if no set could be made like that."""
         fault = _find_fault(self)
         if fault:
-            raise UsageError(f"key {fault}")
+            raise InputFileError(f"key {fault}")
 
     def completed(self) -> RaidConfig:
         """With TKperf's defaults in the place of what was left out of a controller's set."""
@@ -67,7 +67,7 @@ def load_raid_config(path: Path) -> RaidConfig:
     """Read and check a raid.json.
 
     Raises:
-        UsageError: the message names the file, the key and what is wrong.
+        InputFileError: the message names the file, the key and what is wrong.
     """
     if not path.exists():
         raise UsageError(f"there is no RAID configuration {path}; an example: {EXAMPLE}")
@@ -80,7 +80,7 @@ def load_raid_config(path: Path) -> RaidConfig:
     try:
         config.require_possible()
     except UsageError as error:
-        raise UsageError(f"RAID configuration {path}, {error}") from None
+        raise InputFileError(f"RAID configuration {path}, {error}") from None
     return config
 
 

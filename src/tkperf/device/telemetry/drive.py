@@ -24,7 +24,7 @@ from tkperf.device.sysfs import (
     text,
 )
 from tkperf.device.telemetry.hwmon import Thermometer
-from tkperf.errors import EngineError
+from tkperf.errors import EngineError, reason_of
 from tkperf.process import PACKAGES, Completed, find_program, run_command
 from tkperf.telemetry import nvme, smartctl
 from tkperf.telemetry.numbers import Document
@@ -159,7 +159,7 @@ class DriveLog:
         try:
             status = Path(self.name).lstat()
         except OSError as error:
-            raise UnreadError(f"{self.name}: {error.strerror}") from error
+            raise UnreadError(f"{self.name}: {reason_of(error)}") from error
         if not stat.S_ISBLK(status.st_mode) or status.st_rdev != self._device:
             raise UnreadError(f"{self.name} is not the kernel's node of the drive", for_good=True)
         self._require_same(None)

@@ -10,7 +10,7 @@ from tkperf.engine.simulation.flash_drive import FlashDrive
 from tkperf.engine.simulation.hard_disk import HardDisk
 from tkperf.engine.simulation.models import DiskModel, DriveModel, FlashModel, Misbehaviour
 from tkperf.engine.simulation.service import Drive
-from tkperf.errors import UsageError
+from tkperf.errors import not_known
 
 _SATA = FlashModel(capacity_bytes=240_057_409_536)
 
@@ -102,12 +102,9 @@ def find_preset(name: str) -> DriveModel:
     Raises:
         UsageError: no such preset.
     """
-    try:
-        return PRESETS[name]
-    except KeyError:
-        raise UsageError(
-            f"there is no simulated drive '{name}'; known are {', '.join(sorted(PRESETS))}"
-        ) from None
+    if name not in PRESETS:
+        raise not_known("simulated drive", name, sorted(PRESETS))
+    return PRESETS[name]
 
 
 def build_drive(model: DriveModel, active_range_bytes: int, random: np.random.Generator) -> Drive:

@@ -159,7 +159,7 @@ def _tracked(phase: RoundsPhase, setting: _Setting) -> list[Tracked]:
         tracked.append(
             Tracked(
                 tracking=f"{workload} {quantity.label}",
-                unit=quantity.unit,
+                unit=quantity.unit_in_data,
                 workload=workload,
                 value=partial(_value, quantity, workload),
             )
@@ -188,7 +188,7 @@ def _stream(phase: StreamPhase, setting: _Setting) -> Generator[Yielded, Reply, 
         max_slices=phase.slices,
         rules=setting.rules,
         tracking=f"{workload} {quantity.label}",
-        unit=quantity.unit,
+        unit=quantity.unit_in_data,
         tracked_value=lambda slice_: _value(quantity, workload, slice_),
         judge_every=None if phase.tracked is None else phase.judged_every,
         enough_bytes=enough_bytes,

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from tkperf.errors import UsageError, not_known
+from tkperf.errors import InputFileError, not_known
 from tkperf.input_files import SETTINGS_BYTES, read_text_input
 from tkperf.procedures.own_workloads.parts import (
     FillPhase,
@@ -42,7 +42,7 @@ def read_workload_file(path: str | Path) -> OwnWorkloadTable:
     """The test that a file describes.
 
     Raises:
-        UsageError: it cannot be read, or says what no run could do on any device.
+        InputFileError: it cannot be read, or says what no run could do on any device.
     """
     text = read_text_input(Path(path), what=WHAT, limit_bytes=SETTINGS_BYTES)
     return parse_workload_file(text, file=str(path))
@@ -52,7 +52,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
     """Decode a workload file; ``file`` is named in errors. What depends on a profile is not looked at.
 
     Raises:
-        UsageError: not TOML, a typo, or an impossible value.
+        InputFileError: not TOML, a typo, or an impossible value.
     """
     what = f"{WHAT} {file}"
     document = decode_strictly(lambda: tomllib.loads(shallow(text)), what=what, language="TOML")
@@ -78,7 +78,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
     for key, words in texts:
         # Each stands on a line of its own before the question: nothing may look like another one.
         if words != drop_controls(words).replace("\n", " ") or not words.strip():
-            raise UsageError(
+            raise InputFileError(
                 f"{what}, key {key}: it is empty or has characters that cannot be printed"
             )
     return table
@@ -87,19 +87,19 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
 def _tables(document: Mapping[str, Any], key: str, kind: type, what: str) -> Any:
     value = document.get(key)
     if value is None:
-        raise UsageError(f"{what}: required key {key} is missing")
+        raise InputFileError(f"{what}: required key {key} is missing")
     if not isinstance(value, kind):
         spelled = "[[phases]]" if kind is list else f"[{key}.NAME]"
-        raise UsageError(f"{what}, key {key}: it is written as tables {spelled}")
+        raise InputFileError(f"{what}, key {key}: it is written as tables {spelled}")
     return value
 
 
 def _convert_phase(phase: object, what: str) -> OwnPhase:
     kind = phase.get("kind") if isinstance(phase, dict) else None
     if not isinstance(kind, str):
-        raise UsageError(f"{what}: it has no kind: one of {', '.join(_KINDS)}")
+        raise InputFileError(f"{what}: it has no kind: one of {', '.join(_KINDS)}")
     if kind not in _KINDS:
-        raise UsageError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
+        raise InputFileError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
     converted: OwnPhase = _convert(phase, _KINDS[kind], f"{what} ({kind})")
     return converted
 
@@ -108,7 +108,7 @@ def _convert(value: object, type_: type[Any], what: str) -> Any:
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{what}{describe_mistake(error)}{_advise(error, type_)}") from None
+        raise InputFileError(f"{what}{describe_mistake(error)}{_advise(error, type_)}") from None
 
 
 def _advise(error: msgspec.ValidationError, type_: type[Any]) -> str:

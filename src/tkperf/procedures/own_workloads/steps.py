@@ -8,7 +8,7 @@ from math import prod
 
 import msgspec
 
-from tkperf.errors import UsageError
+from tkperf.errors import InputFileError
 from tkperf.procedures.own_workloads.parts import Load, OwnTracked, RoundsPhase
 from tkperf.procedures.shares import block_mix_of, zones_of
 from tkperf.profiles import Profile
@@ -20,7 +20,7 @@ def workload_of(load: Load, profile: Profile, active_range_bytes: int) -> Worklo
     """A load on an active range of this length; TC and QD that it does not say are the profile's.
 
     Raises:
-        UsageError: its part of the range is nothing.
+        InputFileError: its part of the range is nothing.
     """
     sizes_kib = [size_kib for size_kib, _ in load.block_shares] or [load.block_size_kib or 0]
     return Workload(
@@ -47,7 +47,7 @@ def _region_of(load: Load, active_range_bytes: int) -> ActiveRange | None:
     first, last = (int(active_range_bytes * share / 100) // MIB * MIB for share in (begin, end))
     last = active_range_bytes if end == 100 else last
     if last <= first:
-        raise UsageError(
+        raise InputFileError(
             f"{begin:g} to {end:g} % of the active range of {format_capacity(active_range_bytes)} "
             "are less than 1 MiB: take a larger part, or a larger range"
         )

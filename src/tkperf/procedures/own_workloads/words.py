@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from tkperf.figures import (
-    DISTRIBUTION,
+    SETTLED,
+    WINDOW,
     Figure,
     FigureKind,
     SectionPlan,
+    asking,
+    distributed,
     drawn,
     generic_section,
     matrices,
     over_rounds,
+    stream_latencies,
 )
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances
@@ -201,44 +205,63 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
         figures += matrices("iops", "megabytes_per_s", "latency_mean_us", "p99.9_us", *behind)
     listed = ("iops", "megabytes_per_s", *behind, *_LATENCIES)
     figures.append(drawn(FigureKind.LISTING, *listed, title="Every step"))
-    figures += (
-        over_rounds(
-            key, f"{_capitalized(QUANTITIES[key].label)} over rounds", log=bool(phase.loops)
-        )
-        for key in (tracked or ("iops",))
-    )
-    if tracked:
-        figures.append(drawn(FigureKind.WINDOW))
-    for loop in phase.loops:
-        axis = _AXES.get(loop.key, loop.key)
-        figures.append(drawn(FigureKind.OVER_AXIS, "iops", axis=axis))
-        figures.append(drawn(FigureKind.OVER_AXIS, "latency_mean_us", axis=axis, log=True))
+    figures += asking("What does each loop do?", *_over_loops(phase))
+    figures += asking(
+        SETTLED,
+        *(
+            over_rounds(
+                key, f"{_capitalized(QUANTITIES[key].label)} over rounds",
+                log=bool(phase.loops), view=(QUANTITIES[key].label,), printed=True,
+            )
+            for key in (tracked or ("iops",))
+        ),
+    )  # fmt: skip
+    figures += WINDOW if tracked else ()
     quantities = dict.fromkeys((*tracked, "iops", "latency_mean_us", "p99.9_us"))
     return SectionPlan(name=phase.section, quantities=tuple(quantities), figures=tuple(figures))
+
+
+def _over_loops(phase: RoundsPhase) -> Iterator[Figure]:
+    """IOPS and mean latency over what each loop changes."""
+    for loop in phase.loops:
+        axis, over = _AXES.get(loop.key, loop.key), f"over {loop.key.replace('_', ' ')}"
+        yield drawn(FigureKind.OVER_AXIS, "iops", axis=axis, view=("IOPS", over), printed=True)
+        yield drawn(
+            FigureKind.OVER_AXIS, "latency_mean_us", axis=axis, log=True, view=("latency", over),
+            printed=True,
+        )  # fmt: skip
 
 
 def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
     load = table.loads[phase.load]
     behind = () if load.offered_iops is None else _BEHIND
     first = phase.tracked or "iops"
-    figures = [
-        drawn(
-            FigureKind.LISTING, "iops", "megabytes_per_s", *behind, *_LATENCIES, title="The stream"
-        ),
-        *(drawn(FigureKind.OVER_TIME, key) for key in dict.fromkeys((first, "iops"))),
-        drawn(
-            FigureKind.OVER_TIME, "latency_mean_us", "p99.9_us", "latency_max_us",
-            title="Latency over time", log=True,
-        ),
-    ]  # fmt: skip
+    rates = [
+        drawn(FigureKind.OVER_TIME, key, view=(f"{QUANTITIES[key].label} over time",), printed=True)
+        for key in dict.fromkeys((first, "iops"))
+    ]
     if load.read_percent < 100:
-        figures.append(drawn(FigureKind.OVER_WRITTEN, first))
-    if phase.tracked is not None:
-        figures.append(drawn(FigureKind.WINDOW))
+        over = f"{QUANTITIES[first].label} over total written"
+        rates.append(drawn(FigureKind.OVER_WRITTEN, first, view=(over,)))
     quantities = dict.fromkeys((first, "iops", "latency_mean_us", "p99.9_us"))
     return SectionPlan(
-        name=phase.section, quantities=tuple(quantities), figures=(*figures, *DISTRIBUTION)
-    )
+        name=phase.section,
+        quantities=tuple(quantities),
+        figures=(
+            drawn(
+                FigureKind.LISTING, "iops", "megabytes_per_s", *behind, *_LATENCIES,
+                title="The stream",
+            ),
+            *asking(
+                "How does the stream change?",
+                *rates,
+                drawn(FigureKind.SECONDS, "iops", view=("IOPS of every second",)),
+            ),
+            *stream_latencies("How long does an I/O take over time?"),
+            *(WINDOW if phase.tracked is not None else ()),
+            *distributed(),
+        ),
+    )  # fmt: skip
 
 
 def _capitalized(label: str) -> str:

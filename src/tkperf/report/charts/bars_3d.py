@@ -6,15 +6,27 @@ behind before those in front: what stands in front really covers what stands beh
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
 
 from tkperf.analysis.flags import mark
-from tkperf.analysis.layout import MIX, Axis, Layout, arrange
-from tkperf.analysis.results import SectionResult
+from tkperf.analysis.layout import BLOCKS, MIX, Axis, Layout, Order, arrange
+from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.quantity import Quantity
-from tkperf.report.charts.flagged import FLAGGED, flag
-from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, tooltip
+from tkperf.report.charts.colours import colour_values
+from tkperf.report.charts.flagged import flag
+from tkperf.report.charts.vega import (
+    NEUTRAL,
+    PALETTE,
+    SURE,
+    Row,
+    Spec,
+    build_frame,
+    linear_axis,
+    sure,
+    tooltip,
+)
 from tkperf.workload import Workload
 
 Point = tuple[float, float]
@@ -26,66 +38,113 @@ _HIGHEST = 5.0
 # A table of few cells is not stretched to bars as wide as the page.
 _LEAST_WIDTH = 10.0
 _HALF_WIDTH = 0.36
-# Light falls from the left: how bright each face is.
-_FACES = {"left": 0.82, "right": 0.62, "top": 1.0}
+# Light falls from above: how bright each face is; beyond 1, how much white it has.
+_FACES = {"left": 1.0, "right": 0.8, "top": 1.25}
 
 
 def bars_3d(section: SectionResult, quantity: Quantity, title: str) -> Spec | None:
-    """Means over the window as bars: columns of the table to the right, rows to the back, high ones behind.
+    """Means over the window as bars: columns of the table to the right, rows to the back in their own order.
+
+    It begins in front with the lower end, so that high bars stand behind.
 
     None unless the workloads differ in exactly two fields and something was measured.
     """
     layout = arrange(cell.workload for cell in section.cells)
     if min(len(layout.rows), len(layout.columns)) < 2 or len(layout.row_axes) > 1:
         return None
-    value_of = {cell.workload: cell.value(quantity) for cell in section.cells}
-    if all(value is None for value in value_of.values()):
+    plot = _Plot.of(section, quantity, layout)
+    if not plot.values:
         return None
-    grid = [[None if work is None else value_of[work] for work in row] for row in layout.at]
-    # Low rows in front.
-    order = sorted(range(len(grid)), key=lambda row: max(value or 0 for value in grid[row]))
-    top = _round_up(max((value for row in grid for value in row if value is not None), default=0.0))
     depth, width = len(layout.rows), len(layout.columns)
     columns = [_label(layout.column_axis, work) for work in layout.columns]
-    rows = [_label(layout.row_axes[0], layout.rows[number]) for number in order]
+    rows = [_label(layout.row_axes[0], work) for work in plot.rows]
     ends = _project(width + 0.8, -0.5, 0)[0], _project(-1.2, depth - 0.5, 0)[0]
     missing = max(0.0, _LEAST_WIDTH - ends[0] + ends[1]) / 2
     tip = tooltip(
         ("column", layout.column_axis.title),
         ("row", layout.row_axes[0].title),
         ("value", quantity.title),
+        SURE,
     )
     return {
         **build_frame(title),
         "height": 400,
         "datasets": {
-            "faces": list(_faces(layout, grid, order, top)),
-            "floor": list(_floor(width, depth, top)),
-            "labels": list(_labels(columns, rows, top)),
+            "faces": list(_faces(plot)),
+            "floor": list(_floor(width, depth, plot.ticks)),
+            "labels": list(_labels(columns, rows, plot.ticks)),
             "titles": list(_titles(layout, quantity)),
         },
         "layer": [
             *_layers([ends[1] - missing, ends[0] + missing], tip),
-            *_marks_layer(list(_marks(section, layout, grid, order, top)), tip),
+            *_marks_layer(list(_marks(plot)), tip),
         ],
     }
 
 
-def _faces(
-    layout: Layout, grid: list[list[float | None]], order: list[int], top: float
-) -> Iterator[Row]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plot:
+    """What is drawn: ``rows`` from the front to the back, each with its colour; ``values`` of what was measured."""
+
+    layout: Layout
+    rows: tuple[Workload, ...]
+    colours: dict[Order, str]
+    cells: dict[tuple[int, int], CellResult]
+    values: dict[tuple[int, int], float]
+    quantity: Quantity
+    ticks: list[float]
+
+    @classmethod
+    def of(cls, section: SectionResult, quantity: Quantity, layout: Layout) -> Self:
+        cell_of = {cell.workload: cell for cell in section.cells}
+        highest = [
+            max((cell_of[work].value(quantity) or 0.0 for work in row if work), default=0.0)
+            for row in layout.at
+        ]
+        step = 1 if highest[0] <= highest[-1] else -1
+        cells = {
+            (back, right): cell_of[work]
+            for back, row in enumerate(layout.at[::step])
+            for right, work in enumerate(row)
+            if work is not None
+        }
+        values = {
+            place: value
+            for place, cell in cells.items()
+            if (value := cell.value(quantity)) is not None
+        }
+        axis: Any = linear_axis(values.values()).get("axis", {})
+        return cls(
+            layout=layout,
+            rows=layout.rows[::step],
+            colours=colour_values(layout.row_axes[0], layout.rows),
+            cells=cells,
+            values=values,
+            quantity=quantity,
+            ticks=axis.get("values", [0.0, 1.0]),
+        )
+
+    def height(self, value: float) -> float:
+        return _HIGHEST * value / self.ticks[-1]
+
+    def datum(self, back: int, right: int) -> Row:
+        """What is told of a bar."""
+        column, row = self.layout.columns[right], self.rows[back]
+        return {
+            "column": self.layout.column_axis.text(column),
+            "row": self.layout.row_axes[0].text(row),
+            "value": self.values[back, right],
+            "sure": sure(self.cells[back, right], self.quantity),
+        }
+
+
+def _faces(plot: _Plot) -> Iterator[Row]:
     """The painter's order: from the far corner to the near one."""
-    for back in reversed(range(len(order))):
-        for right in reversed(range(len(layout.columns))):
-            value = grid[order[back]][right]
-            if value is not None:
-                datum: Row = {
-                    "column": layout.column_axis.text(layout.columns[right]),
-                    "row": layout.row_axes[0].text(layout.rows[order[back]]),
-                    "value": value,
-                }
-                colour = PALETTE[order[back] % len(PALETTE)]
-                yield from _bar(right, back, _HIGHEST * value / top, colour, datum)
+    axis = plot.layout.row_axes[0]
+    for back, right in sorted(plot.values, reverse=True):
+        colour = plot.colours.get(axis.order(plot.rows[back]), PALETTE[back % len(PALETTE)])
+        height = plot.height(plot.values[back, right])
+        yield from _bar(right, back, height, colour, plot.datum(back, right))
 
 
 def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
@@ -95,12 +154,12 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
     layers: list[Spec] = [
         {
             "data": {"name": "floor"},
-            "mark": {"type": "rule", "color": PALETTE[7], "opacity": 0.5},
+            "mark": {"type": "rule", "color": NEUTRAL, "opacity": 0.6},
             "encoding": {"x": x, "y": y, "x2": {"field": "x2"}, "y2": {"field": "y2"}},
         },
         {
             "data": {"name": "faces"},
-            "mark": {"type": "line", "filled": True, "stroke": "white", "strokeWidth": 0.4},
+            "mark": {"type": "line", "filled": True, "stroke": NEUTRAL, "strokeWidth": 0.6},
             "encoding": {
                 "x": x,
                 "y": y,
@@ -116,40 +175,28 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
             {
                 "data": {"name": "labels"},
                 "transform": [{"filter": f"datum.align == '{align}'"}],
-                "mark": {"type": "text", "align": align, "fontSize": 10, "color": PALETTE[7]},
+                "mark": {"type": "text", "align": align},
                 "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
             }
         )
     layers.append(
         {
             "data": {"name": "titles"},
-            "mark": {"type": "text", "fontSize": 10, "fontWeight": "bold"},
+            "mark": {"type": "text", "fontWeight": "bold"},
             "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
         }
     )
     return layers
 
 
-def _marks(
-    section: SectionResult,
-    layout: Layout,
-    grid: list[list[float | None]],
-    order: list[int],
-    top: float,
-) -> Iterator[Row]:
+def _marks(plot: _Plot) -> Iterator[Row]:
     """The mark of each flagged bar, above it."""
-    cell_of = {cell.workload: cell for cell in section.cells}
-    for back, row in enumerate(order):
-        for right, work in enumerate(layout.at[row]):
-            value, cell = grid[row][right], None if work is None else cell_of[work]
-            if value is not None and cell is not None and (found := flag(cell)):
-                x, y = _project(right, back, _HIGHEST * value / top)
-                yield {
-                    "column": layout.column_axis.text(layout.columns[right]),
-                    "row": layout.row_axes[0].text(layout.rows[row]),
-                    "value": value, "x": round(x, 3), "y": round(y + 0.12, 3), "text": mark(cell),
-                    **found,
-                }  # fmt: skip
+    for (back, right), value in plot.values.items():
+        cell = plot.cells[back, right]
+        if found := flag(cell):
+            x, y = _project(right, back, plot.height(value))
+            at = {"x": round(x, 3), "y": round(y + 0.12, 3)}
+            yield {**plot.datum(back, right), **at, "text": mark(cell), **found}
 
 
 def _marks_layer(rows: list[Row], tip: list[dict[str, object]]) -> list[Spec]:
@@ -159,7 +206,7 @@ def _marks_layer(rows: list[Row], tip: list[dict[str, object]]) -> list[Spec]:
     return [
         {
             "data": {"values": rows},
-            "mark": {"type": "text", "fontSize": 14, "fontWeight": "bold", "color": FLAGGED},
+            "mark": {"type": "text", "fontSize": 14, "fontWeight": "bold"},
             "encoding": {
                 "x": {**plane, "field": "x"},
                 "y": {**plane, "field": "y"},
@@ -207,7 +254,7 @@ def _bar(right: int, back: int, height: float, colour: str, datum: Row) -> list[
     return rows
 
 
-def _floor(width: int, depth: int, top: float) -> Iterator[Row]:
+def _floor(width: int, depth: int, ticks: list[float]) -> Iterator[Row]:
     """Edges of the floor, and a line along both walls behind it at each tick."""
     left, right, front, back = -0.5, width - 0.5, -0.5, depth - 0.5
 
@@ -216,8 +263,8 @@ def _floor(width: int, depth: int, top: float) -> Iterator[Row]:
 
     yield line(_project(left, front, 0), _project(right, front, 0))
     yield line(_project(left, front, 0), _project(left, back, 0))
-    for tick in _ticks(top):
-        z = _HIGHEST * tick / top
+    for tick in ticks:
+        z = _HIGHEST * tick / ticks[-1]
         yield line(_project(left, back, z), _project(right, back, z))
         yield line(_project(right, back, z), _project(right, front, z))
     for corner in ((left, back), (right, back), (right, front)):
@@ -225,11 +272,11 @@ def _floor(width: int, depth: int, top: float) -> Iterator[Row]:
 
 
 def _label(axis: Axis, workload: Workload) -> str:
-    """Its place along an edge; a mix is known by its stroke."""
-    return axis.text(workload) if axis is MIX else axis.words(workload)
+    """Its place along an edge; a mix is known by its stroke, a block size by the edge's title."""
+    return axis.text(workload) if axis in (MIX, BLOCKS) else axis.words(workload)
 
 
-def _labels(columns: list[str], rows: list[str], top: float) -> Iterator[Row]:
+def _labels(columns: list[str], rows: list[str], ticks: list[float]) -> Iterator[Row]:
     def label(at: Point, text: str, align: str) -> Row:
         return {"x": at[0], "y": at[1], "text": text, "align": align}
 
@@ -237,8 +284,8 @@ def _labels(columns: list[str], rows: list[str], top: float) -> Iterator[Row]:
         yield label(_project(right, -1.0, 0), text, "left")
     for back, text in enumerate(rows):
         yield label(_project(-0.75, back, 0), text, "right")
-    for tick in _ticks(top):
-        at = _project(len(columns) - 0.5, -0.5, _HIGHEST * tick / top)
+    for tick in ticks:
+        at = _project(len(columns) - 0.5, -0.5, _HIGHEST * tick / ticks[-1])
         yield label((at[0] + 0.25, at[1] + 0.1), f"{tick:,.10g}", "left")
 
 
@@ -253,18 +300,7 @@ def _titles(layout: Layout, quantity: Quantity) -> Iterator[Row]:
         yield {"x": edge[0] + away[0], "y": edge[1] + away[1], "text": text}
 
 
-def _round_up(value: float) -> float:
-    """The next of 1, 2, 2.5, 5 times a power of ten."""
-    if value <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(step * power for step in (1, 2, 2.5, 5, 10) if step * power >= value * (1 - 1e-9))
-
-
-def _ticks(top: float) -> list[float]:
-    return [top * tick / 5 for tick in range(6)]
-
-
 def _shade(colour: str, brightness: float) -> str:
-    red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(channel * brightness):02X}" for channel in (red, green, blue))
+    white = max(0.0, brightness - 1)
+    channels = (int(colour[at : at + 2], 16) * min(1.0, brightness) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(each + white * (255 - each)):02X}" for each in channels)

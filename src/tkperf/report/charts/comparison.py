@@ -1,28 +1,43 @@
-"""Charts of comparisons: runs beside each other, a colour for each."""
+"""Charts of comparisons: runs beside each other, a colour for each of few; of many the ones to look at are named."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 
-from tkperf.analysis.compare import ComparedRow
+from tkperf.analysis.comparing.entries import ComparedRow
+from tkperf.analysis.comparing.tables import MOST_ACROSS
 from tkperf.analysis.layout import listing_axes
 from tkperf.analysis.results import SectionResult
+from tkperf.histogram import COARSE_WIDTH
 from tkperf.quantity import Measure, Quantity
-from tkperf.report.charts.flagged import FLAGGED, flag, with_flags
+from tkperf.report.charts.flagged import flag, with_flags
 from tkperf.report.charts.latency import exceedance_points
 from tkperf.report.charts.rounds import Over
 from tkperf.report.charts.vega import (
+    NEUTRAL,
     PALETTE,
     Row,
     Spec,
     build_chart,
     build_frame,
     colour,
+    length_axis,
     log_axis,
     quantity_axis,
     tooltip,
+    with_layers,
 )
 from tkperf.report.naming import Naming, find_naming
+
+# Lower and upper edge in us, I/Os.
+Bucket = tuple[float, float, int]
+
+# Of a name in a legend more is not shown.
+_LONGEST_NAME = 40
+_RUN_PX = 18
+_TAIL_PERCENT = 0.1
+_FRAME_PX = 60
 
 
 def compared_bars(
@@ -56,7 +71,7 @@ def compared_bars(
     ranges: list[Spec] = [
         {
             "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "color": "#444"},
+            "mark": {"type": "rule", "color": NEUTRAL, "strokeWidth": 2},
             "encoding": {"y": {"field": "low", "type": "quantitative"}, "y2": {"field": "high"}},
         }
     ]
@@ -93,6 +108,34 @@ def compared_bars(
     }
 
 
+def compared_points(
+    rows: Sequence[ComparedRow], names: Sequence[str], quantity: Measure, title: str
+) -> Spec:
+    """Many runs: a line of points for each run, named beside it, a colour for each workload."""
+    naming = Naming(axes=listing_axes(row.workload for row in rows))
+    values: list[Row] = [
+        {"series": naming.of(row.workload), "run": name, "value": entry.value, **flag(entry)}
+        for row in rows
+        for name, entry in zip(names, row.entries, strict=True)
+        if entry.value is not None
+    ]
+    return {
+        **build_frame(title),
+        "height": _RUN_PX * len(names) + _FRAME_PX,
+        "data": {"values": values},
+        "mark": {"type": "point", "filled": True, "size": 60, "opacity": 1},
+        "encoding": {
+            "x": quantity_axis(values, quantity.title, log=False),
+            "y": {
+                "field": "run", "type": "nominal", "title": None, "sort": list(names),
+                "axis": {"grid": True, "labelLimit": 220},
+            },
+            "color": colour(naming.title) | {"legend": {"orient": "top"}},
+            "tooltip": tooltip(("run", "Run"), ("series", naming.title), ("value", quantity.title)),
+        },
+    }  # fmt: skip
+
+
 def _marks_layer() -> list[Spec]:
     """A mark above each bar that is flagged."""
     return [
@@ -100,7 +143,6 @@ def _marks_layer() -> list[Spec]:
             "transform": [{"filter": "isValid(datum.flag)"}],
             "mark": {
                 "type": "text", "text": "!", "dy": -7, "fontSize": 14, "fontWeight": "bold",
-                "color": FLAGGED,
             },
             "encoding": {
                 "y": {"field": "value", "type": "quantitative"},
@@ -130,56 +172,141 @@ def compared_streams(
         sections: of each run, by its name.
         over: what each run's slices are placed by; ``x_title`` says it with its unit.
     """
+    called = shorten(sections)
     rows: list[Row] = [
         {
             "x": over[name].at(slice_result),
             "value": slice_result.values.value(quantity),
-            "series": name,
+            "series": called[name],
             **flag(slice_result.values),
         }
         for name, section in sections.items()
         for slice_result in section.slices
     ]
-    return build_chart(
-        title,
-        rows,
-        {
-            "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
-            "y": quantity_axis(rows, quantity.title, log=False),
-            "color": colour("Run"),
-            "tooltip": tooltip(("series", "Run"), ("x", x_title), ("value", quantity.title)),
+    encoding: dict[str, object] = {
+        "x": {
+            "field": "x",
+            "type": "quantitative",
+            "title": x_title,
+            **length_axis(row["x"] for row in rows),
         },
-        mark={"type": "line"},
+        "y": quantity_axis(rows, quantity.title, log=False),
+        "tooltip": tooltip(("series", "Run"), ("x", x_title), ("value", quantity.title)),
+    }
+    return _curves(title, rows, encoding, _ends(rows))
+
+
+def _curves(
+    title: str, rows: Sequence[Row], encoding: dict[str, object], ranks: Mapping[str, float]
+) -> Spec:
+    """A curve for each run: of many all are grey but the first and those that rank lowest and highest."""
+    names = list(dict.fromkeys(str(row["series"]) for row in rows))
+    mark = {"type": "line"}
+    if len(names) <= MOST_ACROSS or not ranks:
+        return build_chart(title, rows, encoding | {"color": colour("Run")}, mark=mark)
+    named = find_named(ranks)
+    shown = [row for row in rows if row["series"] in named]
+    spec = build_chart(title, shown, encoding | {"color": colour("Run")}, mark=mark)
+    others: Spec = {
+        "data": {"values": [row for row in rows if row["series"] not in named]},
+        "mark": {"type": "line", "color": NEUTRAL, "strokeWidth": 1, "opacity": 0.45},
+        "encoding": {**encoding, "detail": {"field": "series", "type": "nominal"}},
+    }
+    spec = with_layers(spec, ())
+    layers = spec["layer"]
+    assert isinstance(layers, list)
+    return spec | {"layer": [others, *layers]}
+
+
+def find_named(ranks: Mapping[str, float]) -> tuple[str, ...]:
+    """Of many curves the first, the lowest and the highest."""
+    lowest, highest = (
+        min(ranks, key=lambda name: ranks[name]),
+        max(ranks, key=lambda name: ranks[name]),
     )
+    return tuple(dict.fromkeys((next(iter(ranks)), lowest, highest)))
+
+
+def _ends(rows: Sequence[Row]) -> dict[str, float]:
+    """Of each curve the mean over its last quarter."""
+    of_names: dict[str, list[float]] = {}
+    for row in rows:
+        if isinstance(value := row["value"], int | float):
+            of_names.setdefault(str(row["series"]), []).append(float(value))
+    return {
+        name: fmean(values[-(-3 * len(values) // 4) :] or values)
+        for name, values in of_names.items()
+    }
+
+
+def _tails(rows: Sequence[Row]) -> dict[str, float]:
+    """Of each run's exceedance how long all but a thousandth of its I/Os took at most."""
+    found: dict[str, float] = {}
+    for row in rows:
+        at, share = row["x"], row["value"]
+        if (
+            isinstance(at, int | float)
+            and isinstance(share, int | float)
+            and share >= _TAIL_PERCENT
+        ):
+            name = str(row["series"])
+            found[name] = max(found.get(name, 0.0), float(at))
+    return found
 
 
 def compared_exceedance(sections: Mapping[str, SectionResult], *, title: str) -> Spec:
     """The share of a stream's I/Os that took longer than a response time, a curve for each run."""
+    many, called = len(sections) > MOST_ACROSS, shorten(sections)
     rows: list[Row] = [
-        {"x": us, "value": beyond_percent, "series": name}
+        {"x": us, "value": _rounded(beyond_percent), "series": called[name]}
         for name, section in sections.items()
-        for us, beyond_percent in exceedance_points(section.histogram_us)
+        for us, beyond_percent in exceedance_points(
+            _gather(section.histogram_us) if many else section.histogram_us
+        )
     ]
-    spec = build_chart(
-        title,
-        rows,
-        {
-            "x": {
-                "field": "x",
-                "type": "quantitative",
-                "title": "Response time (us)",
-                **log_axis(row["x"] for row in rows),
-            },
-            "y": quantity_axis(rows, "I/Os that took longer (%)", log=True),
-            "color": colour("Run"),
-            "tooltip": tooltip(
-                ("series", "Run"), ("x", "us"), ("value", "I/Os that took longer (%)")
-            ),
+    encoding: dict[str, object] = {
+        "x": {
+            "field": "x", "type": "quantitative", "title": "Response time (µs)",
+            **log_axis(row["x"] for row in rows),
         },
-        mark={"type": "line"},
-    )
+        "y": quantity_axis(rows, "I/Os that took longer (%)", log=True),
+        "tooltip": tooltip(("series", "Run"), ("x", "µs"), ("value", "I/Os that took longer (%)")),
+    }  # fmt: skip
+    spec = _curves(title, rows, encoding, _tails(rows))
     slices = (each.values for section in sections.values() for each in section.slices)
     return with_flags(spec, slices)
+
+
+def shorten(names: Iterable[str]) -> dict[str, str]:
+    """What runs are called at their curves: of a long name both ends, numbered where these are alike.
+
+    Each point of a curve carries it, so a name of 200 letters would be most of the page.
+    """
+    called: dict[str, str] = {}
+    for number, name in enumerate(names, start=1):
+        short = name
+        if len(name) > _LONGEST_NAME:
+            short = f"{name[: _LONGEST_NAME // 2]}\N{HORIZONTAL ELLIPSIS}{name[-(_LONGEST_NAME // 2) :]}"
+        called[name] = f"{short} ({number})" if short in called.values() else short
+    return called
+
+
+def _rounded(value: float) -> float:
+    """To more digits than anybody sees: each is a byte, and of many runs there are thousands of points."""
+    return float(f"{value:.7g}")
+
+
+def _gather(buckets: Iterable[Bucket]) -> list[Bucket]:
+    """Neighbours as one, up to a sixteenth of the response time wide: a curve of many is a few pixels off at most."""
+    gathered: list[Bucket] = []
+    for lower, upper, count in buckets:
+        if gathered:
+            first, last, before = gathered[-1]
+            if lower == last and upper <= first * (1 + COARSE_WIDTH):
+                gathered[-1] = (first, upper, before + count)
+                continue
+        gathered.append((lower, upper, count))
+    return gathered
 
 
 def compared_areas(
@@ -195,11 +322,12 @@ def compared_areas(
         for area in section.rounds
         for cell in area.cells
     )
+    called = shorten(sections)
     rows: list[Row] = [
         {
             "x": 100 * (area.number - 0.5) / section.areas,
             "value": cell.value(quantity),
-            "series": name,
+            "series": called[name],
             "cell": naming.of(cell.workload),
             **flag(cell),
         }
@@ -209,17 +337,17 @@ def compared_areas(
         for cell in area.cells
     ]
     x_title = "Place on the device (% of its capacity)"
-    return build_chart(
-        title,
-        rows,
-        {
-            "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
-            "y": quantity_axis(rows, quantity.title, log=False),
-            "color": colour("Run"),
-            "strokeDash": {"field": "cell", "type": "nominal", "title": naming.title},
-            "tooltip": tooltip(
-                ("series", "Run"), ("cell", naming.title), ("x", x_title), ("value", quantity.title)
-            ),
+    encoding: dict[str, object] = {
+        "x": {
+            "field": "x",
+            "type": "quantitative",
+            "title": x_title,
+            **length_axis(row["x"] for row in rows),
         },
-        mark={"type": "line"},
-    )
+        "y": quantity_axis(rows, quantity.title, log=False),
+        "strokeDash": {"field": "cell", "type": "nominal", "title": naming.title},
+        "tooltip": tooltip(
+            ("series", "Run"), ("cell", naming.title), ("x", x_title), ("value", quantity.title)
+        ),
+    }
+    return _curves(title, rows, encoding, _ends(rows))

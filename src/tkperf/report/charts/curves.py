@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tkperf.analysis.layout import Axis
-from tkperf.report.charts.vega import DASHES, PALETTE, Row, Spec, build_chart, colour, tooltip
+from tkperf.analysis.layout import BLOCKS, Axis, Order
+from tkperf.report.charts.colours import colour_values
+from tkperf.report.charts.vega import DASHES, PALETTE, Row, Spec, build_chart, name_channel, tooltip
 from tkperf.report.naming import Naming
 from tkperf.workload import Workload
 
-# From cold to warm; each can be seen on white and on black.
-_RAMP = ("#6A3D9A", "#2B6CB0", "#2A9D8F", "#8AB17D", "#E9A23B", "#D1495B")
+# From cold to warm; each can be seen on white and on a dark page, and so can what lies between two.
+RAMP = ("#9A5CF0", "#0B6BB8", "#0A8D6E", "#5F8A12", "#B08F2E", "#C94A16")
 
 
 def build_curves(
@@ -22,87 +23,101 @@ def build_curves(
     workloads: Sequence[Workload],
     *,
     bars: bool = False,
-    ordered: bool = False,
 ) -> Spec:
     """A curve, or bars, for each ``series`` of the rows.
 
     Args:
         fields: what is told of a point, with titles.
-        naming: of the curves; without axes there is one only, which needs no legend.
+        naming: of the curves; without axes there is one only, which needs no name.
         workloads: those of the rows.
-        ordered: in the legend, in the order of their axes; else as they come.
     """
     if naming.title:
-        encoding |= style_curves(naming, workloads, dashed=not bars, ordered=ordered)
+        encoding |= style_curves(naming, workloads, dashed=not bars)
         fields = (("series", naming.title), *fields)
         if bars:
             encoding["xOffset"] = {"field": "series", "sort": None}
     encoding["tooltip"] = tooltip(*fields)
     mark = {"type": "bar"} if bars else {"type": "line", "point": True}
-    return build_chart(title, rows, encoding, mark=mark)
+    return build_chart(title, rows, encoding, mark=mark, words=name_ends(naming, workloads))
+
+
+def name_ends(naming: Naming, workloads: Iterable[Workload]) -> dict[str, str]:
+    """What stands beside each curve: its name with what it is of, ``4k`` for ``4``."""
+    return {naming.of(work): naming.words(work) for work in workloads}
 
 
 def style_curves(
-    naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True, ordered: bool = False
+    naming: Naming, workloads: Iterable[Workload], *, dashed: bool = True
 ) -> dict[str, object]:
-    """The channels that tell curves apart, no two of them alike.
+    """The channels that tell curves apart, no two of them alike; they are named in the order of their axes.
 
-    As many as there are colours have one each. Of more, colours follow the axis of most values in
-    its order and dashes what else differs.
+    Of one axis each value has its colour. Of several the one of most values has the colours, and dashes tell what
+    else differs; where these are too few, each curve has a colour of its own between cold and warm.
 
     Args:
         dashed: whether marks can be; bars cannot, and have a scale of colours alone.
-        ordered: named in the order of their axes; else as they come.
     """
     of_names = {naming.of(workload): workload for workload in reversed(list(workloads))}
-    names = list(reversed(of_names))
-    channel = colour(naming.title)
-    if len(names) <= len(PALETTE):
-        if ordered:
-            names.sort(key=lambda name: [axis.order(of_names[name]) for axis in naming.axes])
-            channel["sort"] = names
-        return {"color": channel}
-    main = max(naming.axes, key=lambda axis: len(_values(axis, of_names.values())))
+    if not naming.axes:
+        return {"color": _channel(naming, dict.fromkeys(of_names, PALETTE[0]))}
+    main = max(
+        naming.axes, key=lambda axis: (len(_values(axis, of_names.values())), axis is BLOCKS)
+    )
     others = [axis for axis in naming.axes if axis is not main]
-    along = _values(main, of_names.values())
-    kinds = sorted({tuple(axis.order(work) for axis in others) for work in of_names.values()})
-    if dashed and 1 < len(kinds) <= len(DASHES):
-        names.sort(key=lambda name: [axis.order(of_names[name]) for axis in (*others, main)])
-        colours = [_on_ramp(along.index(main.order(of_names[name])), len(along)) for name in names]
-        kind_of = [
-            kinds.index(tuple(axis.order(of_names[name]) for axis in others)) for name in names
-        ]
-        dashes = [DASHES[kind] for kind in kind_of]
-    else:
-        if not others:
-            names.sort(key=lambda name: main.order(of_names[name]))
-        colours = [_on_ramp(place, len(names)) for place in range(len(names))]
-        dashes = [DASHES[place % len(DASHES)] for place in range(len(names))]
-    style: dict[str, object] = {
-        "color": channel | {"sort": names, "scale": {"domain": names, "range": colours}}
-    }
-    if dashed:
-        style["strokeDash"] = channel | {
-            "sort": names,
-            "scale": {"domain": names, "range": dashes},
-            "legend": {"symbolType": "stroke", "symbolSize": 400},
+    names = sorted(
+        of_names, key=lambda name: [axis.order(of_names[name]) for axis in (*others, main)]
+    )
+    colours = colour_values(main, of_names.values()) or _ramp(main, of_names.values())
+    kinds = sorted({_place(of_names[name], others) for name in names})
+    if len(kinds) == 1 and len(colours) <= len(PALETTE):
+        return {
+            "color": _channel(naming, {name: colours[main.order(of_names[name])] for name in names})
         }
-    return style
+    if dashed and 1 < len(kinds) <= len(DASHES):
+        drawn = {name: colours[main.order(of_names[name])] for name in names}
+        dashes = {name: DASHES[kinds.index(_place(of_names[name], others))] for name in names}
+    else:
+        few = len(names) <= len(PALETTE)
+        drawn = {
+            name: PALETTE[place] if few else _on_ramp(place, len(names))
+            for place, name in enumerate(names)
+        }
+        dashes = {name: DASHES[place % len(DASHES)] for place, name in enumerate(names)}
+        if few or not dashed:
+            return {"color": _channel(naming, drawn)}
+    legend = {"legend": {"symbolType": "stroke", "symbolSize": 400}}
+    return {
+        "color": _channel(naming, drawn),
+        "strokeDash": _channel(naming, dashes) | legend,
+    }
 
 
-def _values(axis: Axis, workloads: Iterable[Workload]) -> list[tuple[float, str]]:
+def _channel(naming: Naming, style: Mapping[str, object]) -> dict[str, object]:
+    return name_channel(naming.title, list(style), list(style.values()))
+
+
+def _place(work: Workload, axes: Iterable[Axis]) -> tuple[Order, ...]:
+    return tuple(axis.order(work) for axis in axes)
+
+
+def _values(axis: Axis, workloads: Iterable[Workload]) -> list[Order]:
     return sorted({axis.order(work) for work in workloads})
+
+
+def _ramp(axis: Axis, workloads: Iterable[Workload]) -> dict[Order, str]:
+    values = _values(axis, workloads)
+    return {value: _on_ramp(place, len(values)) for place, value in enumerate(values)}
 
 
 def _on_ramp(place: int, count: int) -> str:
     """The colour of one of ``count`` places, between those of the ramp."""
-    at = place / max(1, count - 1) * (len(_RAMP) - 1)
-    below = min(int(at), len(_RAMP) - 2)
+    at = place / max(1, count - 1) * (len(RAMP) - 1)
+    below = min(int(at), len(RAMP) - 2)
     share = at - below
     channels = (
         round(
-            (1 - share) * int(_RAMP[below][first : first + 2], 16)
-            + share * int(_RAMP[below + 1][first : first + 2], 16)
+            (1 - share) * int(RAMP[below][first : first + 2], 16)
+            + share * int(RAMP[below + 1][first : first + 2], 16)
         )
         for first in (1, 3, 5)
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tkperf.analysis.flags import Flagged, describe_flags
-from tkperf.report.charts.vega import Row, Spec, with_layers
+from tkperf.report.charts.vega import Row, Spec, layers_of, with_layers
 
 # Seen on white and on dark pages, and by nobody taken for a curve's.
 FLAGGED = "#D62728"
@@ -55,8 +55,7 @@ def explain_flagged(spec: Spec) -> Spec:
     """The chart with a ring around each flagged point, and with what is flagged below its title."""
     meta = dict(spec.get("usermeta") or {})  # type: ignore[call-overload]
     words: list[str] = meta.pop(_LISTED, [])
-    layers = spec.get("layer")
-    own: list[Any] = layers if isinstance(layers, list) else [spec]
+    own: list[Any] = layers_of(spec) or [spec]
     rings = [ring for layer in own for ring in _rings(layer)]
     datasets: Any = spec.get("datasets") or {}
     parts = (spec, *own, *({"data": {"values": rows}} for rows in datasets.values()))
@@ -69,7 +68,7 @@ def explain_flagged(spec: Spec) -> Spec:
     assert isinstance(title, dict)
     subtitle = f"{RING} " * bool(rings) + "; ".join(words)
     marked = {key: value for key, value in drawn.items() if key != "usermeta"} | {
-        "title": title | {"subtitle": subtitle, "subtitleColor": FLAGGED, "subtitleFontSize": 10}
+        "title": title | {"subtitle": subtitle}
     }
     return marked | ({"usermeta": meta} if meta else {})
 
@@ -95,7 +94,7 @@ def _rings(layer: Any) -> list[Spec]:
     kind = kind.get("type") if isinstance(kind, dict) else kind
     if not rows or kind not in ("line", "point", "bar") or not {"x", "y"} <= encoding.keys():
         return []
-    places = {key: encoding[key] for key in ("x", "y", "xOffset") if key in encoding}
+    places = {key: encoding[key] for key in ("x", "y", "xOffset", "yOffset") if key in encoding}
     tip = [*encoding.get("tooltip", ())]
     tip.append({"field": "flag", "type": "nominal", "title": "Not the device alone"})
     return [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tkperf.analysis.layout import place_of
 from tkperf.analysis.results import SectionResult
 from tkperf.quantity import Quantity
-from tkperf.report.charts.curves import style_curves
+from tkperf.report.charts.curves import name_ends, style_curves
 from tkperf.report.charts.flagged import flag
 from tkperf.report.charts.vega import (
     PALETTE,
@@ -21,6 +22,7 @@ def over_areas(section: SectionResult, quantity: Quantity, title: str) -> Spec:
     """A quantity over the areas of a hard disk, a curve for each workload."""
     naming = _naming(section)
     rows = _area_rows(section, quantity, naming)
+    workloads = [cell.workload for area in section.rounds for cell in area.cells]
     return build_chart(
         title,
         rows,
@@ -29,14 +31,15 @@ def over_areas(section: SectionResult, quantity: Quantity, title: str) -> Spec:
                 "field": "area",
                 "type": "quantitative",
                 "title": "Area of the device (1 is its start)",
-                "scale": {"nice": False},
+                "scale": {"domain": [0.5, (section.areas or 0) + 0.5], "nice": False},
                 "axis": {"format": "d", "tickMinStep": 1},
             },
             "y": quantity_axis(rows, quantity.title, log=False),
-            **style_curves(naming, (cell.workload for cell in section.cells)),
+            **style_curves(naming, workloads),
             "tooltip": tooltip(("series", "Series"), ("area", "Area"), ("value", quantity.title)),
         },
         mark={"type": "line", "point": {"size": 12}},
+        words=name_ends(naming, workloads),
     )
 
 
@@ -44,6 +47,8 @@ def box_plot(section: SectionResult, quantity: Quantity, title: str) -> Spec:
     """The spread of a quantity over the areas of a hard disk, a box for each workload."""
     naming = _naming(section)
     rows = _area_rows(section, quantity, naming)
+    workloads = {cell.workload for area in section.rounds for cell in area.cells}
+    ordered = sorted(workloads, key=lambda work: place_of(work, naming.axes[::-1]))
     return build_chart(
         title,
         rows,
@@ -52,7 +57,7 @@ def box_plot(section: SectionResult, quantity: Quantity, title: str) -> Spec:
                 "field": "series",
                 "type": "nominal",
                 "title": naming.title,
-                "sort": None,
+                "sort": [naming.of(work) for work in ordered],
                 "axis": {"labelAngle": -30},
             },
             "y": quantity_axis(rows, quantity.title, log=False),

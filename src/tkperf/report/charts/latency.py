@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from tkperf.measurement import IoStats
-from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, log_axis, tooltip
+from tkperf.report.charts.vega import NEUTRAL, PALETTE, Row, Spec, build_frame, log_axis, tooltip
 
 # What is marked; the median lies near the mean and would cover it.
 MARKED_PERCENTILES = (99.0, 99.9, 99.99, 99.999)
 LEAST_MARK_RATIO = 1.05
+BINS_A_DECADE = 40
+"""A bar of a histogram is 5.9 % of the response time wide: several of fio's buckets."""
+# The first bucket begins at 0, which has no logarithm; half of the finest one is fine enough.
+_LEAST_US = 0.0005
 
 
 def _x(field: str, rows: list[Row]) -> Spec:
@@ -18,7 +22,7 @@ def _x(field: str, rows: list[Row]) -> Spec:
     return {
         "field": field,
         "type": "quantitative",
-        "title": "Response time (us)",
+        "title": "Response time (µs)",
         **(axis if rows else {"scale": {"type": "log", "nice": False}}),
     }
 
@@ -29,9 +33,36 @@ _SUMS = [
     {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
     {"calculate": "100 * datum.seen / datum.total", "as": "share"},
 ]
+# In bins, not in us.
+_PLACE = f"{BINS_A_DECADE} * log(max({{}}, {_LEAST_US})) / LN10"
+_BY_BIN = [{"field": "bin"}]
+# Bars of equal logarithmic width. The width of fio's buckets doubles at each power of two, so their counts step where the
+# response times do not. A bucket's I/Os are shared out to the bins that it reaches into as the curve has them, evenly by
+# the logarithm of the time, and rounded where they are added up: whole I/Os, none lost, none twice.
+_BINS = [
+    {"calculate": _PLACE.format("datum.lower"), "as": "from"},
+    {"calculate": _PLACE.format("datum.upper"), "as": "to"},
+    {"calculate": "sequence(floor(datum.from), ceil(datum.to))", "as": "bin"},
+    {"flatten": ["bin"]},
+    {
+        "calculate": "datum.count * (min(datum.to, datum.bin + 1) - max(datum.from, datum.bin))"
+        " / (datum.to - datum.from)",
+        "as": "part",
+    },
+    {"aggregate": [{"op": "sum", "field": "part", "as": "part"}], "groupby": ["bin"]},
+    {"window": [{"op": "sum", "field": "part", "as": "reached"}], "sort": _BY_BIN},
+    {"calculate": "round(datum.reached)", "as": "seen"},
+    {"window": [{"op": "lag", "field": "seen", "as": "before"}], "sort": _BY_BIN},
+    {"calculate": "datum.seen - (datum.before || 0)", "as": "count"},
+    {"joinaggregate": [{"op": "sum", "field": "count", "as": "total"}]},
+    {"calculate": "100 * datum.seen / datum.total", "as": "share"},
+    {"filter": "datum.count > 0"},
+    {"calculate": f"pow(10, datum.bin / {BINS_A_DECADE})", "as": "lower"},
+    {"calculate": f"pow(10, (datum.bin + 1) / {BINS_A_DECADE})", "as": "upper"},
+]
 _BUCKET_TOOLTIP = tooltip(
-    ("lower", "from us"),
-    ("upper", "to us"),
+    ("lower", "from µs"),
+    ("upper", "to µs"),
     ("count", "I/Os"),
     ("share", "I/Os that took no longer (%)"),
 )
@@ -114,34 +145,37 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
     count = {
         "field": "count",
         "type": "quantitative",
-        "title": "I/Os",
-        "scale": {"type": "log", "domainMin": 0.5, "nice": False},
-        "axis": {"format": "~s", "tickCount": 5},
+        "title": "I/Os (bars)",
+        # Half an I/O below the least bar there can be, and some room above the highest.
+        "scale": {"type": "log", "domainMin": 0.5, "nice": False, "padding": 8},
+        # Of more there would be a line for each 2, 3 ... 9.
+        "axis": {"format": "~s", "tickCount": 3},
     }
     share = {
         "field": "at_edge",
         "type": "quantitative",
-        "title": "I/Os that took no longer (%)",
+        "title": "I/Os that took no longer (%, curve)",
         "scale": {"domain": [0, 100]},
+        "axis": {"grid": False},
     }
     return {
         **build_frame(title),
         "datasets": {"buckets": rows, "marks": marked},
         "data": {"name": "buckets"},
-        "transform": _SUMS,
         "layer": [
             {
-                "mark": {"type": "bar", "color": PALETTE[0]},
+                "transform": _BINS,
+                "mark": {"type": "rect", "color": PALETTE[0]},
                 "encoding": {
                     "x": _x("lower", rows),
                     "x2": {"field": "upper"},
                     "y": count,
-                    "y2": {"datum": 0.5},
+                    "y2": {"value": "height"},
                     "tooltip": _BUCKET_TOOLTIP,
                 },
             },
             {
-                "transform": _curve("100 * {counted} / datum.total"),
+                "transform": [*_SUMS, *_curve("100 * {counted} / datum.total")],
                 "mark": {"type": "line", "color": PALETTE[1]},
                 "encoding": {"x": _x("us", rows), "y": share},
             },
@@ -172,10 +206,10 @@ def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:
                         "field": "at_edge",
                         "type": "quantitative",
                         "title": "I/Os that took longer (%)",
-                        "scale": {"type": "log", "domainMax": 100, "nice": False},
+                        "scale": {"type": "log", "domainMax": 100, "nice": True},
                         "axis": {"format": "~g", "tickCount": 6},
                     },
-                    "tooltip": tooltip(("lower", "from us"), ("upper", "to us"), ("count", "I/Os")),
+                    "tooltip": tooltip(("lower", "from µs"), ("upper", "to µs"), ("count", "I/Os")),
                 },
             },
             _marks_layer(),
@@ -185,24 +219,17 @@ def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:
 
 def _marks_layer() -> Spec:
     x = {"field": "us", "type": "quantitative"}
-    tip = tooltip(("mark", "Mark"), ("us", "us"))
+    tip = tooltip(("mark", "Mark"), ("us", "µs"))
     return {
         "data": {"name": "marks"},
         "layer": [
             {
-                "mark": {"type": "rule", "strokeDash": [3, 3], "color": PALETTE[7]},
+                "mark": {"type": "rule", "strokeDash": [3, 3], "color": NEUTRAL},
                 "encoding": {"x": x, "tooltip": tip},
             },
             {
                 # Above the plot, where neither bars nor curves cover it.
-                "mark": {
-                    "type": "text",
-                    "angle": 315,
-                    "align": "left",
-                    "dx": 2,
-                    "fontSize": 10,
-                    "color": PALETTE[7],
-                },
+                "mark": {"type": "text", "angle": 315, "align": "left", "dx": 2},
                 "encoding": {
                     "x": x,
                     "y": {"value": -5},

@@ -6,15 +6,14 @@ Levels are lines at their value with a boundary at their start, drops and period
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import LevelKind
 from tkperf.quantity import QUANTITIES, Quantity
-from tkperf.report.charts.vega import Row, Spec, tooltip, with_layers
+from tkperf.report.charts.vega import Row, Spec, find_curve, tooltip, with_layers
 
 # Seen on white and on dark pages, and by nobody taken for a curve's.
-LEVEL, DROP, SPIKE = "#882255", "#D55E00", "#E69F00"
+LEVEL, DROP, SPIKE = "#C0305A", "#C94A16", "#B08F2E"
 MOST_MARKS = 2000
 
 
@@ -56,14 +55,17 @@ def mark_over_time(
 def _level_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
     if not timeline.changes:
         return
-    for level in timeline.levels:
-        if level.kind is not LevelKind.TRANSITION:
-            yield {
-                x: level.start * scale,
-                "end": level.end * scale,
-                "value": level.value,
-                "phase": str(level.kind),
-            }
+    levels = [level for level in timeline.levels if level.kind is not LevelKind.TRANSITION]
+    for number, level in enumerate(levels):
+        # The curve comes from the level before; from the first it goes to the next.
+        other = levels[number - 1] if number else levels[min(1, len(levels) - 1)]
+        yield {
+            x: level.start * scale,
+            "end": level.end * scale,
+            "value": level.value,
+            "phase": str(level.kind),
+            "below": level.value < other.value,
+        }
 
 
 def _drop_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
@@ -82,13 +84,13 @@ def _spike_rows(timeline: Timeline, scale: float, x: str) -> Iterable[Row]:
 
 
 def _axes(spec: Spec) -> tuple[Spec, Spec]:
-    """The x and y channels of the chart's curve, which a chart of layers has last."""
-    layers = spec.get("layer")
-    curve: Any = layers[-1] if isinstance(layers, list) else spec
-    return curve["encoding"]["x"], curve["encoding"]["y"]
+    """The x and y channels of the chart's curve."""
+    encoding = find_curve(spec)["encoding"]
+    return encoding["x"], encoding["y"]
 
 
 def _level_layers(rows: list[Row], spec: Spec, x: str) -> list[Spec]:
+    """Levels with their names, each on the side of its line that the curve does not come from."""
     if not rows:
         return []
     x_axis, y_axis = _axes(spec)
@@ -108,18 +110,14 @@ def _level_layers(rows: list[Row], spec: Spec, x: str) -> list[Spec]:
             "mark": {"type": "rule", "color": LEVEL, "strokeWidth": 2, "strokeDash": [8, 4]},
             "encoding": {"x": x_axis, "x2": {"field": "end"}, "y": y, "tooltip": tip},
         },
-        {
-            "data": {"values": rows},
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "dx": 4,
-                "dy": -7,
-                "fontSize": 11,
-                "color": LEVEL,
-            },
-            "encoding": {"x": x_axis, "y": y, "text": {"field": "phase", "type": "nominal"}},
-        },
+        *(
+            {
+                "data": {"values": [row for row in rows if row["below"] == is_below]},
+                "mark": {"type": "text", "align": "left", "dx": 4, "dy": 9 if is_below else -8},
+                "encoding": {"x": x_axis, "y": y, "text": {"field": "phase", "type": "nominal"}},
+            }
+            for is_below in (False, True)
+        ),
     ]
     return [layer for layer in drawn if layer["data"]["values"]]  # type: ignore[index]
 

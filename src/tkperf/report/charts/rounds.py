@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from math import isclose, isfinite
+from types import MappingProxyType
 
-from tkperf.analysis.flags import Flagged
 from tkperf.analysis.layout import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
-from tkperf.quantity import Direction, Quantity
-from tkperf.report.charts.curves import build_curves, style_curves
+from tkperf.quantity import IOPS, Direction, Quantity
+from tkperf.report.charts.colours import colour_quantity
+from tkperf.report.charts.curves import build_curves, name_ends, style_curves
 from tkperf.report.charts.flagged import flag
+from tkperf.report.charts.labels import name_curves
 from tkperf.report.charts.vega import (
+    DASHES,
+    NEUTRAL,
     PALETTE,
     SURE,
     Row,
     Spec,
     build_chart,
     build_frame,
-    colour,
+    length_axis,
+    linear_axis,
+    name_channel,
     quantity_axis,
     sure,
     tooltip,
@@ -27,6 +34,7 @@ from tkperf.report.charts.vega import (
 from tkperf.report.naming import Naming, describe_together, find_naming
 from tkperf.seconds import places_of_extremes
 from tkperf.steady_state import SteadyStateVerdict
+from tkperf.units import unit_for_people
 from tkperf.workload import Workload
 
 
@@ -38,8 +46,13 @@ def convergence(
     read_percents: Sequence[int] | None = None,
     most_threads: bool = False,
     log: bool = False,
+    links: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Spec:
-    """A quantity over the rounds, a curve for each workload of these mixes."""
+    """A quantity over the rounds, a curve for each workload of these mixes.
+
+    Args:
+        links: the key of each workload's cell: a point opens its round of it.
+    """
     shown = shown_over_rounds(section, read_percents, most_threads=most_threads)
     naming = find_naming(shown)
     rows: list[Row] = [
@@ -47,6 +60,7 @@ def convergence(
             "round": round_result.number,
             "value": cell.value(quantity),
             "series": naming.of(cell.workload),
+            "cell": links.get(cell.workload, ""),
             **flag(cell),
         }
         for round_result in section.rounds
@@ -63,6 +77,7 @@ def convergence(
             "tooltip": tooltip(("series", "Series"), ("round", "Round"), ("value", quantity.title)),
         },
         mark={"type": "line", "point": True},
+        words=name_ends(naming, shown),
     )
 
 
@@ -91,71 +106,79 @@ def steady_state_window(
     verdict: SteadyStateVerdict,
     title: str,
     x_title: str = "Round",
-    flagged: Mapping[int, Flagged] | None = None,
+    tracked: Mapping[int, CellResult] = MappingProxyType({}),
+    links: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Spec:
-    """The tracking variable in the window, its average, 110 % and 90 % lines and best fit."""
+    """The tracking variable in the window, its average, 110 % and 90 % lines and best fit.
+
+    Args:
+        tracked: the cell of each round or slice, as ``tracked_cells`` tells them.
+        links: the key of each workload's cell: a point opens its round or slice of it.
+    """
     first, last = verdict.rounds[0], verdict.rounds[-1]
-    lines: list[Row] = []
-
-    def line(name: str, y_first: float, y_last: float) -> None:
-        if not isfinite(y_first):  # a round in which nothing was measured
-            return
-        lines.append({"round": first, "value": y_first, "line": name})
-        lines.append({"round": last, "value": y_last, "line": name})
-
-    line("average", verdict.average, verdict.average)
-    line("110 % of average", 1.1 * verdict.average, 1.1 * verdict.average)
-    line("90 % of average", 0.9 * verdict.average, 0.9 * verdict.average)
+    edges = {
+        "average": (verdict.average, verdict.average),
+        "110 % of average": (1.1 * verdict.average, 1.1 * verdict.average),
+        "90 % of average": (0.9 * verdict.average, 0.9 * verdict.average),
+    }
     if verdict.fit is not None:
-        line("best linear fit", verdict.fit.at(first), verdict.fit.at(last))
-    points = [
+        edges["best linear fit"] = (verdict.fit.at(first), verdict.fit.at(last))
+    # None of a window with a round in which nothing was measured.
+    lines: list[Row] = [
+        {"round": number, "value": value, "series": name}
+        for name, ends in edges.items()
+        if isfinite(ends[0])
+        for number, value in zip((first, last), ends, strict=True)
+    ]
+    points: list[Row] = [
         {
             "round": number,
             "value": value,
-            "line": "measured",
-            **flag((flagged or {}).get(number)),
+            "series": "measured",
+            "cell": links.get(tracked[number].workload, "") if number in tracked else "",
+            **flag(tracked.get(number)),
         }
         for number, value in zip(verdict.rounds, verdict.values, strict=True)
         if isfinite(value)
     ]
-    names = ["measured", "average", "110 % of average", "90 % of average", "best linear fit"]
-    encoding = {
-        "x": {
-            "field": "round",
-            "type": "quantitative",
-            "title": x_title,
-            "axis": {"values": list(verdict.rounds), "format": "d"},
-            "scale": {"domain": [first, last], "nice": False, "padding": 20},
-        },
-        "y": {
-            "field": "value",
-            "type": "quantitative",
-            "title": verdict.unit,
-            "scale": {"zero": False, "padding": 12},
-        },
-        "color": {
-            "field": "line",
-            "type": "nominal",
-            "title": None,
-            "scale": {"domain": names, "range": PALETTE[: len(names)]},
-        },
-        "tooltip": tooltip(("line", "Line"), ("round", x_title), ("value", verdict.unit)),
+    x: Spec = {
+        "field": "round",
+        "type": "quantitative",
+        "title": x_title,
+        "axis": {"values": list(verdict.rounds), "format": "d"},
+        "scale": {"domain": [first, last], "nice": False, "padding": 20},
     }
+    drawn = [*lines, *points]
+    unit = unit_for_people(verdict.unit)
+    y_title = unit if unit == IOPS.unit else f"Tracked value ({unit})"
+    y: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "title": y_title,
+        **linear_axis((row["value"] for row in drawn), zero=False),
+    }
+    colours = name_channel(None, list(_LINES), list(_LINES.values()))
+    encoding, labels = name_curves({"x": x, "y": y, "color": colours}, drawn, most=len(_LINES))
+    tip = tooltip(("series", "Line"), ("round", x_title), ("value", y_title))
     return {
         **build_frame(title),
+        "encoding": {**encoding, "tooltip": tip},
         "layer": [
-            {
-                "data": {"values": lines},
-                "mark": {"type": "line", "strokeDash": [6, 3]},
-                "encoding": encoding,
-            },
-            {
-                "data": {"values": points},
-                "mark": {"type": "line", "point": {"size": 60}},
-                "encoding": encoding,
-            },
+            {"data": {"values": lines}, "mark": {"type": "line", "strokeDash": DASHES[1]}},
+            {"data": {"values": points}, "mark": {"type": "line", "point": {"size": 60}}},
+            *labels,
         ],
     }
+
+
+# What they are is known by where they lie, so all five are named beside the plot.
+_LINES = {
+    "measured": PALETTE[0],
+    "average": PALETTE[1],
+    "110 % of average": NEUTRAL,
+    "90 % of average": NEUTRAL,
+    "best linear fit": PALETTE[2],
+}
 
 
 def over_axis(
@@ -166,8 +189,13 @@ def over_axis(
     log: bool = False,
     bars: bool = False,
     axis: str = "",
+    links: Mapping[Workload, str] = MappingProxyType({}),
 ) -> Spec:
-    """A quantity over one axis of its workloads, a curve, or bars, for each value of the others."""
+    """A quantity over one axis of its workloads, a curve, or bars, for each value of the others.
+
+    Args:
+        links: the key of each workload's cell, which its point opens.
+    """
     x, others = split_axes((cell.workload for cell in cells), axis)
     naming = Naming(axes=others)
     rows: list[Row] = [
@@ -176,6 +204,7 @@ def over_axis(
             "value": cell.value(quantity),
             "sure": sure(cell, quantity),
             "series": naming.of(cell.workload),
+            "cell": links.get(cell.workload, ""),
             **flag(cell),
         }
         for cell in cells
@@ -274,43 +303,55 @@ def stream(
         unit, unit_s = stream_unit(section)
         x_title = f"{over.title} ({unit})"
     rows: list[Row] = []
-    for direction, words in directions:
+    style: dict[str, tuple[str, Sequence[int]]] = {}
+    for dash, (direction, words) in zip(cycle(DASHES), directions, strict=False):
         for quantity in quantities:
-            measured = [
-                (slice_result, value)
-                for slice_result in section.slices
-                if (value := slice_result.values.value(quantity, direction)) is not None
-            ]
-            extremes = places_of_extremes([value for _, value in measured], MOST_SLICES_DRAWN)
-            marked = (place for place, (each, _) in enumerate(measured) if flag(each.values))
-            drawn = sorted({*extremes, *marked})
+            name = f"{quantity.short} of {words}" if apart else quantity.short
+            style[name] = colour_quantity(quantity.key), dash
             rows += [
                 {
                     "x": over.at(slice_result) / unit_s,
                     "value": value,
-                    "series": f"{quantity.short} of {words}" if apart else quantity.short,
+                    "series": name,
                     "slice": slice_result.number,
                     "cell": link,
                     **flag(slice_result.values),
                 }
-                for slice_result, value in (measured[place] for place in drawn)
+                for slice_result, value in _drawn_slices(section, quantity, direction)
             ]
     y_title = describe_together(quantities)
+    last = section.slices[-1]
+    end = last.start_s + last.duration_s if over is TIME else over.at(last)
+    x_scale = length_axis([end / unit_s, *(row["x"] for row in rows)])
     encoding: dict[str, object] = {
-        "x": {"field": "x", "type": "quantitative", "title": x_title, "scale": {"nice": False}},
+        "x": {"field": "x", "type": "quantitative", "title": x_title, **x_scale},
         "y": quantity_axis(rows, y_title, log=log),
         "tooltip": tooltip(
             ("series", "Series"), ("slice", "Slice"), ("x", x_title), ("value", y_title)
         ),
     }
-    if len(quantities) > 1 or apart:
-        encoding["color"] = colour(None)
-    return build_chart(
-        title,
-        rows,
-        encoding,
-        mark={"type": "line", "color": PALETTE[0], "point": len(section.slices) <= 60},
-    )
+    if len(style) > 1:
+        colours, dashes = zip(*style.values(), strict=True)
+        encoding["color"] = name_channel(None, list(style), colours)
+        if apart:
+            encoding["strokeDash"] = name_channel(None, list(style), dashes)
+    mark: Row = {"type": "line", "color": PALETTE[0], "point": len(section.slices) <= 60}
+    return build_chart(title, rows, encoding, mark=mark)
+
+
+def _drawn_slices(
+    section: SectionResult, quantity: Quantity, direction: Direction
+) -> Iterator[tuple[SliceResult, float]]:
+    """As many as can be seen, the extremes and what is flagged among them; none without a value."""
+    measured = [
+        (slice_result, value)
+        for slice_result in section.slices
+        if (value := slice_result.values.value(quantity, direction)) is not None
+    ]
+    extremes = places_of_extremes([value for _, value in measured], MOST_SLICES_DRAWN)
+    marked = (place for place, (each, _) in enumerate(measured) if flag(each.values))
+    for place in sorted({*extremes, *marked}):
+        yield measured[place]
 
 
 def stream_unit(section: SectionResult) -> tuple[str, float]:

@@ -7,8 +7,18 @@ from dataclasses import fields
 
 from tkperf.analysis.details import CellDetail
 from tkperf.quantity import LATENCY_MAX, LATENCY_MEAN, Quantity
+from tkperf.report.charts.colours import colour_quantity
 from tkperf.report.charts.flagged import FLAGGED, flag
-from tkperf.report.charts.vega import PALETTE, Row, Spec, build_frame, log_axis, tooltip
+from tkperf.report.charts.vega import (
+    NEUTRAL,
+    PALETTE,
+    Row,
+    Spec,
+    build_frame,
+    name_channel,
+    quantity_axis,
+    tooltip,
+)
 from tkperf.report.naming import describe_together
 from tkperf.seconds import FloatArray, Seconds, reduce_to_columns
 
@@ -101,23 +111,16 @@ def over_seconds(
             "labelSeparation": 8,
         },
     }
-    y: dict[str, object] = {
-        "field": "value",
-        "type": "quantitative",
-        "title": y_title,
-        "scale": {"nice": True} | ({"type": "log"} if log else {"zero": True}),
-    }
-    if log and rows:
-        y |= log_axis(row[field] for row in rows for field in ("low", "high"))
-    names = [_name(quantity) for quantity in quantities]
+    if rows:
+        y = quantity_axis(rows, y_title, log=log, fields=("low", "high"))
+    else:  # the page brings them
+        scale: Row = {"nice": True} | ({"type": "log"} if log else {"zero": True})
+        y = {"field": "value", "type": "quantitative", "title": y_title, "scale": scale}
+    # The highest first, as the curves lie.
+    names = {_name(quantity): colour_quantity(quantity.key) for quantity in reversed(quantities)}
     datasets = {"seconds": rows, "window": window, "flagged": flagged, "parts": parts}
-    colour: Spec = {
-        "field": "series",
-        "type": "nominal",
-        "title": None,
-        "sort": None,
-        "scale": {"domain": names, "range": PALETTE[: len(names)]},
-        "legend": {"orient": "top", "symbolOpacity": 1} if len(names) > 1 else None,
+    colour = name_channel(None, list(names), list(names.values())) | {
+        "legend": {"orient": "top", "symbolOpacity": 1} if len(names) > 1 else None
     }
     return {
         **build_frame(title),
@@ -147,19 +150,12 @@ def _part_layers(x: Spec) -> list[Spec]:
         },
         {
             "data": {"name": "parts"},
-            "mark": {"type": "rule", "color": PALETTE[7], "opacity": 0.4},
+            "mark": {"type": "rule", "color": NEUTRAL, "opacity": 0.5},
             "encoding": {"x": x},
         },
         {
             "data": {"name": "parts"},
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "dx": 2,
-                "baseline": "top",
-                "fontSize": 10,
-                "color": PALETTE[7],
-            },
+            "mark": {"type": "text", "align": "left", "dx": 2, "baseline": "top"},
             "encoding": {"x": x, "y": {"value": 0}, "text": {"field": "part", "type": "nominal"}},
         },
     ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tkperf.report.charts.vega import MANY_COLOURS, Row, Spec, build_frame, tooltip
+from tkperf.report.charts.labels import with_legend_on_top
+from tkperf.report.charts.vega import MANY_COLOURS, Row, Spec, build_frame, linear_axis, tooltip
 from tkperf.telemetry.course import Course, DriveCourse
 
 HEIGHT = 170
 # So wide are the labels of an axis: charts below each other begin at the same place.
 AXIS_PX = 64
-WARM, HOT = "#E69F00", "#D55E00"
+WARM, HOT = "#B08F2E", "#C94A16"
 # A drive that stays as warm as it was is drawn as a level line, not magnified.
 LEAST_SPAN_C = 10.0
 MOST_DOTTED = 120
@@ -21,8 +22,10 @@ def align(spec: Spec, from_s: float, to_s: float, unit_s: float) -> Spec:
     config = spec["config"]
     assert isinstance(config, dict)
     axis = {**config.get("axisYQuantitative", {}), "minExtent": AXIS_PX}
-    legend = {**config.get("legend", {}), "orient": "top"}
-    aligned = spec | {"config": config | {"axisYQuantitative": axis, "legend": legend}}
+    legend = {**config["legend"], "orient": "top"}
+    aligned = with_legend_on_top(spec) | {
+        "config": config | {"axisYQuantitative": axis, "legend": legend}
+    }
     encoding = aligned.get("encoding")
     if isinstance(encoding, dict) and isinstance(encoding.get("x"), dict):
         channel = encoding["x"]
@@ -47,7 +50,12 @@ def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
         [
             *_throttled(course, unit_s),
             *_limits(course.drives),
-            *_lines(rows, "Temperature (°C)", unit, {"zero": False, **_span(rows, course.drives)}),
+            *_lines(
+                rows,
+                "Temperature (°C)",
+                unit,
+                linear_axis(_reached(rows, course.drives), zero=False),
+            ),
         ],
     )
 
@@ -67,8 +75,8 @@ def written(course: Course, title: str, unit: str, unit_s: float) -> Spec:
             ]
             names += [name] if found else []
             rows += found
-    axis = "Written (MB/s)"
-    return _chart(course, title, unit, unit_s, names, _lines(rows, axis, unit, {"zero": True}))
+    lines = _lines(rows, "Written (MB/s)", unit, _from_zero(rows))
+    return _chart(course, title, unit, unit_s, names, lines)
 
 
 def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
@@ -81,8 +89,8 @@ def amplification(course: Course, title: str, unit: str, unit_s: float) -> Spec:
         for at_s in (part.began_s, part.ended_s)
     ]
     names = list(dict.fromkeys(str(row["series"]) for row in rows))
-    axis = "Write amplification"
-    return _chart(course, title, unit, unit_s, names, _lines(rows, axis, unit, {"zero": True}))
+    lines = _lines(rows, "Write amplification (flash/host)", unit, _from_zero(rows))
+    return _chart(course, title, unit, unit_s, names, lines)
 
 
 def _chart(
@@ -118,25 +126,20 @@ def _chart(
     return align(frame, 0.0, course.length_s, unit_s)
 
 
-def _span(rows: list[Row], drives: Iterable[DriveCourse]) -> Row:
+def _reached(rows: list[Row], drives: Iterable[DriveCourse]) -> list[float]:
     """What an axis of temperatures has to reach, the drives' own limits included."""
     temperatures = [value for row in rows if isinstance(value := row["value"], float | int)]
     if not temperatures:
-        return {}
+        return []
     limits = [limit for each in drives for limit in (each.facts.warning_c, each.facts.critical_c)]
     temperatures += [limit for limit in limits if limit is not None]
     low, high = min(temperatures), max(temperatures)
     beyond = max(0.0, LEAST_SPAN_C - (high - low)) / 2
-    return {"domain": {"unionWith": [low - beyond, high + beyond]}}
+    return [low - beyond, high + beyond]
 
 
 def _lines(rows: list[Row], axis: str, unit: str, scale: dict[str, object]) -> list[Spec]:
-    y = {
-        "field": "value",
-        "type": "quantitative",
-        "title": axis,
-        "scale": {"nice": True, **scale},
-    }
+    y = {"field": "value", "type": "quantitative", "title": axis, **scale}
     tip = tooltip(("series", "Drive"), ("x", f"Time ({unit})"), ("value", axis))
     point = {"size": 18, "filled": True} if len(rows) <= MOST_DOTTED else False
     zoom: Row = {"type": "interval", "encodings": ["x"]}
@@ -144,10 +147,14 @@ def _lines(rows: list[Row], axis: str, unit: str, scale: dict[str, object]) -> l
         {
             "data": {"values": rows},
             "params": [{"name": "zoom", "select": zoom, "bind": "scales"}],
-            "mark": {"type": "line", "strokeWidth": 1.4, "clip": True, "point": point},
+            "mark": {"type": "line", "strokeWidth": 1.6, "clip": True, "point": point},
             "encoding": {"y": y, "tooltip": tip},
         }
     ]
+
+
+def _from_zero(rows: list[Row]) -> dict[str, object]:
+    return linear_axis(row["value"] for row in rows)
 
 
 def _throttled(course: Course, unit_s: float) -> list[Spec]:
@@ -187,7 +194,7 @@ def _limits(drives: Iterable[DriveCourse]) -> list[Spec]:
     for celsius, words, colour in limits:
         y = {"field": "value", "type": "quantitative", "title": "Temperature (°C)"}
         values = [{"value": celsius, "text": f"{words} {celsius:g} °C"}]
-        shown = {"y": y, "color": {"value": colour}, "x": {"value": 0}}
+        shown = {"y": y, "color": None, "x": {"value": 0}}
         layers += [
             {
                 "data": {"values": values},
@@ -202,7 +209,6 @@ def _limits(drives: Iterable[DriveCourse]) -> list[Spec]:
                     "baseline": "top",
                     "dx": 4,
                     "dy": 4,
-                    "fontSize": 11,
                 },
                 "encoding": {**shown, "text": {"field": "text", "type": "nominal"}},
             },

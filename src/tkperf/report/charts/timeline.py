@@ -15,16 +15,20 @@ from tkperf.report.charts.seconds import COLUMNS, find_recorded
 from tkperf.report.charts.vega import (
     DASHES,
     MANY_COLOURS,
+    NEUTRAL,
     Row,
     Spec,
     build_frame,
-    log_axis,
+    name_channel,
+    quantity_axis,
     tooltip,
 )
 from tkperf.report.naming import describe_together
 from tkperf.seconds import Column, FloatArray, reduce_to_columns
 
 FILL = "preconditioning"
+# Of what prepares a section, whatever sections there are.
+_FILL_COLOUR = NEUTRAL
 # So many points can be told apart.
 MOST_DOTTED = 120
 # A wider legend would make a printed chart smaller.
@@ -80,13 +84,7 @@ def over_test(
         for at_s, low, value, high in _points(curve, quantity, begin_s, end_s)
     ]  # fmt: skip
     x_title, y_title = f"Time ({unit})", describe_together(quantities)
-    axis = log_axis(row[field] for row in rows for field in ("low", "high")) if log else {}
-    y: Row = {
-        "field": "value",
-        "type": "quantitative",
-        "title": y_title,
-        **(axis or {"scale": {"zero": True, "nice": True}}),
-    }
+    y = quantity_axis(rows, y_title, log=log, fields=("low", "high"))
     # What zooms cannot be nice, too.
     x: Row = {
         "field": "x",
@@ -94,16 +92,25 @@ def over_test(
         "title": x_title,
         "scale": {"nice": False, "domain": [begin_s / unit_s, end_s / unit_s]},
     }
-    encoding: Row = {
-        "x": x,
-        "detail": {"field": "curve"},
-        "color": _colours(list(dict.fromkeys(curve.name for curve in curves)), order),
-    }
-    line: Row = {"y": y, **_dashes(quantities)}
+    names = list(dict.fromkeys(curve.name for curve in curves))
     tip = tooltip(
         ("series", "Section"), ("quantity", "Quantity"), ("x", x_title), ("value", y_title),
         ("low", "lowest"), ("high", "highest"),
     )  # fmt: skip
+    return {
+        **build_frame(title),
+        "datasets": {"loads": rows},
+        "data": {"name": "loads"},
+        "encoding": {"x": x, "detail": {"field": "curve"}, "color": _colours(names, order)},
+        "layer": [
+            *_layers(y, _dashes(quantities), tip, dotted=len(rows) <= MOST_DOTTED),
+            *segments(_flagged(curves, begin_s, end_s, unit_s), x),
+        ],
+    }
+
+
+def _layers(y: Row, dashes: Row, tip: list[dict[str, object]], *, dotted: bool) -> list[Spec]:
+    """A shade from the lowest to the highest, a line, and points where there are few."""
     # Points of their own layer: as part of the lines they would stand for them in the legend.
     dots: list[Spec] = [
         {
@@ -112,29 +119,22 @@ def over_test(
         }
     ]
     zoom: Row = {"type": "interval", "encodings": ["x"]}
-    return {
-        **build_frame(title),
-        "datasets": {"loads": rows},
-        "data": {"name": "loads"},
-        "encoding": encoding,
-        "layer": [
-            {
-                "params": [{"name": "zoom", "select": zoom, "bind": "scales"}],
-                "mark": {"type": "area", "opacity": 0.25, "clip": True},
-                "encoding": {
-                    "y": {**y, "field": "low"},
-                    "y2": {"field": "high"},
-                    "detail": [{"field": "curve"}, {"field": "quantity"}],
-                },
+    return [
+        {
+            "params": [{"name": "zoom", "select": zoom, "bind": "scales"}],
+            "mark": {"type": "area", "opacity": 0.25, "clip": True},
+            "encoding": {
+                "y": {**y, "field": "low"},
+                "y2": {"field": "high"},
+                "detail": [{"field": "curve"}, {"field": "quantity"}],
             },
-            {
-                "mark": {"type": "line", "strokeWidth": 1.2, "clip": True},
-                "encoding": {**line, "tooltip": tip},
-            },
-            *(dots if len(rows) <= MOST_DOTTED else ()),
-            *segments(_flagged(curves, begin_s, end_s, unit_s), x),
-        ],
-    }
+        },
+        {
+            "mark": {"type": "line", "strokeWidth": 1.4, "clip": True},
+            "encoding": {"y": y, **dashes, "tooltip": tip},
+        },
+        *(dots if dotted else ()),
+    ]
 
 
 def _span(curves: Sequence[Curve], from_s: float | None, to_s: float | None) -> tuple[float, float]:
@@ -150,16 +150,13 @@ def _span(curves: Sequence[Curve], from_s: float | None, to_s: float | None) -> 
 def _colours(names: Sequence[str], order: Sequence[str]) -> Row:
     """A colour for each curve's name, with a legend that is no wider than the chart."""
     columns = max(1, LEGEND_CHARACTERS // (max(map(len, names), default=0) + 4))
-    places = list(dict.fromkeys((*order, *names)))
-    colours = [MANY_COLOURS[places.index(name) % len(MANY_COLOURS)] for name in names]
-    return {
-        "field": "series",
-        "type": "nominal",
-        "title": None,
-        "sort": None,
-        "scale": {"domain": names, "range": colours},
-        "legend": {"orient": "top", "columns": columns, "symbolOpacity": 1, "labelLimit": 260},
-    }
+    places = [name for name in dict.fromkeys((*order, *names)) if name != FILL]
+    colours = [
+        _FILL_COLOUR if name == FILL else MANY_COLOURS[places.index(name) % len(MANY_COLOURS)]
+        for name in names
+    ]
+    legend = {"orient": "top", "columns": columns, "symbolOpacity": 1, "labelLimit": 260}
+    return name_channel(None, names, colours) | {"legend": legend if len(names) > 1 else None}
 
 
 def _dashes(quantities: Sequence[Quantity]) -> Row:

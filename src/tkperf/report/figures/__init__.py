@@ -6,23 +6,23 @@ from collections.abc import Callable
 
 from tkperf.figures import Figure, FigureKind
 from tkperf.report.figures import areas, cells, over_time, response_times
+from tkperf.report.figures.joining import join_charts, name_views
 from tkperf.report.page import ChartView, TableView, Views
-from tkperf.report.subject import Subject, key_charts
+from tkperf.report.subject import Subject
 
 
 def build_figures(subject: Subject) -> tuple[tuple[TableView, ...], tuple[ChartView, ...]]:
     """The tables and the charts that the section's plan asks for and that have something to show."""
-    views = [
-        view
-        for figure in subject.section.plan.figures
-        for view in _BUILD[figure.kind](subject, figure)
-    ]
-    charts = (view for view in views if isinstance(view, ChartView))
-    tables = (view for view in views if isinstance(view, TableView))
-    return tuple(tables), tuple(key_charts(charts, subject.key))
+    tables: list[TableView] = []
+    charts: list[ChartView] = []
+    for figure in subject.section.plan.figures:
+        views = list(BUILD[figure.kind](subject, figure))
+        tables += (view for view in views if isinstance(view, TableView))
+        charts += name_views(figure, (view for view in views if isinstance(view, ChartView)))
+    return tuple(tables), join_charts(charts, subject.key)
 
 
-_BUILD: dict[FigureKind, Callable[[Subject, Figure], Views]] = {
+BUILD: dict[FigureKind, Callable[[Subject, Figure], Views]] = {
     FigureKind.MATRIX: cells.show_matrix,
     FigureKind.LISTING: cells.show_listing,
     FigureKind.OVER_ROUNDS: over_time.show_over_rounds,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tkperf.analysis.layout import OFFERED, Axis, arrange
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.tables import build_listing, build_matrices
-from tkperf.figures import Figure
+from tkperf.figures import Figure, matrix_keys
 from tkperf.quantity import IOPS
 from tkperf.report.charts import rounds
 from tkperf.report.charts.bars_3d import bars_3d
-from tkperf.report.charts.demand import against, heat_map, over_demand, split_demand
+from tkperf.report.charts.demand import against, over_demand, split_demand
 from tkperf.report.charts.offered import over_offered
 from tkperf.report.naming import Naming, capitalise, describe_axes, describe_curves
 from tkperf.report.page import ChartView, Views
@@ -26,7 +28,7 @@ def show_listing(subject: Subject, figure: Figure) -> Views:
         yield show_table(build_listing(subject.section, figure), subject.links)
 
 
-def show_over_axis(subject: Subject, figure: Figure) -> Views:
+def show_over_axis(subject: Subject, figure: Figure, *, bars: bool = False) -> Views:
     section = subject.section
     if len(section.cells) < 2:
         return
@@ -38,10 +40,20 @@ def show_over_axis(subject: Subject, figure: Figure) -> Views:
         return
     for quantity in find_quantities(figure.quantities):
         title = figure.title or _name_by_axes(section, quantity.label, figure.axis)
+        curves = describe_curves(others)
+        told_apart = curves.replace("curve", "bar") if bars else curves
         yield ChartView(
             key="2d",
-            text=f"{title}: means over the window{describe_curves(others)}.",
-            spec=rounds.over_axis(section.cells, quantity, title, log=figure.log, axis=figure.axis),
+            text=f"{title}: means over the window{told_apart}.",
+            spec=rounds.over_axis(
+                section.cells,
+                quantity,
+                title,
+                log=figure.log,
+                bars=bars,
+                axis=figure.axis,
+                links=subject.links,
+            ),
         )
 
 
@@ -87,18 +99,10 @@ def show_bars_3d(subject: Subject, figure: Figure) -> Views:
 
 
 def show_heat_map(subject: Subject, figure: Figure) -> Views:
-    cells = subject.section.cells
-    if len(cells) < 2:
-        return
-    layout = arrange(cell.workload for cell in cells)
-    by = describe_axes((*layout.row_titles, layout.column_axis.title))
-    for quantity in find_quantities(figure.quantities):
-        title = figure.title or f"{capitalise(quantity.title)} by {by}"
-        yield ChartView(
-            key="heat",
-            text=f"{title}: every cell of the window's table, the darker the greater.",
-            spec=heat_map(cells, quantity, title),
-        )
+    """As the matrix that it repeats, unless that is there."""
+    shown = matrix_keys(subject.section.plan)
+    quantities = tuple(key for key in figure.quantities if key not in shown)
+    yield from show_matrix(subject, replace(figure, quantities=quantities))
 
 
 def show_against(subject: Subject, figure: Figure) -> Views:

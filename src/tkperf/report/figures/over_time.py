@@ -59,11 +59,15 @@ def show_over_rounds(subject: Subject, figure: Figure) -> Views:
                         read_percents=shown,
                         most_threads=figure.most_threads,
                         log=figure.log,
+                        links=subject.links,
                     ),
                     _timelines_of(subject, Recorded.ROUNDS, curves),
                     (quantity,),
                     x="round",
                 ),
+                choice=(describe_direction(measured, mix),)
+                if mix is not None and len(mixes) > 1
+                else (),
             )
 
 
@@ -83,7 +87,9 @@ def show_window(subject: Subject, figure: Figure) -> Views:
                 title,
                 "Slice" if section.slices else "Round",
                 rounds.tracked_cells(section, verdict),
+                subject.links,
             ),
+            choice=(verdict.tracking,) if len(verdicts) > 1 else (),
         )
 
 
@@ -144,19 +150,21 @@ def _stream(
         directions=directions,
         link=subject.links.get(workload, ""),
     )
-    if over is rounds.TIME and subject.course is not None:
+    aligned = over is rounds.TIME and subject.course is not None
+    if aligned and subject.course is not None:
         spec = align(spec, 0.0, subject.course.length_s, rounds.stream_unit(subject.section)[1])
     if over is rounds.TIME:
         timelines = preferred(subject.section.timelines)
-        spec = mark_over_time(
-            spec, timelines, quantities, scale=1 / rounds.stream_unit(subject.section)[1]
-        )
-        if "layer" in spec:
+        unit_s = rounds.stream_unit(subject.section)[1]
+        marked = mark_over_time(spec, timelines, quantities, scale=1 / unit_s)
+        if marked is not spec:
             caption += ". Marked: what was found over time"
+        spec = marked
     return ChartView(
         key=key,
         text=f"{caption}. Workload: {subject.section.workload}.",
         spec=spec,
+        aligned=aligned,
     )
 
 
@@ -194,6 +202,7 @@ def show_seconds(subject: Subject, figure: Figure) -> Views:
                 x="t",
             ),
             cell=subject.links[detail.workload],
+            choice=(str(detail.workload),) if len(subject.details) > 1 else (),
         )
 
 

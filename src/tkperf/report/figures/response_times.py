@@ -8,6 +8,7 @@ from tkperf.analysis.tables import directions_of
 from tkperf.figures import Figure
 from tkperf.report.charts.flagged import with_flags
 from tkperf.report.charts.latency import (
+    BINS_A_DECADE,
     exceedance,
     histogram_rows,
     mark_rows,
@@ -20,10 +21,9 @@ from tkperf.report.subject import Subject
 
 def show_histogram(subject: Subject, figure: Figure) -> Views:
     text = (
-        "All I/Os by response time, and the share of them that took no longer (confidence level). "
-        "Marked: average (ART), percentiles, maximum (MRT). Buckets are 1/64 of the response time "
-        "wide or less; counts step where the width doubles. The curve is exact at a bucket's edges, "
-        "straight within."
+        f"All I/Os by response time: bars of equal logarithmic width, {BINS_A_DECADE} to a decade. Curve: the share that "
+        "took no longer (confidence level), exact at the edges of buckets of 1/64 of the response time or less. "
+        "Marked: average (ART), percentiles, maximum (MRT)."
     )
     title = figure.title or "Response time histogram"
     yield from _distribution(subject, figure, "rth", title, text, response_time_histogram)
@@ -39,12 +39,13 @@ def _distribution(
     subject: Subject, figure: Figure, key: str, title: str, text: str, draw: Callable[..., Spec]
 ) -> Views:
     for detail in subject.details.values():
-        for direction, words in directions_of(detail.workload, apart=figure.apart):
-            if figure.apart and words == "reads and writes":
-                continue
+        directions = directions_of(detail.workload, apart=figure.apart)
+        directions = directions[:-1] or directions  # of a mix reads and writes, not all together
+        for direction, words in directions:
             stats = detail.of(direction)
             of = f"{words} of {detail.workload}" if figure.apart else str(detail.workload)
             if buckets := histogram_rows(stats):
                 spec = draw(buckets, mark_rows(stats), f"{title}: {of}")
                 spec = with_flags(spec, detail.counted)
-                yield ChartView(key=key, text=text, spec=spec)
+                choice = (words,) if len(directions) > 1 else ()
+                yield ChartView(key=key, text=text, spec=spec, choice=choice)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
+from tkperf.cli.calling import Heading, option_about
+from tkperf.cli.kinds import InputFile
 from tkperf.cli.options import (
     auto_demand_option,
     consent_options,
@@ -16,30 +17,27 @@ from tkperf.cli.options import (
     profile_option,
     purge_options,
     result_options,
+    run_arguments,
     trust_options,
 )
-from tkperf.cli.run_options import RunOptions
-from tkperf.cli.session import run_session
 from tkperf.cli.suites import suite_command, tests_option
 
+_target_option = option_about(Heading.TARGET)
 FLAGS = ("-ssdt", "--ssd-type", "--test")
 
 
-@click.command(
-    cls=suite_command("raid", FLAGS), short_help="Make a RAID set of whole drives and measure it."
-)
-@click.argument("name")
-@click.argument("device")
-@click.option(
+@click.command(cls=suite_command("raid", FLAGS))
+@run_arguments
+@_target_option(
     "-c",
     "--config",
     "raid_config",
     required=True,
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=InputFile(".json"),
     help="raid.json: devices, raidlevel, type (sw_mdadm or hw_lsi), stripsize ...",
 )
-@click.option("--remove-set", is_flag=True, help="Take the set down again after the run.")
+@_target_option("--remove-set", is_flag=True, help="Take the set down again after the run.")
 @tests_option("raid", FLAGS)
 @profile_option("pts-e-1.1")
 @demand_options
@@ -69,6 +67,9 @@ def raid(**options: object) -> None:
       tkperf raid R5 /dev/md0 -c raid.json -nj 4 -iod 32
       tkperf raid R1 /dev/md0 -c raid.json -ssdt iops --yes-destroy SERIAL1,SERIAL2 --remove-set
     """
+    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.session import run_session
+
     run_session(
         RunOptions(suite="raid", **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
     )

@@ -8,19 +8,19 @@ from typing import Any
 
 import click
 
+from tkperf.cli.calling import Command, Heading, option_about
+from tkperf.cli.kinds import OneOf
 from tkperf.cli.options import (
     consent_options,
     load_options,
     profile_option,
     purge_options,
     result_options,
+    run_arguments,
+    size_option,
     trust_options,
 )
-from tkperf.cli.run_options import RunOptions
-from tkperf.cli.session import run_session
 from tkperf.errors import UsageError
-from tkperf.procedures import load_profile, with_numbers
-from tkperf.procedures.sweep import TEST, SweepTable
 from tkperf.units import KIB, parse_size_bytes
 from tkperf.workload import Access
 
@@ -63,51 +63,51 @@ def _size_kib(word: str) -> float:
     return size_bytes / KIB
 
 
+_test_option = option_about(Heading.TEST)
 _WHOLE_NUMBERS = _Values(_whole, "1,2,4")
 
 
-@click.command(short_help="Sweep over demands, block sizes, mixes on DEVICE, which is erased.")
-@click.argument("name")
-@click.argument("device")
-@click.option(
+@click.command(cls=Command)
+@run_arguments
+@_test_option(
     "--threads", "jobs", type=_WHOLE_NUMBERS, metavar="N,N...", help="Thread counts (TC)."
 )
-@click.option(
+@_test_option(
     "--depth",
     "io_depths",
     type=_WHOLE_NUMBERS,
     metavar="N,N...",
     help="Outstanding I/Os of each thread (QD).",
 )
-@click.option(
+@_test_option(
     "--block-size",
     "block_sizes_kib",
     type=_Values(_size_kib, "512,4k,128k,1m"),
     metavar="SIZE,SIZE...",
     help="Block sizes, as fio writes them: 512,4k,1m.",
 )
-@click.option(
+@_test_option(
     "--mix",
     "read_percents",
     type=_Values(_read_percent, "100,70,0 or 100/0,70/30"),
     metavar="R/W,R/W...",
     help="Read/write mixes: 100/0,65/35, or their shares of reads alone.",
 )
-@click.option(
+@_test_option(
     "--compressibility",
     "compressible_percents",
     type=_Values(_whole, "0,50,90"),
     metavar="PERCENT,PERCENT...",
     help="How much of the data a drive's compression could save; 0 is random data.",
 )
-@click.option(
+@_test_option(
     "--access",
-    type=click.Choice([access.value for access in Access]),
+    type=OneOf([access.value for access in Access]),
     help="Order of the addresses.",
 )
 @profile_option("pts-e-1.1")
 @load_options
-@click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
+@size_option
 @purge_options
 @trust_options
 @consent_options
@@ -136,6 +136,11 @@ def sweep(
       tkperf sweep entropy /dev/sdb --compressibility 0,50,90 --depth 32,1 --mix 0
       tkperf sweep look ./scratch.img --size 1GiB --profile quick
     """
+    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.session import run_session
+    from tkperf.procedures import load_profile, with_numbers
+    from tkperf.procedures.sweep import TEST, SweepTable
+
     given = {
         "jobs": jobs,
         "io_depths": io_depths,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from tkperf.choices import RUN_FILE_SUFFIX
+from tkperf.cli.calling import Command, Heading, option_about
+from tkperf.cli.kinds import RUN_FILE, Device
 from tkperf.cli.options import consent_options, strict_option, view_options
-from tkperf.cli.run_options import RunOptions
-from tkperf.cli.session import resume_session
 from tkperf.errors import UsageError
-from tkperf.pipeline.resume import ResumeRequest
+
+if TYPE_CHECKING:
+    from tkperf.cli.run_options import RunOptions
+
+_test_option = option_about(Heading.TEST)
 
 
 def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -20,24 +26,24 @@ def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, .
     return tuple(dict.fromkeys(names))
 
 
-@click.command(short_help="Go on with the run in RUN_FILE, which was cut off.")
-@click.argument("run_file", type=click.Path(path_type=Path))
-@click.argument("device", required=False)
-@click.option(
+@click.command(cls=Command)
+@click.argument("run_file", type=RUN_FILE)
+@click.argument("device", required=False, type=Device())
+@_test_option(
     "--accept-interruption",
     "accept",
     is_flag=True,
     help="Go on where it stopped, also within a stream or a steady-state window; all that spans the "
     "interruption is marked. Purges and fills are done anew all the same.",
 )
-@click.option(
+@_test_option(
     "--repeat",
     metavar="TEST,...",
     multiple=True,
     callback=_split,
     help="Measure a test of the run again; what was measured before is kept and named.",
 )
-@click.option(
+@_test_option(
     "--test",
     "add",
     metavar="TEST,...",
@@ -71,7 +77,11 @@ def resume(
       tkperf resume D3-S4510.tkperf --repeat lat
       tkperf resume D3-S4510.tkperf --test hir,xsr
     """
-    if run_file.suffix != ".tkperf":
+    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.session import resume_session
+    from tkperf.pipeline.resume import ResumeRequest
+
+    if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
         raise UsageError(f"RUN_FILE {run_file}: a run goes on in its run file, NAME.tkperf")
     request = ResumeRequest(
         path=run_file, device=device, accept=accept, repeat=repeat, add=add, strict=strict

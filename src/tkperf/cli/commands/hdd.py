@@ -13,26 +13,22 @@ from tkperf.cli.options import (
     outlook_options,
     profile_option,
     result_options,
+    run_arguments,
+    size_option,
     trust_options,
 )
-from tkperf.cli.run_options import RunOptions
-from tkperf.cli.session import run_session
 from tkperf.cli.suites import suite_command, tests_option
 
 FLAGS = ("-hddt", "--hdd-type", "--test")
 
 
-@click.command(
-    cls=suite_command("hdd", FLAGS),
-    short_help="Measure a hard disk area by area; it is overwritten.",
-)
-@click.argument("name")
-@click.argument("device")
+@click.command(cls=suite_command("hdd", FLAGS))
+@run_arguments
 @tests_option("hdd", FLAGS)
 @profile_option("tkperf-2.2")
 @demand_options
 @load_options
-@click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
+@size_option
 @trust_options
 @consent_options
 @outlook_options
@@ -50,6 +46,9 @@ def hdd(**options: object) -> None:
       tkperf hdd ST4000-tp /dev/sdc -hddt tp -rt 10
       tkperf hdd look ./scratch.img --size 1GiB --profile quick
     """
+    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.session import run_session
+
     run_session(
         RunOptions(suite="hdd", **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
     )

@@ -15,26 +15,23 @@ from tkperf.cli.options import (
     profile_option,
     purge_options,
     result_options,
+    run_arguments,
+    size_option,
     trust_options,
 )
-from tkperf.cli.run_options import RunOptions
-from tkperf.cli.session import run_session
 from tkperf.cli.suites import suite_command, tests_option
 
 FLAGS = ("-ssdt", "--ssd-type", "--test")
 
 
-@click.command(
-    cls=suite_command("ssd", FLAGS), short_help="Run the SSD tests on DEVICE, which is erased."
-)
-@click.argument("name")
-@click.argument("device")
+@click.command(cls=suite_command("ssd", FLAGS))
+@run_arguments
 @tests_option("ssd", FLAGS)
 @profile_option("pts-e-1.1")
 @demand_options
 @auto_demand_option
 @load_options
-@click.option("--size", metavar="SIZE", help="Create DEVICE as a scratch file of this size.")
+@size_option
 @purge_options
 @trust_options
 @consent_options
@@ -54,6 +51,9 @@ def ssd(**options: object) -> None:
       tkperf ssd D3-S4510-lat /dev/sdb -ssdt lat --output results/
       tkperf ssd nightly /dev/sdb --yes-destroy PHYH850500YA960L --progress plain
     """
+    from tkperf.cli.run_options import RunOptions
+    from tkperf.cli.session import run_session
+
     run_session(
         RunOptions(suite="ssd", **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
     )

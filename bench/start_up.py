@@ -1,0 +1,120 @@
+"""How long do help, completion, a wrong call and a small `show` take, and what of it is loading modules?
+
+Each is a whole process, started anew: medians of n, with the least and the greatest, and the median of the CPU
+time, which says more on a machine that others use. Beside them what nobody gets
+below: Python that does nothing, and Python that loads click. Then where the time goes: modules by the package
+they belong to, as `python -X importtime` counts them (which makes each a little slower).
+
+    python bench/start_up.py [--times 31] [--run FILE.tkperf]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+TKPERF = Path(sys.executable).parent / "tkperf"
+ROWS = 12
+_ASKED = {"_TKPERF_COMPLETE": "bash_complete"}
+# What: the words of the call, and the line at whose end Tab is pressed.
+CALLS: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "--version": (("--version",), None),
+    "--help": (("--help",), None),
+    "ssd --help": (("ssd", "--help"), None),
+    "report --help": (("report", "--help"), None),
+    "wrong call": (("ssd", "n", "x", "--sise", "3"), None),
+    "Tab: command": ((), "tkperf s"),
+    "Tab: test": ((), "tkperf ssd n x --test la"),
+    "Tab: preset": ((), "tkperf ssd n sim:"),
+    "Tab: profile": ((), "tkperf ssd n x --profile "),
+    "Tab: run file": ((), "tkperf show "),
+}
+
+
+Took = tuple[float, float]
+"""Milliseconds by the clock, and of CPU time."""
+
+
+def take_time(argv: Sequence[str | Path], environment: Mapping[str, str]) -> Took:
+    """From start to end of a process."""
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    subprocess.run(argv, env={**os.environ, **environment}, capture_output=True, check=False)
+    took_s = time.perf_counter() - begun
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return took_s * 1000, cpu_s * 1000
+
+
+def measure(argv: Sequence[str | Path], line: str | None, times: int) -> list[Took]:
+    """Of n processes, after one that is not counted: it compiles modules and fills the cache."""
+    environment = {} if line is None else {**_ASKED, "COMP_LINE": line}
+    return [take_time(argv, environment) for _ in range(times + 1)][1:]
+
+
+def print_row(what: str, measured: Sequence[Took]) -> None:
+    clock, cpu = zip(*measured, strict=True)
+    numbers = (statistics.median(clock), min(clock), max(clock), statistics.median(cpu))
+    print(f"{what:<22}", *(f"{number:>7.0f}" for number in numbers))
+
+
+def break_down(words: Sequence[str | Path]) -> dict[str, float]:
+    """Milliseconds that modules take to load, by package, without what they load in turn."""
+    argv = [sys.executable, "-X", "importtime", "-m", "tkperf", *words]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    packages: dict[str, float] = {}
+    for own_us, name in re.findall(r"import time: +(\d+) \| +\d+ \| +(\S+)", done.stderr):
+        package = name.partition(".")[0]
+        if package in sys.stdlib_module_names:
+            package = "Python's own"
+        packages[package] = packages.get(package, 0.0) + int(own_us) / 1000
+    return dict(sorted(packages.items(), key=lambda item: -item[1]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--times", type=int, default=31)
+    parser.add_argument("--run", type=Path, help="run file to show; else a simulated one is made")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        run = args.run or Path(name) / "small.tkperf"
+        if args.run is None:
+            made = ("ssd", "small", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops", "-q")
+            subprocess.run([TKPERF, *made, "--output", name], check=True, capture_output=True)
+        os.chdir(run.parent)
+        load = os.getloadavg()[0]
+        print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load:.2f} before")
+        print(f"run file of {run.stat().st_size / 1000:.0f} kB; medians of {args.times} processes")
+        print(f"\n{'milliseconds':<22} {'median':>7} {'least':>7} {'most':>7} {'CPU':>7}")
+        print_row("Python, nothing", measure([sys.executable, "-c", "pass"], None, args.times))
+        print_row(
+            "Python, click", measure([sys.executable, "-c", "import click"], None, args.times)
+        )
+        for what, (words, line) in CALLS.items():
+            print_row(what, measure([TKPERF, *words], line, args.times))
+        print_row("show", measure([TKPERF, "show", run], None, args.times))
+        print_row("show --json", measure([TKPERF, "show", run, "--json"], None, args.times))
+        loading: tuple[tuple[str | Path, ...], ...] = (
+            ("--help",),
+            ("ssd", "--help"),
+            ("show", run),
+        )
+        for called in loading:
+            print(f"\nloading for '{' '.join(map(str, called))}', by package:")
+            packages = break_down(called)
+            for package, took_ms in list(packages.items())[:ROWS]:
+                print(f"{package:<22} {took_ms:>7.1f}")
+            print(f"{'all':<22} {sum(packages.values()):>7.1f}")
+
+
+if __name__ == "__main__":
+    main()

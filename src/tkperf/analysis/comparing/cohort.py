@@ -1,0 +1,102 @@
+"""Drives of one model: how each headline figure is distributed over them, and which drives stray."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from tkperf.analysis.comparing.entries import Change, judge_change
+from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.robust import OUTLIER_SCORE, Distribution, describe_distribution
+from tkperf.units import format_count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlier:
+    """A run beyond the limit of the modified z-score, and not within its own uncertainty of the median."""
+
+    name: str
+    value: float
+    score: float
+    from_median_percent: float
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CohortFigure:
+    """``own_percent``: half the interval of 95 % of a single drive's figure, the median of them; None: not known."""
+
+    headline: Headline
+    distribution: Distribution
+    own_percent: float | None
+    outliers: tuple[Outlier, ...]
+
+    @property
+    def spread_percent(self) -> float | None:
+        """In percent of the median; None where more than half of the runs have the same figure: no spread can be told."""
+        spread = self.distribution.spread
+        return 100 * spread / abs(self.distribution.median) if spread else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cohort:
+    """``title``: how many drives of what; runs, where not each is known to be of a drive of its own."""
+
+    model: str | None
+    title: str
+    figures: tuple[CohortFigure, ...]
+
+
+def build_cohort(
+    names: Sequence[str],
+    models: Sequence[object],
+    serials: Sequence[object],
+    headlines: Sequence[Headline],
+) -> Cohort:
+    """``models`` of the drives: what is not the same for all has no name; serial numbers None: not known."""
+    one = len(set(models)) == 1 and models[0] is not None
+    figures = (_figure(names, headline) for headline in headlines)
+    own = all(serials) and len(set(serials)) == len(serials)
+    return Cohort(
+        model=str(models[0]) if one else None,
+        title=format_count(len(names), "drive" if own else "run")
+        + (f" of model {models[0]}" if one else ""),
+        figures=tuple(figure for figure in figures if figure is not None),
+    )
+
+
+def _figure(names: Sequence[str], headline: Headline) -> CohortFigure | None:
+    known = [
+        (name, entry, entry.value)
+        for name, entry in zip(names, headline.entries, strict=True)
+        if entry.value is not None
+    ]
+    if len(known) < 2 or not median([value for _, _, value in known]):
+        return None
+    distribution = describe_distribution([value for _, _, value in known])
+    middle = distribution.median
+    scores = distribution.scores or (0.0,) * len(known)
+    halves = [
+        100 * entry.uncertainty.expanded / abs(value)
+        for _, entry, value in known
+        if value and entry.uncertainty is not None and entry.uncertainty.expanded is not None
+    ]
+    outliers = tuple(
+        Outlier(
+            name=name,
+            value=value,
+            score=score,
+            from_median_percent=100 * (value / middle - 1),
+            change=judge_change(value / middle, headline.measure, within_noise=False),
+        )
+        for (name, entry, value), score in zip(known, scores, strict=True)
+        if abs(score) > OUTLIER_SCORE
+        and not (entry.uncertainty is not None and entry.uncertainty.covers(middle))
+    )
+    return CohortFigure(
+        headline=headline,
+        distribution=distribution,
+        own_percent=median(halves) if halves else None,
+        outliers=tuple(sorted(outliers, key=lambda one: -abs(one.score))),
+    )

@@ -1,0 +1,175 @@
+"""What a comparison is made of: rows, of each run's value in them, and what it is against the first's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tkperf.analysis.uncertainty.estimate import Uncertainty, build_ratio
+from tkperf.analysis.uncertainty.wording import two_digits
+from tkperf.disturbance.codes import DisturbanceCode
+from tkperf.quantity import Better, Measure
+from tkperf.workload import Workload
+
+
+class Span(StrEnum):
+    """What the lowest and the highest value of an entry were seen over; the first two are noise."""
+
+    WINDOW = "the steady-state window"
+    PHASE = "slices of the same phase"
+    UNSTEADY = "rounds not found steady"
+    STREAM = "a stream's slices, without a window"
+    AREAS = "areas of the disk"
+
+
+MOST_NAMED = 4
+"""Of more runs in a sentence only so many are named."""
+
+_NOISE = (Span.WINDOW, Span.PHASE)
+
+
+class Change(StrEnum):
+    """What an entry is against that of the first run."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    DIFFERENT = "different"
+    """Of a measure of which neither more nor less is better."""
+    WITHIN_NOISE = "within noise"
+    CANNOT_BE_TOLD = "cannot be told"
+    NOT_COMPARABLE = "not comparable"
+
+
+BEYOND_NOISE = (Change.BETTER, Change.WORSE, Change.DIFFERENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One run's value of a row; ``low`` and ``high`` are its range over ``span``.
+
+    The three are None where it was measured once. ``uncertainty`` is the value's own; ``ratio`` is to
+    the first run, None without a value or to 0, and ``ratio_uncertainty`` its. ``within_noise`` is None
+    where neither uncertainties nor ranges tell; it, both of the ratio and ``change`` are None for the
+    first run. ``host_limited``: the host's CPUs, not the device, set the pace; ``disturbances``: what
+    disturbed its steps. ``not_found``: of what the course of a section shows, that it was looked for and
+    not found, or where it can only be.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    span: Span | None = None
+    uncertainty: Uncertainty | None = None
+    ratio: float | None = None
+    ratio_uncertainty: Uncertainty | None = None
+    within_noise: bool | None = None
+    change: Change | None = None
+    host_limited: bool | None = None
+    disturbances: tuple[DisturbanceCode, ...] | None = None
+    not_found: str | None = None
+
+    @property
+    def ratio_text(self) -> str:
+        """``x1.034 ± 0.9 %``, in parentheses within noise, with a question mark if that cannot be told."""
+        if self.ratio is None:
+            return ""
+        text = f"x{format_ratio(self.ratio)}"
+        if self.ratio_half_percent is not None:
+            text += f" ± {two_digits(self.ratio_half_percent)} %"
+        return self.told(text)
+
+    @property
+    def ratio_half_percent(self) -> float | None:
+        """Half the interval of 95 % of the ratio, in percent of it; None: there is none."""
+        half = None if self.ratio_uncertainty is None else self.ratio_uncertainty.expanded
+        return None if half is None or not self.ratio else 100 * half / self.ratio
+
+    @property
+    def ratio_interval(self) -> str:
+        """``8.52 to 8.88``, ``above 8.52`` where nothing bounds it, or wider if that is a lower limit; empty: there is none."""
+        known = self.ratio_uncertainty
+        if self.ratio is None or known is None or known.low is None:
+            return ""
+        low = format_ratio(known.low)
+        text = f"above {low}" if known.high is None else f"{low} to {format_ratio(known.high)}"
+        return f"{text} or wider" if known.at_least else text
+
+    def told(self, text: str) -> str:
+        """A text about the ratio, marked with how sure the difference is."""
+        if self.change is Change.WITHIN_NOISE:
+            return f"({text})"
+        return f"{text}?" if self.change is Change.CANNOT_BE_TOLD else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedRow:
+    """A value that all runs have. ``part``: of a stream that was not level the phase; empty: all of it."""
+
+    test: str
+    section: str
+    workload: Workload
+    quantity: Measure
+    entries: tuple[Entry, ...]
+    part: str = ""
+
+    @property
+    def title(self) -> str:
+        """What is measured, with its unit, and of which part."""
+        return f"{self.part}: {self.quantity.title}" if self.part else self.quantity.title
+
+
+def format_ratio(ratio: float) -> str:
+    """Around 1 to three digits after the point, with fewer the further above: ``1.034``, ``8.70``, ``120``."""
+    if ratio < 0.1:
+        return f"{ratio:.2g}" if ratio > 0 else "0"
+    digits = next((digits for limit, digits in ((2, 3), (10, 2), (100, 1)) if ratio < limit), 0)
+    return f"{ratio:,.{digits}f}"
+
+
+def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
+    """The entry with what it is against the first run's."""
+    if entry.value is None or not first.value:
+        return replace(entry, change=Change.NOT_COMPARABLE)
+    of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
+    noise = of_ratio.covers(1.0) if of_ratio.known else ranges_overlap(first, entry)
+    ratio = entry.value / first.value
+    return replace(
+        entry,
+        ratio=ratio,
+        ratio_uncertainty=of_ratio,
+        within_noise=noise,
+        change=judge_change(ratio, measure, within_noise=noise),
+    )
+
+
+def judge_change(ratio: float, measure: Measure, *, within_noise: bool | None) -> Change:
+    """What a ratio means, by whether it is noise (None: that cannot be told)."""
+    if within_noise is None:
+        return Change.CANNOT_BE_TOLD
+    if within_noise:
+        return Change.WITHIN_NOISE
+    if measure.better is Better.NEITHER:
+        return Change.DIFFERENT
+    return Change.BETTER if (ratio > 1) == (measure.better is Better.HIGHER) else Change.WORSE
+
+
+def ranges_overlap(first: Entry, entry: Entry) -> bool | None:
+    """Whether the ranges overlap; None where that says nothing.
+
+    Ranges that lie apart tell a difference whatever they are over: all that was seen of the one is
+    beyond all that was seen of the other. Ranges that overlap tell noise only where they are noise.
+    """
+    if first.low is None or first.high is None or entry.low is None or entry.high is None:
+        return None
+    if entry.low > first.high or first.low > entry.high:
+        return False
+    return True if first.span in _NOISE and entry.span in _NOISE else None
+
+
+def list_names(names: Sequence[str]) -> str:
+    """``A, B``, of many ``A, B, C, D and 12 more``."""
+    left = len(names) - MOST_NAMED
+    if left < 2:
+        return ", ".join(names)
+    return f"{', '.join(names[:MOST_NAMED])} and {left} more"

@@ -1,0 +1,124 @@
+"""One drive over time: the trend of each headline figure, and where its firmware changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from tkperf.analysis.comparing.entries import Change, judge_change
+from tkperf.analysis.comparing.headlines import Headline
+from tkperf.analysis.comparing.robust import Trend, find_trend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """What a trend is told of."""
+
+    label: str
+    days: float
+
+
+# The longest that the runs span at least.
+_PERIODS = (
+    Period(label="year", days=365.0),
+    Period(label="30 days", days=30.0),
+    Period(label="day", days=1.0),
+    Period(label="hour", days=1 / 24),
+)
+_MINUTE = Period(label="minute", days=1 / 1440)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFigure:
+    """``trend`` of the values in percent of their median, per period, over periods since the first run.
+
+    None: fewer than two values. ``change``: whether it goes to the better or worse, or is within noise.
+    """
+
+    headline: Headline
+    median: float
+    trend: Trend | None
+    change: Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirmwareChange:
+    """``name`` is the first run with the new one; ``day`` (since 1970) lies between it and the one before."""
+
+    name: str
+    day: float
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """``days``: when each run began, since 1970."""
+
+    serial: str | None
+    period: Period
+    days: tuple[float, ...]
+    figures: tuple[HistoryFigure, ...]
+    firmware: tuple[FirmwareChange, ...]
+
+
+def build_history(
+    names: Sequence[str],
+    serials: Sequence[object],
+    firmware: Sequence[object],
+    days: Sequence[float],
+    headlines: Sequence[Headline],
+) -> History:
+    """Of runs in the order of their dates; serial number and firmware of each, None is not known."""
+    spanned = days[-1] - days[0]
+    period = next((each for each in _PERIODS if spanned >= each.days), _MINUTE)
+    one = len(set(serials)) == 1 and serials[0] is not None
+    return History(
+        serial=str(serials[0]) if one else None,
+        period=period,
+        days=tuple(days),
+        figures=tuple(_figure(headline, days, period) for headline in headlines),
+        firmware=tuple(_find_changes(names, firmware, days)),
+    )
+
+
+def _figure(headline: Headline, days: Sequence[float], period: Period) -> HistoryFigure:
+    known = [
+        ((day - days[0]) / period.days, entry.value)
+        for day, entry in zip(days, headline.entries, strict=True)
+        if entry.value is not None
+    ]
+    middle = median([value for _, value in known])
+    trend = (
+        find_trend([place for place, _ in known], [100 * value / middle for _, value in known])
+        if middle
+        else None
+    )
+    return HistoryFigure(
+        headline=headline, median=middle, trend=trend, change=_judge(headline, trend)
+    )
+
+
+def _judge(headline: Headline, trend: Trend | None) -> Change:
+    if trend is None or trend.told is None:
+        return Change.CANNOT_BE_TOLD
+    rises = 2.0 if trend.slope > 0 else 0.5
+    return judge_change(rises, headline.measure, within_noise=not trend.told)
+
+
+def _find_changes(
+    names: Sequence[str], firmware: Sequence[object], days: Sequence[float]
+) -> list[FirmwareChange]:
+    """Between two runs of which both are known."""
+    known = [
+        (name, str(version), day)
+        for name, version, day in zip(names, firmware, days, strict=True)
+        if version
+    ]
+    return [
+        FirmwareChange(name=name, day=(last + day) / 2, before=before, after=after)
+        for (_, before, last), (name, after, day) in pairwise(known)
+        if before != after
+    ]

@@ -1,0 +1,138 @@
+"""The phases of streams: what is compared where a stream went from one level to another.
+
+A mean over such a stream depends on how long it lasted. So each of its phases is a value of its own: fresh out of box
+and steady, where tkperf finds them in every run (``analysis/timeline/``); where not every run became steady, the last quarter
+of each stream. Where the specification's steady state was reached in every run, its window is what is compared in their place. A quantity's value in a phase is the median of its slices, as a level's is; a maximum is the
+greatest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from tkperf.analysis.characteristics import FRESH, STEADY, changes
+from tkperf.analysis.comparing.entries import Entry, Span
+from tkperf.analysis.results import CellResult, SectionResult, SliceResult
+from tkperf.analysis.timeline.levels import LevelKind
+from tkperf.analysis.timeline.wording import preferred
+from tkperf.analysis.uncertainty.estimate import EXTREME, Basis, Uncertainty
+from tkperf.analysis.uncertainty.means import uncertainty_of_median
+from tkperf.disturbance.codes import DisturbanceCode, find_codes
+from tkperf.quantity import LATENCY_MAX, LATENCY_MIN, QUANTITIES, Quantity
+
+FRESH_PART = "fresh out of box"
+STEADY_PART = "steady"
+LAST_PART = "last quarter"
+_LEAST_SLICES = 2
+# Ranges of three slices each lie apart by chance in 1 of 10 cases, of four in 1 of 35.
+_FEWEST_RANGED = 4
+_KINDS = {LevelKind.FRESH: FRESH_PART, LevelKind.STEADY: STEADY_PART}
+LEVELS_OF = {FRESH.key: FRESH_PART, STEADY.key: STEADY_PART}
+"""What the course of a section shows of a phase, by its key: the phase says it, too."""
+_EXTREMES = {LATENCY_MAX: max, LATENCY_MIN: min}
+
+Slices = tuple[SliceResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """A phase that every run's stream has; ``slices`` of each run, ``levels`` their rates' where these are known."""
+
+    part: str
+    slices: tuple[Slices, ...]
+    levels: tuple[Mapping[str, float], ...]
+
+
+def find_phases(sections: Sequence[SectionResult]) -> tuple[Phase, ...]:
+    """Those of a stream in every run; none where it was level throughout in all, or is none."""
+    if not all(_is_stream(section) for section in sections):
+        return ()
+    if not any(changes(section, section.slices[0].values.workload) for section in sections):
+        return ()
+    by_run = [dict(_levels(section)) for section in sections]
+    judged = are_judged_steady(sections)
+    parts = (FRESH_PART,) if judged else tuple(_KINDS.values())
+    found = [_phase(part, by_run) for part in parts if _all_have(by_run, part)]
+    if not judged and not _all_have(by_run, STEADY_PART):
+        quarters: list[Mapping[str, tuple[Slices, Mapping[str, float]]]] = [
+            {LAST_PART: (_last_quarter(section), {})} for section in sections
+        ]
+        found.append(_phase(LAST_PART, quarters))
+    return tuple(found)
+
+
+def are_judged_steady(sections: Sequence[SectionResult]) -> bool:
+    """Whether cells are means over a window of steady state in every run."""
+    return all(section.window and section.steady for section in sections)
+
+
+def phase_entry(phase: Phase, run: int, quantity: Quantity) -> Entry:
+    """One run's value of a quantity in a phase."""
+    slices = phase.slices[run]
+    cells = [one.values for one in slices]
+    values = [value for cell in cells if (value := cell.value(quantity)) is not None]
+    if len(values) < len(cells):  # of some slices nothing is known
+        return Entry(value=None)
+    value, uncertainty = _value(phase.levels[run], quantity, values)
+    ranged = len(values) >= _FEWEST_RANGED
+    return Entry(
+        value=value,
+        low=min(values) if ranged else None,
+        high=max(values) if ranged else None,
+        span=Span.PHASE if ranged else None,
+        uncertainty=uncertainty,
+        host_limited=_limited(cells),
+        disturbances=_disturbances(cells),
+    )
+
+
+def _value(
+    levels: Mapping[str, float], quantity: Quantity, values: Sequence[float]
+) -> tuple[float, Uncertainty]:
+    if quantity in _EXTREMES:
+        return _EXTREMES[quantity](values), Uncertainty(reason=EXTREME)
+    value = levels.get(quantity.key, median(values))
+    return value, uncertainty_of_median(value, values, Basis.SLICES)
+
+
+def _limited(cells: Sequence[CellResult]) -> bool | None:
+    told = [cell.host_limited for cell in cells if cell.host_limited is not None]
+    return any(told) if told else None
+
+
+def _disturbances(cells: Sequence[CellResult]) -> tuple[DisturbanceCode, ...] | None:
+    told = [cell.disturbances for cell in cells if cell.disturbances is not None]
+    return find_codes(code for codes in told for code in codes) if told else None
+
+
+def _is_stream(section: SectionResult) -> bool:
+    return len(section.slices) >= 4 * _LEAST_SLICES and section.areas is None
+
+
+def _levels(section: SectionResult) -> Iterator[tuple[str, tuple[Slices, Mapping[str, float]]]]:
+    """Of each level by its name its slices, and the level that was found."""
+    for timeline in preferred(section.timelines):
+        if timeline.settled is None or timeline.quantity not in QUANTITIES:
+            continue
+        for level in timeline.levels:
+            slices = tuple(one for one in section.slices if level.start <= one.start_s < level.end)
+            if level.kind in _KINDS and len(slices) >= _LEAST_SLICES:
+                yield _KINDS[level.kind], (slices, {timeline.quantity: level.value})
+
+
+def _last_quarter(section: SectionResult) -> Slices:
+    return section.slices[-(-3 * len(section.slices) // 4) :]
+
+
+def _all_have(by_run: Sequence[Mapping[str, object]], part: str) -> bool:
+    return all(part in of_run for of_run in by_run)
+
+
+def _phase(part: str, by_run: Sequence[Mapping[str, tuple[Slices, Mapping[str, float]]]]) -> Phase:
+    return Phase(
+        part=part,
+        slices=tuple(of_run[part][0] for of_run in by_run),
+        levels=tuple(of_run[part][1] for of_run in by_run),
+    )

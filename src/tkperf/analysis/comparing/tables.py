@@ -1,0 +1,354 @@
+"""A comparison's tables as data: headline figures, ratios, values. Every output renders these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from statistics import median
+
+from tkperf.analysis.comparing.arrangement import Arrangement
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import (
+    BEYOND_NOISE,
+    Change,
+    ComparedRow,
+    Entry,
+    format_ratio,
+)
+from tkperf.analysis.comparing.heat import Scale, find_scale
+from tkperf.analysis.flags import explain_marks, mark
+from tkperf.analysis.layout import arrange, listing_axes, name_within
+from tkperf.analysis.uncertainty.wording import (
+    COVERED,
+    describe,
+    describe_interval,
+    two_digits,
+)
+from tkperf.quantity import Measure
+from tkperf.units import NOT_MEASURED, format_number
+
+MOST_ACROSS = 6
+"""Of more runs a row tells the ends and the middle, or each has a narrow column of its own."""
+_SEPARATORS = "-_. "
+MARKS = {
+    Change.WITHIN_NOISE: f"(1.02): within noise: the {COVERED} interval of the ratio contains 1, or, of a maximum, "
+    "the ranges overlap.",
+    Change.CANNOT_BE_TOLD: "1.02?: noise is not known: not both values have an uncertainty, as what was measured once, "
+    "and their ranges do not tell.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedTable:
+    """Texts, after ``labels`` columns that name the row.
+
+    ``heat`` and ``hints`` have what each cell after these is coloured by, and what is told of it when asked;
+    ``changes`` what it says. ``colours`` tells what the colours of a page mean, ``notes`` the marks.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    labels: int
+    rows: tuple[tuple[str, ...], ...]
+    heat: tuple[tuple[float | None, ...], ...] = ()
+    hints: tuple[tuple[str, ...], ...] = ()
+    changes: tuple[tuple[Change | None, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    colours: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    text: str
+    heat: float | None = None
+    hint: str = ""
+    change: Change | None = None
+
+
+Line = tuple[tuple[str, ...], list[Cell]]
+
+
+def build_table(
+    title: str,
+    head: Sequence[str],
+    lines: Sequence[Line],
+    notes: Sequence[str] = (),
+    *,
+    colours: str = "",
+) -> ComparedTable:
+    """From lines of labels and cells; ``head`` is of both. Marks that occur are explained."""
+    cells = [cell for _, of_line in lines for cell in of_line]
+    marked = {cell.change for cell in cells if cell.text.endswith(("?", ")"))}
+    marks = (text for change, text in MARKS.items() if change in marked)
+    return ComparedTable(
+        title=title,
+        head=tuple(head),
+        labels=len(lines[0][0]) if lines else 1,
+        rows=tuple((*labels, *(cell.text for cell in cells)) for labels, cells in lines),
+        heat=tuple(tuple(cell.heat for cell in cells) for _, cells in lines),
+        hints=tuple(tuple(cell.hint for cell in cells) for _, cells in lines),
+        changes=tuple(tuple(cell.change for cell in cells) for _, cells in lines),
+        notes=(*marks, *notes),
+        colours=colours,
+    )
+
+
+def reference_of(comparison: Comparison) -> str:
+    """What ratios are to, in words."""
+    of_cohort = comparison.arrangement is Arrangement.COHORT
+    return "the median" if of_cohort else comparison.names[0]
+
+
+def find_comparison_scale(comparison: Comparison) -> Scale:
+    """One for all tables of a comparison."""
+    return find_scale(
+        ratio
+        for row in comparison.rows
+        for ratio in ratios_of(comparison, row)
+        if ratio is not None
+    )
+
+
+def ratios_of(comparison: Comparison, row: ComparedRow) -> tuple[float | None, ...]:
+    """Of each run to the first, of a cohort to the median of the row; None: there is none."""
+    if comparison.arrangement is not Arrangement.COHORT:
+        first, *others = row.entries
+        return (1.0 if first.value else None, *(entry.ratio for entry in others))
+    values = [entry.value for entry in row.entries if entry.value is not None]
+    middle = median(values) if values else 0.0
+    return tuple(
+        entry.value / middle if middle and entry.value is not None else None
+        for entry in row.entries
+    )
+
+
+# ---- ratios
+
+
+def build_ratios(
+    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
+) -> ComparedTable:
+    """A row for each row, a column for each run that is set against the reference."""
+    axes = listing_axes(row.workload for row in rows)
+    of_cohort = comparison.arrangement is Arrangement.COHORT
+    names, left_out = short_names(comparison.names)
+    others = names if of_cohort else names[1:]
+    # The first column stays in sight where the others are scrolled.
+    together = len(names) > MOST_ACROSS
+    lines: list[Line] = []
+    for row in rows:
+        loads = [axis.text(row.workload) for axis in axes]
+        labels: tuple[str, ...] = (*loads, row.title)
+        if together:
+            labels = (f"{name_within(row.workload, axes)} {row.title}",)
+        values = [entry.value for entry in row.entries if entry.value is not None]
+        value = median(values) if of_cohort and values else row.entries[0].value
+        told = format_number(value, row.quantity.digits)
+        own = row.entries[0]
+        first = Cell(text=told if of_cohort else own.not_found or told + mark(own))
+        cells = ratio_cells(comparison, row, scale)
+        lines.append((labels, [first, *(cells if of_cohort else cells[1:])]))
+    reference = reference_of(comparison)
+    places = ("",) if together else (*(axis.title for axis in axes), "")
+    head = (*places, "Median" if of_cohort else names[0], *others)
+    return build_table(
+        f"Ratios to {reference}",
+        head,
+        lines,
+        (
+            *((f"Columns are headed without '{left_out}'.",) if left_out else ()),
+            *explain_marks(entry for row in rows for entry in row.entries),
+        ),
+        colours=explain_colours(comparison, scale),
+    )
+
+
+def ratio_cells(comparison: Comparison, row: ComparedRow, scale: Scale) -> list[Cell]:
+    """The ratio of each run, coloured where it is a difference."""
+    of_cohort = comparison.arrangement is Arrangement.COHORT
+    ratios = ratios_of(comparison, row)
+    return [
+        _ratio_cell(row.quantity, entry, ratio, scale, of_cohort=of_cohort)
+        for entry, ratio in zip(row.entries, ratios, strict=True)
+    ]
+
+
+def _ratio_cell(
+    measure: Measure, entry: Entry, ratio: float | None, scale: Scale, *, of_cohort: bool
+) -> Cell:
+    if ratio is None:
+        return Cell(text=entry.not_found or NOT_MEASURED)
+    text = format_ratio(ratio)
+    if of_cohort:
+        sure = entry.uncertainty is None or not _covers_ratio(entry, ratio)
+        heat = scale.heat(ratio, measure) if sure else None
+        return Cell(text=text + mark(entry), heat=heat, hint=hint(measure, entry, to_first=False))
+    return Cell(
+        text=entry.told(text + mark(entry)),
+        heat=_heat(measure, entry, scale),
+        hint=hint(measure, entry),
+        change=entry.change,
+    )
+
+
+def _heat(measure: Measure, entry: Entry, scale: Scale) -> float | None:
+    """What is within noise, or may be, has no colour."""
+    if entry.ratio is None or entry.change not in BEYOND_NOISE:
+        return None
+    return scale.heat(entry.ratio, measure)
+
+
+def _covers_ratio(entry: Entry, ratio: float) -> bool:
+    """Whether the entry's own interval contains the reference."""
+    if entry.uncertainty is None or entry.value is None:
+        return False
+    return bool(entry.uncertainty.covers(entry.value / ratio)) if ratio else False
+
+
+def explain_colours(comparison: Comparison, scale: Scale) -> str:
+    """What the colours of a page mean."""
+    plain = (
+        "the median lies within the drive's own uncertainty"
+        if comparison.arrangement is Arrangement.COHORT
+        else "within noise, noise not known, or neither more nor less is better"
+    )
+    return f"{scale.words(reference_of(comparison))} Not coloured: {plain}."
+
+
+def build_matrices(
+    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
+) -> Iterator[ComparedTable]:
+    """Of two runs a matrix of ratios for each quantity of cells that differ in two things."""
+    first, second = comparison.names
+    cells = [row for row in rows if not row.part]
+    for measure in dict.fromkeys(row.quantity for row in cells):
+        of_measure = {row.workload: row for row in cells if row.quantity is measure}
+        layout = arrange(of_measure)
+        if len(layout.columns) < 2 or len(layout.rows) < 2:
+            continue
+        lines: list[Line] = []
+        for row, line in zip(layout.rows, layout.at, strict=True):
+            found = [None if work is None else of_measure[work].entries[1] for work in line]
+            lines.append((
+                layout.row_text(row),
+                [Cell(text=NOT_MEASURED) if entry is None
+                 else _ratio_cell(measure, entry, entry.ratio, scale, of_cohort=False)
+                 for entry in found],
+            ))  # fmt: skip
+        across = layout.column_axis
+        yield build_table(
+            f"{measure.label}: {second} / {first}, by {across.title}",
+            (*layout.row_titles, *(across.text(work) for work in layout.columns)),
+            lines,
+            colours=explain_colours(comparison, scale),
+        )
+
+
+# ---- values
+
+
+def build_values(
+    comparison: Comparison, rows: Sequence[ComparedRow], scale: Scale
+) -> ComparedTable:
+    """Every run's value with its ratio to the first."""
+    axes = listing_axes(row.workload for row in rows)
+    lines: list[Line] = [
+        (
+            (*(axis.text(row.workload) for axis in axes), row.title),
+            [
+                Cell(
+                    text=describe_entry(row.quantity, entry),
+                    heat=_heat(row.quantity, entry, scale),
+                    hint=hint(row.quantity, entry),
+                    change=entry.change,
+                )
+                for entry in row.entries
+            ],
+        )
+        for row in rows
+    ]
+    head = (*(axis.title for axis in axes), "", *comparison.names)
+    title = f"Values, and ratios to {comparison.names[0]} with their uncertainty ({COVERED})"
+    notes = explain_marks(entry for row in rows for entry in row.entries)
+    return build_table(title, head, lines, notes, colours=explain_colours(comparison, scale))
+
+
+def build_summary(comparison: Comparison, rows: Sequence[ComparedRow]) -> ComparedTable:
+    """Of many runs the ends and the middle of each row."""
+    axes = listing_axes(row.workload for row in rows)
+    lines: list[Line] = [
+        ((*(axis.text(row.workload) for axis in axes), row.title), summary_cells(comparison, row))
+        for row in rows
+    ]
+    of_cohort = comparison.arrangement is Arrangement.COHORT
+    head = (*(axis.title for axis in axes), "", *summary_head(comparison))
+    title = "Values" if of_cohort else f"Values, and ratios to {comparison.names[0]}"
+    return build_table(title, head, lines)
+
+
+def summary_head(comparison: Comparison) -> tuple[str, ...]:
+    ends = ("Lowest ratio", "Highest ratio")
+    match comparison.arrangement:
+        case Arrangement.COHORT:
+            return ("Median", *ends)
+        case Arrangement.HISTORY:
+            return (comparison.names[0], *ends, "Last ratio")
+        case Arrangement.RUNS:
+            return (comparison.names[0], *ends, "Median ratio")
+
+
+def summary_cells(comparison: Comparison, row: ComparedRow) -> list[Cell]:
+    """The reference's value, the least and the greatest ratio with their runs, and where the others are."""
+    ratios = ratios_of(comparison, row)
+    known = sorted(
+        (ratio, name)
+        for ratio, name in zip(ratios, comparison.names, strict=True)
+        if ratio is not None
+    )
+    values = [entry.value for entry in row.entries if entry.value is not None]
+    of_cohort = comparison.arrangement is Arrangement.COHORT
+    value = median(values) if of_cohort and values else row.entries[0].value
+    first = Cell(text=format_number(value, row.quantity.digits))
+    if not known:
+        return [first, *(Cell(text=NOT_MEASURED),) * (len(summary_head(comparison)) - 1)]
+    (low, least), (high, most) = known[0], known[-1]
+    told = [f"{format_ratio(low)} {least}", f"{format_ratio(high)} {most}"]
+    match comparison.arrangement:
+        case Arrangement.HISTORY:
+            last = ratios[-1]
+            told.append(NOT_MEASURED if last is None else format_ratio(last))
+        case Arrangement.RUNS:
+            told.append(format_ratio(median([ratio for ratio, _ in known])))
+    return [first, *(Cell(text=text) for text in told)]
+
+
+def describe_entry(measure: Measure, entry: Entry) -> str:
+    """``20.5 x1.952``: the value with its marks and its ratio."""
+    if entry.not_found is not None:
+        return entry.not_found
+    value = format_number(entry.value, measure.digits) + mark(entry)
+    return f"{value} {entry.ratio_text}".rstrip()
+
+
+def hint(measure: Measure, entry: Entry, *, to_first: bool = True) -> str:
+    """The value in full, and how far it and its ratio to the first run, if that is shown, can be trusted."""
+    told = describe(entry.value, entry.uncertainty, measure)
+    if entry.ratio is None or not to_first:
+        return told
+    interval = describe_interval(entry.ratio, entry.ratio_uncertainty, 3)
+    return f"{told}; ratio {format_ratio(entry.ratio)} {interval}".rstrip()
+
+
+def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Of many runs their names without what all begin with, and that; else as they are."""
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    shared = "".join(letters[0] for letters in alike)
+    cut = max((shared.rfind(separator) for separator in _SEPARATORS), default=-1) + 1
+    if len(names) <= MOST_ACROSS or cut < 3 or any(len(name) == cut for name in names):
+        return tuple(names), ""
+    return tuple(name[cut:] for name in names), shared[:cut]
+
+
+def describe_percent(value: float | None) -> str:
+    return NOT_MEASURED if value is None else two_digits(abs(value))

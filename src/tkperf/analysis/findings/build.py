@@ -1,0 +1,173 @@
+"""Every finding of a run, test by test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tkperf.analysis.characteristics import SHARE_OF_FIRST, find_characteristic
+from tkperf.analysis.findings.choice import choose_cells, find_rate, find_shared
+from tkperf.analysis.findings.data import Finding
+from tkperf.analysis.findings.headlines import build_headlines
+from tkperf.analysis.findings.sections import describe_section
+from tkperf.analysis.findings.streams import describe_recovery
+from tkperf.analysis.findings.words import capital, name_blocks, name_direction, name_load
+from tkperf.analysis.flags import describe_counts
+from tkperf.analysis.results import CellResult, RunResult, SectionResult, TestResult
+from tkperf.analysis.timeline.wording import describe_events
+from tkperf.analysis.verdicts import describe_excess
+from tkperf.quantity import Quantity
+from tkperf.record import RunStatus
+from tkperf.units import format_number
+
+# More sections with a share of the first than this are told in one sentence.
+_MOST_BESIDE = 3
+# More sections of one quantity than this, likewise.
+_MOST_ALIKE = 2
+_MOST_EVENTS = 3
+
+
+def with_findings(result: RunResult) -> RunResult:
+    """The result with its opening, made of what it has."""
+    return replace(
+        result, headlines=build_headlines(result.tests), findings=build_findings(result.tests)
+    )
+
+
+def build_findings(tests: Sequence[TestResult]) -> tuple[Finding, ...]:
+    """What was found in each test, the figures first, then what is to be known of them."""
+    return tuple(finding for test in tests for finding in _of_test(test))
+
+
+def _of_test(test: TestResult) -> Iterator[Finding]:
+    told = [section for section in test.sections if not section.plan.prepares]
+    beside = _beside(test)
+    several = _several_alike(test, told)
+    if several:
+        yield Finding(test=test.name, section=None, text=several)
+    loads: set[str] = set()
+    for section in told:
+        many = section.name in beside and len(beside) > _MOST_BESIDE
+        if not several and not many:
+            yield from _of_section(test, section, beside.get(section.name), loads)
+    if len(beside) > _MOST_BESIDE:
+        text = _describe_beside(test, beside)
+        if text:
+            yield Finding(test=test.name, section=None, text=text)
+    yield from _events(test, told)
+    for section in test.sections:
+        yield from _doubts(test, section)
+    yield from _whole(test)
+
+
+def _of_section(
+    test: TestResult, section: SectionResult, first: str | None, loads: set[str]
+) -> Iterator[Finding]:
+    """``loads`` are those told of so far: another section of one of them is named."""
+    text = describe_section(section)
+    if not text:
+        return
+    load = name_load(choose_cells(section.cells)[0].workload) if section.cells else ""
+    if load in loads:
+        text = f"{section.name}: {text[0].lower()}{text[1:]}"
+    loads.add(load)
+    if first is not None:
+        beside = ", ".join(describe_recovery(section, first))
+        text = "; ".join(filter(None, (text, beside)))
+    so_far = " (figures so far)" if not section.complete else ""
+    yield Finding(test=test.name, section=section.name, text=text + so_far)
+
+
+def _beside(test: TestResult) -> dict[str, str]:
+    """Sections that have a share of another's rate, with the name of that one."""
+    found: dict[str, str] = {}
+    first_of: dict[object, str] = {}
+    for section in test.sections:
+        if not section.cells or not section.slices:
+            continue
+        first = first_of.setdefault(section.cells[0].workload, section.name)
+        if find_characteristic(section, SHARE_OF_FIRST) is not None:
+            found[section.name] = first
+    return found
+
+
+def _describe_beside(test: TestResult, beside: dict[str, str]) -> str:
+    """``Random 4 KiB writes run at 98.1 % (State 1) to 132 % (State 10) of the 27,000 IOPS of ...``."""
+    shares = {
+        section.name: share.value
+        for section in test.sections
+        if section.complete
+        and (share := find_characteristic(section, SHARE_OF_FIRST)) is not None
+        and share.value is not None
+    }
+    first = next((one for one in test.sections if one.name in beside.values() and one.cells), None)
+    if not shares or first is None:
+        return ""
+    rate, cell = find_rate(first), first.cells[0]
+    least, most = (pick(shares, key=lambda name: shares[name]) for pick in (min, max))
+    return capital(
+        f"{name_load(cell.workload)} run at {format_number(shares[least])} % ({least}) to "
+        f"{format_number(shares[most])} % ({most}) of the {rate.text(cell.value(rate))} of {first.name}"
+    )
+
+
+def _several_alike(test: TestResult, told: Sequence[SectionResult]) -> str:
+    """Sections of one quantity that differ in their block size: from the smallest to the largest."""
+    quantity = find_shared(test)
+    measured = [section for section in told if section.cells and section.complete]
+    if quantity is None or len(measured) <= _MOST_ALIKE or any(one.areas for one in measured):
+        return ""
+    cells = [cell for section in measured for cell in section.cells]
+    words = [
+        f"{name_direction(of_mix[0].workload)} {_from_to(of_mix, quantity)}"
+        for percent in sorted({cell.workload.read_percent for cell in cells})
+        if (of_mix := [c for c in cells if c.workload.read_percent == percent and c.value(quantity) is not None])
+    ]  # fmt: skip
+    order = {cell.workload.access.value for cell in cells}
+    return capital(" ".join((*order, ", ".join(words)))) if len(order) == 1 and words else ""
+
+
+def _from_to(cells: Sequence[CellResult], quantity: Quantity) -> str:
+    """``run at 510 MB/s with 1024 KiB blocks and 12.3 MB/s with 0.5 KiB``."""
+    ordered = sorted(cells, key=lambda cell: -cell.workload.mean_block_bytes)
+    largest, smallest = ordered[0], ordered[-1]
+    words = f"run at {quantity.text(largest.value(quantity))} with {name_blocks(largest.workload)} blocks"
+    if largest is smallest:
+        return words
+    return f"{words} and {quantity.text(smallest.value(quantity))} with {name_blocks(smallest.workload)}"
+
+
+def _events(test: TestResult, told: Sequence[SectionResult]) -> Iterator[Finding]:
+    """Drops and spikes, the first few; the sections have all of them."""
+    found = [(section, text) for section in told for text in describe_events(section.timelines)]
+    for section, text in found[:_MOST_EVENTS]:
+        named = f"{section.name}: {text}" if len(told) > 1 else text
+        yield Finding(test=test.name, section=section.name, text=named)
+    if len(found) > _MOST_EVENTS:
+        text = f"{len(found) - _MOST_EVENTS} more drops or spikes over time stand with its sections"
+        yield Finding(test=test.name, section=None, text=text)
+
+
+def _doubts(test: TestResult, section: SectionResult) -> Iterator[Finding]:
+    """What its verdict leaves open."""
+    verdict = section.verdict
+    if verdict is None or section.steady:
+        return
+    if verdict.judged:
+        missed = [one for one in section.window_verdicts if not one.reached] or [verdict]
+        why = "; ".join(describe_excess(one) for one in missed)
+        text = f"{section.name} did not reach steady state: {why}"
+    else:
+        text = f"{section.name} was not judged for steady state: {verdict.reason}"
+    yield Finding(test=test.name, section=section.name, text=text, alarm=True)
+
+
+def _whole(test: TestResult) -> Iterator[Finding]:
+    """What became of the test, and what others had a part in."""
+    if test.progress is not None:
+        going_on = test.status is RunStatus.RUNNING
+        text = f"Test {test.progress}"
+        yield Finding(test=test.name, section=None, text=text, alarm=not going_on)
+    if test.disturbed_steps:
+        counts = describe_counts(test.disturbed_steps, test.not_compared_steps)
+        yield Finding(test=test.name, section=None, text=f"Disturbed: {counts}", alarm=True)

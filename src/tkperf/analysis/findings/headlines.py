@@ -1,0 +1,228 @@
+"""The three to six figures of a run that are asked for first, each with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tkperf.analysis.characteristics import (
+    FRESH,
+    KNEE,
+    RECOVERY,
+    SHARE_OF_FIRST,
+    STEADY,
+    Characteristic,
+    find_characteristic,
+)
+from tkperf.analysis.findings.choice import (
+    choose_cells,
+    choose_peaks,
+    find_rate,
+    find_settled,
+    find_shared,
+    find_shown,
+    is_grid,
+)
+from tkperf.analysis.findings.data import Headline
+from tkperf.analysis.findings.words import name_figure, say_value
+from tkperf.analysis.layout import DEPTH, JOBS
+from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.analysis.uncertainty.wording import two_digits
+from tkperf.quantity import LATENCY_MEAN, Better, Quantity, percentile
+from tkperf.units import format_duration, format_number
+
+MOST = 6
+_LEAST_PERCENT = 0.01  # as of a rate that was offered and kept up with
+_TAIL = percentile(99.9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """``rank``: 0 is what its test is about, 1 a second rate, 2 what else there is."""
+
+    rank: int
+    headline: Headline
+
+
+def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
+    """One of each test, as far as there is room, then second ones; in the order of the tests.
+
+    What another test has told already is not told again.
+    """
+    of_tests = [list(_of_test(test)) for test in tests]
+    chosen: dict[tuple[str, str], tuple[int, Headline]] = {}
+    rest: list[tuple[int, int, Headline]] = []
+    for place, candidates in enumerate(of_tests):
+        first = next((one for one in candidates if _key(one.headline) not in chosen), None)
+        for one in candidates:
+            if one is first:
+                chosen[_key(one.headline)] = (place, one.headline)
+            else:
+                rest.append((one.rank, place, one.headline))
+    for _, place, headline in sorted(rest, key=lambda one: one[:2]):
+        chosen.setdefault(_key(headline), (place, headline))
+    first_ones = list(chosen.values())[:MOST]
+    return tuple(headline for _, headline in sorted(first_ones, key=lambda one: one[0]))
+
+
+def _key(headline: Headline) -> tuple[str, str]:
+    return headline.label, headline.key
+
+
+def _of_test(test: TestResult) -> Iterator[_Candidate]:
+    """In the order of its sections, what each is about before what else it tells."""
+    sections = [section for section in test.sections if not section.plan.prepares]
+    of_sections = [list(_of_section(test, section)) for section in sections]
+    if find_shared(test):  # sections of one quantity: the first of them speaks for all
+        of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
+    every = [candidate for candidates in of_sections for candidate in candidates]
+    yield from sorted(every, key=lambda candidate: candidate.rank)
+
+
+def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
+    yield from _sought(test, section)
+    shown = find_shown(section)
+    if not section.cells or not shown or find_characteristic(section, KNEE) is not None:
+        return
+    if section.slices:
+        yield from _of_stream(test, section, shown)
+        return
+    grid = is_grid(section) and not section.areas
+    cells = choose_peaks(section) if grid else choose_cells(section.cells)
+    first = find_rate(section) if grid else shown[0]
+    for number, cell in enumerate(cells):
+        # A second latency tells less than a second rate.
+        later = number if first.better is Better.HIGHER else 2
+        yield from _figure(test, section, cell, first, rank=later if number else 0, grid=grid)
+    if _TAIL in shown and not grid:
+        yield from _figure(test, section, cells[0], _TAIL, rank=2)
+
+
+def _of_stream(
+    test: TestResult, section: SectionResult, shown: Sequence[Quantity]
+) -> Iterator[_Candidate]:
+    cell = section.cells[0]
+    yield from _figure(test, section, cell, shown[0], rank=0)
+    fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
+    settled = find_settled(section, cell)
+    if fresh is not None and steady is not None and fresh.value and settled:
+        share = 100 * settled / fresh.value
+        headline = _made(
+            test, section, steady, f"{name_figure(cell.workload)}, of fresh out of box",
+            f"{format_number(share)} %", value=share,
+        )  # fmt: skip
+        yield _Candidate(rank=1, headline=replace(headline, key="share_of_fresh_percent", unit="%"))
+    if _TAIL in shown and shown[0] is not _TAIL:
+        yield from _figure(test, section, cell, _TAIL, rank=2)
+
+
+def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
+    """A knee, a recovery time."""
+    for measure, of in ((KNEE, "knee"), (RECOVERY, "recovery")):
+        found = find_characteristic(section, measure)
+        if found is None:
+            continue
+        text = f"{found.text()} {measure.unit}"
+        if measure is RECOVERY:
+            at_least = found.at_least or 0.0
+            text = (
+                f"over {format_duration(at_least)}"
+                if found.value is None
+                else format_duration(found.value)
+            )
+        label = f"{name_figure(found.workload)}, {of}"
+        headline = _made(test, section, found, label, text, value=found.value)
+        yield _Candidate(rank=0, headline=headline)
+    share = find_characteristic(section, SHARE_OF_FIRST)
+    if share is not None and share.value is not None:
+        label, text = f"{section.name}, of the first rate", f"{share.text()} %"
+        headline = _made(test, section, share, label, text, value=share.value)
+        sure = _sure(share.value, share.uncertainty)
+        yield _Candidate(rank=2, headline=replace(headline, sure=sure))
+
+
+def _made(
+    test: TestResult,
+    section: SectionResult,
+    found: Characteristic,
+    label: str,
+    text: str,
+    *,
+    value: float | None,
+) -> Headline:
+    return Headline(
+        test=test.name,
+        section=section.name,
+        label=label,
+        key=found.key,
+        unit=found.measure.unit_in_data,
+        value=value,
+        text=text,
+        sure="",
+        verdict=_judge(section),
+        alarm=_is_alarm(section),
+        workload=found.workload,
+    )
+
+
+def _figure(
+    test: TestResult,
+    section: SectionResult,
+    cell: CellResult,
+    quantity: Quantity,
+    *,
+    rank: int,
+    grid: bool = False,
+) -> Iterator[_Candidate]:
+    """Nothing of what was not measured."""
+    value = cell.value(quantity)
+    if value is None:
+        return
+    work = cell.workload
+    what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
+    most = f", most, at {JOBS.words(work)} {DEPTH.words(work)}" if grid else ""
+    headline = Headline(
+        test=test.name,
+        section=section.name,
+        label=name_figure(work) + what + most,
+        key=quantity.key,
+        unit=quantity.unit_in_data,
+        value=value,
+        text=say_value(value, quantity),
+        sure=_sure(value, cell.uncertainty_of(quantity)),
+        verdict=_judge(section),
+        alarm=_is_alarm(section),
+        workload=work,
+    )
+    yield _Candidate(rank=rank, headline=headline)
+
+
+def _short(quantity: Quantity) -> str:
+    if quantity is LATENCY_MEAN:
+        return "mean"
+    return quantity.short.replace("p", "") + " %" if quantity.short[:1] == "p" else quantity.label
+
+
+def _sure(value: float, known: Uncertainty | None) -> str:
+    if known is None or known.expanded is None or not value:
+        return ""
+    percent = 100 * known.expanded / abs(value)
+    limit = "at least " if known.at_least else ""
+    if percent < _LEAST_PERCENT:
+        return "" if limit else f"± < {_LEAST_PERCENT} %"
+    return f"{limit}± {two_digits(percent)} %"
+
+
+def _judge(section: SectionResult) -> str:
+    if not section.complete:
+        return "so far"
+    if section.verdict is None:
+        return ""
+    if section.steady is None:
+        return "not judged"
+    return "steady state" if section.steady else "NOT steady"
+
+
+def _is_alarm(section: SectionResult) -> bool:
+    return section.steady is False or not section.complete

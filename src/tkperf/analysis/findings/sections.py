@@ -1,0 +1,135 @@
+"""A section in a sentence, by what was measured in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tkperf.analysis.characteristics import KNEE, Characteristic, find_characteristic
+from tkperf.analysis.findings.choice import (
+    choose_cells,
+    choose_peaks,
+    find_rate,
+    find_shown,
+    find_single,
+    is_grid,
+)
+from tkperf.analysis.findings.streams import describe_stream
+from tkperf.analysis.findings.words import (
+    capital,
+    name_direction,
+    name_load,
+    say,
+    say_tail,
+    say_value,
+)
+from tkperf.analysis.layout import DEPTH, JOBS
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.verdicts import name_rounds
+from tkperf.quantity import LATENCY_MEAN, Quantity
+from tkperf.units import format_latency, format_number
+from tkperf.workload import Workload
+
+
+def describe_section(section: SectionResult) -> str:
+    """What was found in it; empty where nothing was measured to its end."""
+    if section.slices:
+        return describe_stream(section) + ("; steady state was reached" if section.steady else "")
+    if not section.cells or not find_shown(section):
+        return ""
+    knee = find_characteristic(section, KNEE)
+    if knee is not None:
+        return _describe_knee(section, knee)
+    if section.areas:
+        return _describe_areas(section)
+    words = _describe_grid(section) if is_grid(section) else _describe_cells(section)
+    steady = f"; steady in {name_rounds(section.window)}" if section.steady else ""
+    return words + steady if words else ""
+
+
+def _describe_cells(section: SectionResult) -> str:
+    """``Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS``."""
+    shown = find_shown(section)
+    lead, *others = choose_cells(section.cells)
+    words = say(lead, shown[0])
+    if not words:
+        return ""
+    sentence = f"{capital(name_load(lead.workload))} {words}"
+    for cell in others:
+        value = cell.value(shown[0])
+        if value is not None:
+            at = "at " if words.startswith("run at") else ""
+            sentence += f", {name_direction(cell.workload)} {at}{say_value(value, shown[0])}"
+    tail = say_tail(lead, shown, of=name_direction(lead.workload) if others else "")
+    return "; ".join(filter(None, (sentence, tail)))
+
+
+def _describe_grid(section: SectionResult) -> str:
+    """``Random 4 KiB writes reach 98,000 IOPS at TC32 QD32 (10.4 ms on average), and 9,800 IOPS with ...``."""
+    rate = find_rate(section)
+    sentences = []
+    for peak in choose_peaks(section):
+        work = peak.workload
+        demand = f"{JOBS.words(work)} {DEPTH.words(work)}"
+        words = f"{capital(name_load(work))} reach {_at(peak, rate)} at {demand}{_mean(peak)}"
+        single = find_single(section, peak)
+        if single is not None and single is not peak and single.value(rate) is not None:
+            words += f", {_at(single, rate)} with a single outstanding I/O{_mean(single)}"
+        sentences.append(words)
+    return "; ".join((*sentences[:1], *(words[0].lower() + words[1:] for words in sentences[1:])))
+
+
+def _at(cell: CellResult, quantity: Quantity) -> str:
+    return quantity.text(cell.value(quantity))
+
+
+def _mean(cell: CellResult) -> str:
+    """``(10.4 ms on average)``; empty: not measured."""
+    mean = cell.value(LATENCY_MEAN)
+    return "" if mean is None else f" ({format_latency(mean)} on average)"
+
+
+def _describe_knee(section: SectionResult, knee: Characteristic) -> str:
+    """``Random 4 KiB reads keep up with 70,000 IOPS; there they take ...``."""
+    load = capital(name_load(knee.workload))
+    if knee.value is None and knee.at_least is None:
+        if knee.at_most is None:
+            return ""
+        return f"{load} do not keep up with the lowest rate offered, {knee.at_most:,.6g} IOPS"
+    reached = knee.value if knee.value is not None else knee.at_least
+    every = "" if knee.value is not None else "every rate offered, up to "
+    words = f"{load} keep up with {every}{reached:,.6g} IOPS"
+    cell = section.cell(replace(knee.workload, offered_iops=reached))
+    if cell is None:
+        return words
+    there = ", ".join(filter(None, (say(cell, LATENCY_MEAN), say_tail(cell, find_shown(section)))))
+    return f"{words}; there they {there}" if there.startswith("take") else words
+
+
+def _describe_areas(section: SectionResult) -> str:
+    """``Random 64 KiB reads run at 180 IOPS on average over the disk (220 in its first area, 150.0 in its last), ...``."""
+    quantity = find_shown(section)[0]
+    words = ""
+    for cell in choose_cells(section.cells):
+        value, ends = cell.value(quantity), _ends(section, cell.workload, quantity)
+        if value is None:
+            continue
+        if not words:
+            first = f" ({ends[0]} in its first area, {ends[1]} in its last)" if ends else ""
+            load = capital(name_load(cell.workload))
+            words = f"{load} {say(cell, quantity)} on average over the disk{first}"
+        else:
+            at = f" ({', '.join(ends)})" if ends else ""
+            words += f", {name_direction(cell.workload)} at {say_value(value, quantity)}{at}"
+    return words
+
+
+def _ends(section: SectionResult, workload: Workload, quantity: Quantity) -> tuple[str, ...]:
+    """In the first and in the last area; empty where there are no two."""
+    values = [
+        value
+        for area in section.rounds
+        if area.complete
+        for cell in area.cells
+        if cell.workload == workload and (value := cell.value(quantity)) is not None
+    ]
+    return tuple(map(format_number, (values[0], values[-1]))) if len(values) > 1 else ()

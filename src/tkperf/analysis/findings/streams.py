@@ -1,0 +1,76 @@
+"""A stream in a sentence: where it settled, from where it came, and how long its I/Os took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tkperf.analysis.characteristics import (
+    FRESH,
+    RECOVERY,
+    SHARE_OF_FIRST,
+    STEADY,
+    STEADY_FROM,
+    find_characteristic,
+)
+from tkperf.analysis.findings.choice import find_rate, find_settled, find_shown
+from tkperf.analysis.findings.words import capital, name_load, say, say_tail, say_value
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.quantity import Quantity
+from tkperf.units import format_duration, format_number
+
+
+def describe_stream(section: SectionResult) -> str:
+    """``Random 4 KiB writes settle at 27,000 IOPS, 30.4 % of fresh out of box, after 41 min 00 s; 99.9 % ...``."""
+    shown, rate = find_shown(section), find_rate(section)
+    cell = section.cells[0] if section.cells else section.slices[-1].values
+    leads = shown[0] if shown else rate
+    load = capital(name_load(cell.workload))
+    settled = _settles(section, cell, rate) if leads is rate else ""
+    words = settled or say(cell, leads)
+    parts = [f"{load} {words}" if words else f"{load}: {leads.label} not measured"]
+    parts += filter(None, (say_tail(cell, shown),))
+    return "; ".join(parts)
+
+
+def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
+    """Empty where nobody looked whether it is level, or where that is all of it."""
+    course = _course(section, rate)
+    if course is None or find_characteristic(section, STEADY) is None:
+        return ""
+    value = find_settled(section, cell)
+    if value is None:
+        mean = say(cell, rate)
+        within = ", within the limits of steady state" if section.steady else ""
+        return f"{mean} and were still changing at the end{within}" if mean else ""
+    words = f"settle at {say_value(value, rate)}"
+    fresh = find_characteristic(section, FRESH)
+    if fresh is not None and fresh.value:
+        share = format_number(100 * value / fresh.value)
+        words += f", {share} % of fresh out of box ({say_value(fresh.value, rate)})"
+    start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
+    if start is None or start.value is None or not course.changes:
+        return words.replace("settle at", "run at" if section.steady is False else "hold")
+    return f"{words}, after {format_duration(start.value)}"
+
+
+def _course(section: SectionResult, rate: Quantity) -> Timeline | None:
+    """Of the rate, with its levels."""
+    return next(
+        (one for one in section.timelines if one.quantity == rate.key and one.settled is not None),
+        None,
+    )
+
+
+def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:
+    """What it is beside the first section with the same load, of that name."""
+    share = find_characteristic(section, SHARE_OF_FIRST)
+    if share is not None and share.value is not None:
+        yield f"that is {format_number(share.value)} % of the rate of {first}"
+    found = find_characteristic(section, RECOVERY)
+    if found is None:
+        return
+    if found.value is not None:
+        yield f"reached again after {format_duration(found.value)}"
+    elif found.at_least is not None:
+        yield f"not reached again within {format_duration(found.at_least)}"

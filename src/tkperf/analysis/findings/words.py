@@ -1,0 +1,121 @@
+"""Loads, figures and their parts in the words of a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tkperf.analysis.results import CellResult
+from tkperf.quantity import LATENCY_MAX, LATENCY_MEAN, PERCENTILES, Better, Direction, Quantity
+from tkperf.units import format_block_size_kib, format_latency
+from tkperf.workload import Access, Workload
+
+# The highest percentile that a sentence names: higher ones are of few I/Os.
+_HIGHEST = "p99.9_us"
+_ORDERS = {Access.RANDOM: "random", Access.SEQUENTIAL: "sequential"}
+
+
+def name_blocks(workload: Workload) -> str:
+    """``4 KiB``, ``12 block sizes``."""
+    if workload.block_mix:
+        return f"{len(workload.block_mix)} block sizes"
+    return f"{format_block_size_kib(workload.block_size_bytes)} KiB"
+
+
+def name_direction(workload: Workload) -> str:
+    """``reads``, ``writes``, ``mixed I/Os (65 % reads)``."""
+    return {100: "reads", 0: "writes"}.get(
+        workload.read_percent, f"mixed I/Os ({workload.read_percent} % reads)"
+    )
+
+
+def name_load(workload: Workload) -> str:
+    """``random 4 KiB writes``, ``random writes of 12 block sizes``."""
+    order, direction = _ORDERS[workload.access], name_direction(workload)
+    if workload.block_mix:
+        return f"{order} {direction} of {name_blocks(workload)}"
+    return f"{order} {name_blocks(workload)} {direction}"
+
+
+def name_figure(workload: Workload) -> str:
+    """``4 KiB random write``: what stands above a figure."""
+    direction = {100: " read", 0: " write"}.get(
+        workload.read_percent, f", {workload.read_percent} % reads"
+    )
+    of_sizes = "," if workload.block_mix else ""
+    return f"{name_blocks(workload)}{of_sizes} {_ORDERS[workload.access]}{direction}"
+
+
+def say_value(value: float, quantity: Quantity) -> str:
+    """``27,000 IOPS``, ``1.204 ms``."""
+    if quantity.unit == LATENCY_MEAN.unit:
+        return format_latency(value)
+    return quantity.text(value)
+
+
+def say(cell: CellResult, quantity: Quantity) -> str:
+    """What a load does: ``run at 27,000 IOPS``, ``take 37.2 µs on average``; empty: not measured."""
+    value = cell.value(quantity)
+    if value is None:
+        return ""
+    if quantity is LATENCY_MEAN:
+        return f"take {format_latency(value)} on average"
+    if quantity.better is Better.HIGHER:
+        return f"run at {say_value(value, quantity)}"
+    return f"have a {quantity.label} of {say_value(value, quantity)}"
+
+
+def say_tail(cell: CellResult, shown: Sequence[Quantity], of: str = "") -> str:
+    """``99.9 % complete within 1.204 ms, the slowest in 35.1 ms``, of a mix reads and writes apart.
+
+    Empty where the section is not about it. ``of``: what it is of, where that is to be said.
+    """
+    parts = []
+    asked = [quantity for quantity in shown if quantity in PERCENTILES]
+    if asked:
+        limits = [
+            limit
+            for direction in _directions(cell)
+            if (limit := _within(cell, direction, of)) is not None
+        ]
+        if limits:
+            parts.append(_join(limits))
+    slowest = cell.value(LATENCY_MAX)
+    if slowest is not None and (asked or LATENCY_MAX in shown):
+        parts.append(f"the slowest {'in' if parts else 'completes in'} {format_latency(slowest)}")
+    return ", ".join(parts)
+
+
+def _join(limits: Sequence[tuple[str, str, str]]) -> str:
+    """``99.9 % of the reads complete within 354 µs, of the writes within 305 µs``."""
+    share, of, time = limits[0]
+    words = f"{share}{of} complete within {time}"
+    for other, of_other, its_time in limits[1:]:
+        words += (
+            f",{of_other} within {its_time}"
+            if other == share
+            else (f", {other}{of_other} within {its_time}")
+        )
+    return words
+
+
+def _directions(cell: CellResult) -> tuple[Direction, ...]:
+    apart = (Direction.READ, Direction.WRITE)
+    mixed = 0 < cell.workload.read_percent < 100
+    known = all(cell.value(LATENCY_MEAN, direction) is not None for direction in apart)
+    return apart if mixed and known else (Direction.ALL,)
+
+
+def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, str] | None:
+    """The highest share that is known, of what, and the time within which it completes."""
+    names = [quantity.key for quantity in PERCENTILES]
+    for quantity in reversed(PERCENTILES[: names.index(_HIGHEST) + 1]):
+        value = cell.value(quantity, direction)
+        if value is not None:
+            apart = of if direction is Direction.ALL else f"{direction.value}s"
+            share = quantity.short.removeprefix("p") + " %"
+            return share, f" of the {apart}" if apart else "", format_latency(value)
+    return None
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

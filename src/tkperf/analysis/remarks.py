@@ -1,0 +1,87 @@
+"""What a reader of a run must know beside its figures, short and each thing once: badges, grouped warnings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tkperf.analysis.results import RunResult
+from tkperf.disturbance.codes import DisturbanceCode, find_doubtful
+from tkperf.record import RunStatus, RunWarning, StepKind
+from tkperf.units import format_count
+
+# Told in findings or in the facts of their test.
+_TOLD_ELSEWHERE = ("resumed", "unfinished-test")
+# Of each kind of warning; the JSON has all.
+MOST_OF_A_GROUP = 10
+_HOST = "host"
+_STEPS = "disturbed steps"
+_MISSING = "missing"
+_BEFORE = "before the run"
+_REST = "run"
+_GROUPS = {
+    **dict.fromkeys(("host-disturbs", "tuning-left-behind", "ioengine", "host-limited", "users-not-visible"), _HOST),
+    **dict.fromkeys((*DisturbanceCode, "io-not-counted", "window-disturbed"), _STEPS),
+    **dict.fromkeys(
+        ("left-out", "not-begun", "unfinished-step", "job-left-out", "file-left-out", "more",
+         "demand-missing", "runtime-missing"),
+        _MISSING,
+    ),
+    **dict.fromkeys(("preparation", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarningGroup:
+    """Warnings of one kind; ``count`` also those whose text is the same or that are too many."""
+
+    title: str
+    count: int
+    texts: tuple[str, ...]
+
+
+def find_badges(result: RunResult) -> tuple[str, ...]:
+    """What no figure may be read without, each as ``KEYWORD: sentence``."""
+    badges = list(result.info.notices)
+    if result.status is not RunStatus.COMPLETE:
+        ended = result.ended_because or "going on"
+        badges.insert(0, f"RUN {result.status.value.upper()}: {ended}")
+    disturbed = sum(
+        step.kind is not StepKind.FILL and bool(find_doubtful(step.disturbances or ()))
+        for test in result.tests
+        for step in test.steps
+    )
+    if disturbed:
+        steps = format_count(disturbed, "step")
+        badges.append(f"DISTURBED: others had a part in {steps}, marked ! where they count")
+    return tuple(badges)
+
+
+def group_warnings(result: RunResult) -> tuple[WarningGroup, ...]:
+    """The run's warnings by what they are about, those of the same text once."""
+    by_group: dict[str, list[RunWarning]] = {}
+    for warning in result.warnings:
+        if warning.code not in _TOLD_ELSEWHERE:
+            by_group.setdefault(_GROUPS.get(warning.code, _REST), []).append(warning)
+    return tuple(
+        WarningGroup(title=title, count=len(warnings), texts=tuple(_texts(warnings)))
+        for title, warnings in by_group.items()
+    )
+
+
+def _texts(warnings: Sequence[RunWarning]) -> Iterator[str]:
+    times = Counter(warning.text for warning in warnings)
+    for number, (text, often) in enumerate(times.items()):
+        if number == MOST_OF_A_GROUP:
+            yield f"... and {format_count(len(times) - number, 'more warning')}, which the JSON has"
+            return
+        yield text if often == 1 else f"{text} ({often} times)"
+
+
+def summarise_warnings(groups: Sequence[WarningGroup]) -> str:
+    """``7 warnings: 3 host, 4 disturbed steps``; empty without any."""
+    if not groups:
+        return ""
+    count = format_count(sum(group.count for group in groups), "warning")
+    return f"{count}: {', '.join(f'{group.count:,} {group.title}' for group in groups)}"

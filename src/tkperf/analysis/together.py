@@ -1,0 +1,72 @@
+"""Sections of rounds as if they were one: what a test's block sizes, each with its own purge, share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tkperf.analysis.results import RoundResult, SectionResult, TestResult
+from tkperf.analysis.tables import Table, build_matrices
+from tkperf.figures import SectionPlan, matrix_keys
+from tkperf.quantity import QUANTITIES
+from tkperf.units import format_window
+
+
+def put_together(test: TestResult) -> SectionResult | None:
+    """All sections of a test that have rounds, with the figures of the whole test as their plan.
+
+    Rounds of the same number stand together, though they were not run at the same time. The window is
+    that of all of them, empty where they have different ones. None where nothing was measured, or
+    the same workload in more than one of them.
+    """
+    sections = [section for section in test.sections if section.rounds and not section.areas]
+    workloads = [cell.workload for section in sections for cell in section.cells]
+    if not sections or len(set(workloads)) < len(workloads):
+        return None
+    windows = {section.window for section in sections if section.cells}
+    return replace(
+        sections[0],
+        name=test.title,
+        plan=SectionPlan(name=test.title, quantities=(), figures=test.figures),
+        window=windows.pop() if len(windows) == 1 else (),
+        verdict=None,
+        verdicts=(),
+        window_verdicts=tuple(each for section in sections for each in section.window_verdicts),
+        cells=tuple(cell for section in sections for cell in section.cells),
+        rounds=_rounds(sections),
+        timelines=tuple(each for section in sections for each in section.timelines),
+        complete=all(section.complete for section in sections),
+    )
+
+
+def _rounds(sections: list[SectionResult]) -> tuple[RoundResult, ...]:
+    of_number: dict[int, list[RoundResult]] = {}
+    for section in sections:
+        for each in section.rounds:
+            of_number.setdefault(each.number, []).append(each)
+    return tuple(
+        RoundResult(
+            number=number,
+            complete=all(each.complete for each in rounds),
+            cells=tuple(cell for each in rounds for cell in each.cells),
+        )
+        for number, rounds in sorted(of_number.items())
+    )
+
+
+def build_shared_matrices(test: TestResult) -> tuple[Table, ...]:
+    """The tables that all sections share, where the test's plan asks for any."""
+    together = put_together(test)
+    if together is None:
+        return ()
+    quantities = [QUANTITIES[key] for key in matrix_keys(together.plan) if key in QUANTITIES]
+    measured = [section for section in test.sections if section.cells and not section.areas]
+    notes = [
+        f"{each.name} is not complete: its figures so far" for each in measured if not each.complete
+    ]
+    if not together.window:
+        windows = (f"{each.name} {format_window(each.window)}" for each in measured if each.window)
+        notes.append(f"Means over the window of each: {', '.join(windows)}")
+    return tuple(
+        replace(table, notes=(*table.notes, *notes))
+        for table in build_matrices(together, quantities)
+    )

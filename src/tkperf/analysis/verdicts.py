@@ -1,0 +1,85 @@
+"""Steady-state verdicts in words and numbers, the same in every output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from tkperf.analysis.flags import describe_window
+from tkperf.analysis.results import SectionResult
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.units import (
+    NOT_MEASURED,
+    find_place,
+    format_number,
+    format_to_place,
+    format_window,
+    unit_for_people,
+)
+
+# A range that is a hundred thousandth of the average needs no more digits of it.
+_MOST_FINER = 3
+# After the decimal point, of what is hardly beyond its limit.
+_MOST_DIGITS = 6
+
+
+def name_rounds(numbers: Sequence[int]) -> str:
+    """``rounds 4-8``; those of a stream's verdict lie apart: ``1, 31, 61, 91, 121``."""
+    if numbers[-1] - numbers[0] == len(numbers) - 1:
+        return format_window(numbers)
+    return "rounds " + ", ".join(str(number) for number in numbers)
+
+
+def find_verdict_place(verdict: SteadyStateVerdict) -> int:
+    """The place of the last digit of its values: as fine as their range asks for, so that they can be judged again."""
+    place = find_place(verdict.average)
+    if not verdict.data_excursion or not isfinite(verdict.data_excursion):
+        return place
+    return max(min(place, find_place(verdict.data_excursion)), place - _MOST_FINER)
+
+
+def format_verdict_value(verdict: SteadyStateVerdict, value: float) -> str:
+    """One of its values, or their average or excursion."""
+    return format_to_place(value, find_verdict_place(verdict)) if isfinite(value) else NOT_MEASURED
+
+
+def describe_tracked(verdict: SteadyStateVerdict) -> str:
+    """``RND 4k 0/100 IOPS: average 27,040 IOPS in rounds 1-5, range 1.9 % (allowed 20 %), slope 0.4 % (allowed 10 %)``."""
+    unit = unit_for_people(verdict.unit)
+    average = f"{format_number(verdict.average)} {unit}".rstrip()
+    return (
+        f"{verdict.tracking}: average {average} in {name_rounds(verdict.rounds)}, range "
+        f"{_share(verdict, verdict.data_excursion, verdict.allowed_data_excursion)}, slope "
+        f"{_share(verdict, verdict.slope_excursion, verdict.allowed_slope_excursion)}"
+    )
+
+
+def describe_excess(verdict: SteadyStateVerdict) -> str:
+    """What kept a window from being steady: ``slope 14 % (allowed 10 %)``; else why, as the verdict has it."""
+    excursions = (
+        ("range", verdict.data_excursion, verdict.allowed_data_excursion),
+        ("slope", verdict.slope_excursion, verdict.allowed_slope_excursion),
+    )
+    told = [
+        f"{name} {_share(verdict, measured, allowed)}"
+        for name, measured, allowed in excursions
+        if measured is not None and measured > allowed and verdict.average > 0
+    ]
+    return " and ".join(told) or verdict.reason
+
+
+def _share(verdict: SteadyStateVerdict, measured: float | None, allowed: float) -> str:
+    """In percent of the average, with its limit."""
+    if measured is None or not isfinite(measured) or not verdict.average > 0:
+        return NOT_MEASURED
+    percent, limit = (100 * value / verdict.average for value in (measured, allowed))
+    digits = 1
+    while percent > limit >= round(percent, digits) and digits < _MOST_DIGITS:
+        digits += 1
+    return f"{percent:.{digits}f} % (allowed {limit:.3g} %)"
+
+
+def describe_verdicts(section: SectionResult) -> str:
+    """All tracking variables of the window, and whether others had a part in it."""
+    tracked = "; ".join(describe_tracked(verdict) for verdict in section.window_verdicts)
+    return tracked + describe_window(section.disturbed_in_window)

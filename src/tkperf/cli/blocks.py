@@ -1,0 +1,95 @@
+"""Numbers drawn with characters: lines of bars, shares, histograms.
+
+Blocks of eighths where the terminal's encoding has them, else plain ASCII. A value that was not
+measured is a gap, never a bar of no height.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+Values = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The characters to draw with.
+
+    Attributes:
+        heights: bars from the least to the full height of a line.
+        done, perhaps, left: parts of a bar that lies.
+        line: what a heading is drawn out with.
+        us, celsius: units.
+    """
+
+    heights: str
+    done: str
+    perhaps: str
+    left: str
+    line: str
+    us: str
+    celsius: str
+
+    def spell(self, text: str) -> str:
+        """A text of the same length with the characters that there are."""
+        return text.replace("µ", self.us[0])
+
+
+UNICODE = Blocks("▁▂▃▄▅▆▇█", "█", "▒", "░", "─", "µs", "°C")
+ASCII = Blocks(".:-=+*%#", "#", "=", ".", "-", "us", "C")
+
+
+def blocks_for(encoding: str | None) -> Blocks:
+    """What an encoding can show."""
+    try:
+        (UNICODE.heights + UNICODE.perhaps + UNICODE.left + UNICODE.line).encode(
+            encoding or "ascii"
+        )
+    except (UnicodeEncodeError, LookupError):
+        return ASCII
+    return UNICODE
+
+
+def sparkline(values: Values, blocks: Blocks = UNICODE) -> str:
+    """A bar for each value, between 0 and the greatest of them."""
+    top = max((value for value in values if value is not None), default=0.0)
+    return "".join(_bar(value, top, blocks) for value in values)
+
+
+def _bar(value: float | None, top: float, blocks: Blocks) -> str:
+    if value is None:
+        return " "
+    most = len(blocks.heights) - 1
+    return blocks.heights[0 if top <= 0 else min(most, int(max(0.0, value) / top * (most + 0.999)))]
+
+
+def squeeze(values: Values, width: int) -> list[float | None]:
+    """At most ``width`` values: of more than that each the mean of those in its place."""
+    if len(values) <= width:
+        return list(values)
+    edges = [round(place * len(values) / width) for place in range(width + 1)]
+    return [_mean(values[first:last]) for first, last in pairwise(edges)]
+
+
+def _mean(values: Values) -> float | None:
+    measured = [value for value in values if value is not None]
+    return sum(measured) / len(measured) if measured else None
+
+
+def share_bar(share: float, width: int, blocks: Blocks = UNICODE, *, perhaps: float = 0.0) -> str:
+    """How much is done of a whole, both from 0 to 1; ``perhaps``: up to this much, which nobody knows."""
+    done = int(min(1.0, max(0.0, share)) * width)
+    maybe = max(0, int(min(1.0, perhaps) * width) - done)
+    return blocks.done * done + blocks.perhaps * maybe + blocks.left * (width - done - maybe)
+
+
+def columns(values: Sequence[float], height: int, blocks: Blocks = UNICODE) -> Iterator[str]:
+    """Upright bars over ``height`` lines, from the top; what is there at all is to be seen."""
+    top = max(values, default=0.0)
+    steps = len(blocks.heights)
+    heights = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
+    for line in range(height - 1, -1, -1):
+        filled = (min(steps, max(0, height_ - line * steps)) for height_ in heights)
+        yield "".join(blocks.heights[part - 1] if part else " " for part in filled).rstrip()

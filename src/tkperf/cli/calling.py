@@ -1,0 +1,231 @@
+"""How commands are called: their options under headings, and a wrong call told in one line, then the usage.
+
+click's messages have forms of their own, which change from one version to the next; here each kind of mistake has
+ours. What is told of an ``UsageError`` from further down is added to it as notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tkperf.errors import InputFileError, UsageError, guess
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+# Set by the scripts that 'tkperf completion' prints.
+ASKED_TO_COMPLETE = "_TKPERF_COMPLETE"
+# How alike a word is to an option that is spelled with one dash to be a slip for it, and not short
+# options in one word: -ssd for -ssdt, not -qd for -q -d.
+_SLIP = 0.8
+# Of the column of options in a help; click's own.
+_WIDEST = 30
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+class Heading(StrEnum):
+    """What an option is about; the help lists options under these, in this order."""
+
+    TEST = "Test"
+    TARGET = "Target and safety"
+    OUTPUT = "Output"
+    MAIL = "Mail and notification"
+    TKPERF = "Accepted for TKperf's sake"
+
+
+class HeadedOption(click.Option):
+    """An option that the help lists under a heading."""
+
+    def __init__(self, *names: Any, heading: Heading, **settings: Any) -> None:
+        super().__init__(*names, **settings)
+        self.heading = heading
+
+
+def option_about(heading: Heading) -> Callable[..., Callable[[Function], Function]]:
+    """``click.option`` under a heading."""
+
+    def option(*names: str, **settings: Any) -> Callable[[Function], Function]:
+        return click.option(*names, cls=HeadedOption, heading=heading, **settings)
+
+    return option
+
+
+class Command(click.Command):
+    """A command whose wrong calls are told in our words."""
+
+    # What is too much is told below, with what it may have been meant as.
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = tuple(args)
+        with in_our_words(ctx, given):
+            if not ctx.resilient_parsing:
+                _refuse_slips(ctx, given)
+            super().parse_args(ctx, args)
+            if ctx.args and not ctx.resilient_parsing:
+                raise click.UsageError(self.describe_excess(ctx.args), ctx)
+        return ctx.args
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with in_our_words(ctx):
+            return super().invoke(ctx)
+
+    def describe_excess(self, words: Sequence[str]) -> str:
+        """What to say of arguments beyond those that there are."""
+        listed = ", ".join(f"'{word[:40]}'" for word in words)
+        return f"{listed}: more than this command takes"
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections = options_by_heading(self, ctx)
+        # One column for all of them, though click measures each section by itself.
+        names = [name for records in sections.values() for name, _ in records]
+        width = min(max(map(len, names)), _WIDEST)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in records])
+
+
+class Group(click.Group):
+    """A command of commands, likewise."""
+
+    command_class = Command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with in_our_words(ctx, tuple(args)):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        is_option = name.startswith("-")
+        if is_option or ctx.resilient_parsing or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        known = self.list_commands(ctx)
+        raise click.UsageError(f"there is no command {name[:40]}{guess(name, known)}", ctx)
+
+
+def options_by_heading(
+    command: click.Command, ctx: click.Context
+) -> dict[str, list[tuple[str, str]]]:
+    """Flags and meaning of each option under its heading; of a command without any, under one."""
+    sections: dict[str, list[tuple[str, str]]] = {heading.value: [] for heading in Heading}
+    rest: list[tuple[str, str]] = []
+    for param in command.get_params(ctx):
+        record = param.get_help_record(ctx)
+        # Newer versions of click list arguments, too; the text above says what they are.
+        if record is None or isinstance(param, click.Argument):
+            continue
+        (sections[param.heading] if isinstance(param, HeadedOption) else rest).append(record)
+    filled = {title: records for title, records in sections.items() if records}
+    return filled | {"Other" if filled else "Options": rest}
+
+
+def usage_of(ctx: click.Context) -> tuple[str, str]:
+    """How a command is called, and where there is more to read."""
+    pieces = ctx.command.collect_usage_pieces(ctx)
+    return (
+        f"usage: {' '.join((ctx.command_path, *pieces))}",
+        f"help:  {ctx.command_path} --help",
+    )
+
+
+@contextmanager
+def in_our_words(ctx: click.Context, given: Sequence[str] = ()) -> Iterator[None]:
+    """Around what reads or runs a call: its mistakes, told in our words, with the usage as notes."""
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        where = error.ctx or ctx
+        raise _WrongCallError(describe(error, where, given), where) from error
+    except UsageError as error:
+        if not isinstance(error, InputFileError) and not getattr(error, "__notes__", ()):
+            for line in usage_of(ctx):
+                error.add_note(line)
+        raise
+
+
+class _WrongCallError(click.UsageError):
+    """In our words already."""
+
+
+def describe(error: click.UsageError, ctx: click.Context, given: Sequence[str]) -> str:
+    """What is wrong with a call: ``-nj '0': not a whole number from 1 to 1,024``."""
+    if isinstance(error, click.NoSuchOption):
+        # Of -nj click names -n, the first letter that it does not know.
+        typed = (word.partition("=")[0] for word in given if word.startswith(error.option_name))
+        name = next(typed, error.option_name)
+        return f"there is no option {name[:40]}{guess(name, _options_of(ctx))}"
+    if isinstance(error, click.MissingParameter):
+        return _describe_missing(ctx)
+    if isinstance(error, click.BadOptionUsage):
+        option = _options_of(ctx).get(error.option_name)
+        needs = "takes no value" if option is None or option.is_flag else "needs a value"
+        return f"{error.option_name} {needs}"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return f"{_as_given(error.param, given)} {error.message}"
+    return error.message
+
+
+def _describe_missing(ctx: click.Context) -> str:
+    """All that a call lacks, not only the first."""
+    # Those that were given are read before those that were not.
+    names = [
+        _as_given(param, ())
+        for param in ctx.command.get_params(ctx)
+        if param.required and ctx.params.get(str(param.name)) is None
+    ]
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} missing"
+
+
+def _as_given(param: click.Parameter, given: Sequence[str]) -> str:
+    """An option as it was typed, an argument as the usage names it."""
+    if isinstance(param, click.Argument):
+        return param.human_readable_name
+    typed = [word.partition("=")[0] for word in given]
+    return next((name for name in param.opts if name in typed), param.opts[0])
+
+
+def _options_of(ctx: click.Context) -> dict[str, click.Option]:
+    return {
+        name: param
+        for param in ctx.command.get_params(ctx)
+        if isinstance(param, click.Option)
+        for name in (*param.opts, *param.secondary_opts)
+    }
+
+
+def _refuse_slips(ctx: click.Context, words: Sequence[str]) -> None:
+    """``-ssd iops`` would be read as ``-s sd``, a mail server.
+
+    Raises:
+        click.NoSuchOption: a word is all but one of TKperf's options.
+    """
+    known = _options_of(ctx)
+    spelled_with_one = [name for name in known if len(name) > 2 and name[1] != "-"]
+    for word in words:
+        name = word.partition("=")[0]
+        if word == "--":
+            return
+        if len(name) < 3 or name[0] != "-" or name[1] == "-" or name in known:
+            continue
+        from difflib import get_close_matches  # noqa: PLC0415  # only mistakes need it
+
+        if get_close_matches(name, spelled_with_one, n=1, cutoff=_SLIP):
+            raise click.NoSuchOption(name, ctx=ctx)
+
+
+def offer(names: Sequence[str], begun: str) -> list[CompletionItem]:
+    """Those of the names that begin so."""
+    from click.shell_completion import CompletionItem  # noqa: PLC0415  # only completion needs it
+
+    return [CompletionItem(name) for name in names if name.startswith(begun)]

@@ -1,0 +1,64 @@
+"""tkperf plan: what a run would come to, without running anything."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tkperf.cli.calling import Group
+from tkperf.cli.commands.hdd import hdd
+from tkperf.cli.commands.raid import raid
+from tkperf.cli.commands.ssd import ssd
+
+HELP = """What '{run}' with the same options would come to; nothing runs, is written or asked.
+
+    Phases, shortest and longest time, amount written and, with --rated, the share of the drive's
+    life. How fast DEVICE is, --rate or --like says, else it is read for ten seconds.
+
+    \b
+    Examples:
+      tkperf plan {suite} D3-S4510 {device} --rated 1DWPD --warranty-years 3
+      tkperf plan {suite} D3-S4510 {device} --like earlier.tkperf
+      tkperf plan {suite} D3-S4510 {device} --rate 480MB/s --json
+    """
+
+
+@click.group(cls=Group)
+def plan() -> None:
+    """Tell phases, times, amount written and share of a drive's endurance before a run.
+
+    Takes the options of the command that would run. DEVICE is opened to read only.
+    """
+
+
+def _add(command: click.Command, device: str) -> None:
+    """The same command for a plan: its options, and those of plans."""
+    suite = str(command.name)
+
+    def look(*, no_probe: bool, as_json: bool, **options: object) -> None:
+        from tkperf.cli.plan import look_ahead
+        from tkperf.cli.run_options import RunOptions
+
+        run_options = RunOptions(suite=suite, **options, command_line=tuple(sys.argv))  # type: ignore[arg-type]
+        look_ahead(run_options, probe=not no_probe, as_json=as_json)
+
+    own = [
+        click.Option(
+            ["--no-probe"], is_flag=True, help="Do not read DEVICE; its speed is assumed."
+        ),
+        click.Option(["--json", "as_json"], is_flag=True, help="One JSON document instead."),
+    ]
+    plan.add_command(
+        type(command)(
+            name=suite,
+            params=[*command.params, *own],
+            callback=look,
+            help=HELP.format(run=f"tkperf {suite}", suite=suite, device=device),
+            short_help=f"What 'tkperf {suite}' would come to.",
+        )
+    )
+
+
+for _command, _device in ((ssd, "/dev/sdb"), (hdd, "/dev/sdc"), (raid, "/dev/md0 -c raid.json")):
+    _add(_command, _device)

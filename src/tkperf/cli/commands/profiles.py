@@ -1,0 +1,46 @@
+"""tkperf profiles: which specifications there are, and what one says, key by key."""
+
+from __future__ import annotations
+
+import click
+
+from tkperf.cli.calling import Command, Group
+from tkperf.cli.kinds import ProfileName
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+@click.pass_context
+def profiles(context: click.Context, as_json: bool) -> None:
+    """List the profiles that come with tkperf: each holds the numbers of one specification.
+
+    tkperf profiles show NAME explains one key by key, with the source of its numbers, and says
+    what each test would do. NAME may be the path of an own TOML file.
+
+    \b
+    Examples:
+      tkperf profiles
+      tkperf profiles show pts-2.0
+      tkperf profiles show ./mine.toml --json
+    """
+    if context.invoked_subcommand is None:
+        from tkperf.cli.profiles import list_profiles
+
+        list_profiles(as_json=as_json)
+
+
+@profiles.command(cls=Command)
+@click.argument("name", type=ProfileName())
+@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+def show(name: str, as_json: bool) -> None:
+    """Explain a profile key by key, and say what each of its tests would do.
+
+    NAME is a profile of tkperf's, or the path of an own TOML file.
+
+    \b
+    Example:
+      tkperf profiles show pts-c-1.2
+    """
+    from tkperf.cli.profiles import explain_profile
+
+    explain_profile(name, as_json=as_json)

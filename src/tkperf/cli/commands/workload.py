@@ -1,0 +1,44 @@
+"""tkperf workload: files that describe tests of the user's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tkperf.cli.calling import Command, Group
+from tkperf.cli.commands.workload_from_fio import from_fio
+from tkperf.cli.kinds import InputFile
+from tkperf.cli.options import profile_option
+
+
+@click.group(cls=Group)
+def workload() -> None:
+    """Tests of your own: a workload file in TOML says the loads, phases and rule of steady state.
+
+    It runs with tkperf ssd, hdd or raid NAME DEVICE --test FILE.toml, reports and compares like
+    any other test. docs/own-workloads.md has every key.
+    """
+
+
+@workload.command(cls=Command)
+@click.argument("file", type=InputFile(".toml"))
+@profile_option("pts-e-1.1")
+@click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
+def show(**options: Any) -> None:
+    """Check a workload file, say what it would do.
+
+    Its test is told step by step. What the file leaves out is the profile's: TC and QD,
+    preconditioning, the rule of steady state.
+
+    \b
+    Examples:
+      tkperf workload show ./database.toml
+      tkperf workload show ./database.toml --profile quick
+    """
+    from tkperf.cli.workload import show as act
+
+    act(**options)
+
+
+workload.add_command(from_fio)

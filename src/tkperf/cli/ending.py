@@ -1,0 +1,161 @@
+"""What is done with a run that has ended, when its device is released: its report, and who is told.
+
+Nothing here changes what the run itself ends with: what fails is a line on stderr, and Ctrl-C ends
+what is under way of it alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tkperf.cli.console import can_redraw, tell
+from tkperf.cli.output import plain, write_output
+from tkperf.cli.run_options import RunOptions
+from tkperf.cli.signals import ended_by_signals
+from tkperf.cli.streams import complain
+from tkperf.errors import UsageError, reason_of
+
+if TYPE_CHECKING:
+    from tkperf.analysis.results import RunResult
+    from tkperf.record import RunRecord
+    from tkperf.runfile.reader import RunFile
+
+# In the first bytes of each page that tkperf writes.
+OWN_PAGE = b'<meta name="generator" content="tkperf'
+_WITHIN_BYTES = 4096
+WRITING = "writing the report; Ctrl-C skips it"
+
+Page = str | Exception
+"""A report, or why there is none."""
+
+
+class Ending:
+    """A run's end as far as it has come: nothing is done about one that never began."""
+
+    def __init__(self) -> None:
+        self._options: RunOptions | None = None
+        self.report: Path | None = None
+
+    def ran(self, options: RunOptions) -> None:
+        """The run's file is closed, whatever it ended with."""
+        self._options = options
+
+    def conclude(self) -> None:
+        """Write the report, tell whoever is to be told. Never raises."""
+        options = self._options
+        notified = options is not None and (options.mail or options.notify_command)
+        if options is None or (options.no_report and not notified):
+            return
+        with warning_of("nothing was done with its results"), ended_by_signals(once=False):
+            result, page = _read(options)
+            if not options.no_report and _has_measured(result):
+                with warning_of(f"no report was written to {options.report_path}"):
+                    write_report(options, page)
+                    self.report = options.report_path
+            if notified:
+                from tkperf.cli.notify import notify  # noqa: PLC0415 - few need it
+
+                notify(options, result, page)
+
+    def say_where(self) -> None:
+        """Where the report is, if there is one."""
+        if self.report is not None:
+            tell(f"report:   {plain(self.report)}")
+
+
+@contextmanager
+def concluded() -> Iterator[Ending]:
+    """What is done with a run that begins within, when that is over; where it failed, says where the report is."""
+    ending = Ending()
+    try:
+        yield ending
+    except BaseException:
+        ending.conclude()
+        ending.say_where()
+        raise
+    ending.conclude()
+
+
+@contextmanager
+def warning_of(what: str) -> Iterator[None]:
+    """Whatever goes wrong, even what nobody thought of, is a line on stderr."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        complain(f"tkperf: warning: {what}: stopped by the user")
+    except Exception as error:
+        complain(f"tkperf: warning: {what}: {reason_of(error)}")
+
+
+def write_report(options: RunOptions, page: Page) -> None:
+    """Write a page beside the run file; a file that tkperf did not write stays.
+
+    Raises:
+        Exception: there is no page, or it cannot be written.
+    """
+    path = options.report_path
+    if isinstance(page, Exception):
+        raise page
+    if os.path.lexists(path) and not _is_own_page(path):
+        raise UsageError(
+            "there is a file of that name that tkperf did not write, which stays as it is; tkperf "
+            f"report {options.run_path} -o FILE writes it elsewhere"
+        )
+    write_output(path, page, say=False, inputs=(options.run_path,))
+
+
+def _is_own_page(path: Path) -> bool:
+    """Whether a file is a page that tkperf wrote, so that it may be written anew."""
+    if not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return OWN_PAGE in file.read(_WITHIN_BYTES)
+    except OSError:
+        return False
+
+
+def _has_measured(result: RunResult) -> bool:
+    return any(test.sections for test in result.tests)
+
+
+def _read(options: RunOptions) -> tuple[RunResult, Page]:
+    """The results, with what all outputs say of them, and the page."""
+    from tkperf.analysis.over_seconds import analyse_opened  # noqa: PLC0415 - only for an end
+    from tkperf.runfile.reader import RunFile  # noqa: PLC0415
+
+    with RunFile(options.run_path) as opened, _transient(WRITING):
+        record = opened.record()
+        result = analyse_opened(opened, record)
+        return result, _render(opened, record, result)
+
+
+def _render(opened: RunFile, record: RunRecord, result: RunResult) -> Page:
+    from tkperf.cli import rendering  # noqa: PLC0415
+
+    try:
+        return rendering.render_html(rendering.build_run_view(opened, record, result))
+    except KeyboardInterrupt:
+        return UsageError("stopped by the user")
+    except Exception as error:
+        return error
+
+
+@contextmanager
+def _transient(text: str) -> Iterator[None]:
+    """A line on a terminal for as long as this takes."""
+    write: Callable[[str], object] = sys.stderr.write if can_redraw() else lambda _: None
+    with suppress(OSError):
+        write(text)
+        sys.stderr.flush()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            write("\r\x1b[K")
+            sys.stderr.flush()

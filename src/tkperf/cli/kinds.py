@@ -1,0 +1,261 @@
+"""Kinds of values on the command line: what is wrong with one in our words, and what a shell completes.
+
+Nothing is offered that is not meant: of files only those of a kind. What is wrong is told after the option's name:
+``-nj '0': not a whole number from 1 to 1,024``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from math import isnan
+from pathlib import Path
+from stat import S_ISBLK
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from tkperf.choices import PRESETS, RUN_FILE_SUFFIX, SIMULATED, built_in_profiles
+from tkperf.cli.calling import offer
+from tkperf.errors import UsageError, guess
+from tkperf.input_files import TEXT_BYTES, read_input
+
+_DEVICES = "/dev/"
+_START_OF_A_RUN_FILE = b"SQLite format 3\0"
+_MOST_NAMED = 5
+
+
+class Whole(click.IntRange):
+    """A whole number within limits."""
+
+    def _describe_range(self) -> str:  # click's, for the help: 1<=x<=1024
+        return f"{self.min:,} to {self.max:,}"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"'{str(value)[:40]}': not a whole number from {self.min:,} to {self.max:,}")
+
+
+class Number(click.FloatRange):
+    """A number within limits."""
+
+    def _describe_range(self) -> str:
+        return f"{self.min:g} to {self.max:,}"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        try:
+            number = float(super().convert(value, param, ctx))
+        except click.BadParameter:
+            number = float("nan")
+        if isnan(number):
+            self.fail(f"'{str(value)[:40]}': not a number from {self.min:,g} to {self.max:,g}")
+        return number
+
+
+class OneOf(click.Choice[str]):
+    """One of a few words."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        known = [str(choice) for choice in self.choices]
+        if value in known:
+            return str(value)
+        text = str(value)
+        return self.fail(f"'{text[:40]}': known are {', '.join(known)}{guess(text, known)}")
+
+
+class InputFile(click.ParamType[Path]):
+    """A file that is read; of what it holds, the command says what is wrong."""
+
+    name = "file"
+
+    def __init__(self, *suffixes: str) -> None:
+        """``suffixes``: what such files end with, for completion."""
+        self._suffixes = suffixes
+
+    def convert(self, value: Any, param: object, ctx: object) -> Path:
+        return Path(value)
+
+    def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        return offer_files(incomplete, self._suffixes)
+
+
+class RunFolder(InputFile):
+    """Where a run is kept; that it cannot be written to, the run says."""
+
+    name = "folder"
+
+    def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        return _folders(incomplete)
+
+
+class OutputFile(click.Path):
+    """A file to be written; ``-`` is stdout."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, readable=False, path_type=Path, allow_dash=True)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"'{value}': it is a folder; name a file")
+
+
+class OutputFolder(click.Path):
+    """A folder to be written to, made where it is not there."""
+
+    def __init__(self) -> None:
+        super().__init__(file_okay=False, readable=False, path_type=Path)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"'{value}': it is a file; name a folder")
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+        return _folders(incomplete)
+
+
+class TextOf(click.ParamType[str]):
+    """The text of a file, read at once: that it cannot be read must not show after the purge."""
+
+    name = "file"
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def convert(self, value: str, param: object, ctx: click.Context | None) -> str:
+        if ctx is not None and ctx.resilient_parsing:  # at each Tab: it may be a pipe
+            return ""
+        content = read_input(Path(value), what=self._what, limit_bytes=TEXT_BYTES)
+        return content.decode(errors="replace")
+
+    def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
+
+class RunFile(click.ParamType[Path]):
+    """A run file, named with or without ``.tkperf``, or by the folder in which it is the only one."""
+
+    name = "run file"
+
+    def convert(self, value: Any, param: object, ctx: object) -> Path:
+        return find_run_file(os.fspath(value))
+
+    def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        return offer_files(incomplete, (RUN_FILE_SUFFIX,))
+
+
+class Device(click.ParamType[str]):
+    """DEVICE: presets of simulated drives and block devices are completed."""
+
+    name = "device"
+
+    def __init__(self, *, simulated: bool = True) -> None:
+        self._presets = PRESETS if simulated else ()
+
+    def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        simulated = [f"{SIMULATED}{preset}" for preset in self._presets]
+        if incomplete.startswith(_DEVICES):
+            return offer_files(incomplete, (), block_devices=True)
+        return offer([*simulated, _DEVICES], incomplete)
+
+
+class ProfileName(click.ParamType[str]):
+    """A shipped profile, or a TOML file of the user's own."""
+
+    name = "profile"
+
+    def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
+        return offer(built_in_profiles(), incomplete) or offer_files(incomplete, (".toml",))
+
+
+RUN_FILE = RunFile()
+OUTPUT_FILE = OutputFile()
+OUTPUT_FOLDER = OutputFolder()
+
+
+def _folders(begun: str) -> list[CompletionItem]:
+    return [CompletionItem(begun, type="dir")]
+
+
+def find_run_file(given: str) -> Path:
+    """The run file that is meant: as given; NAME is NAME.tkperf; a folder is the one run file in it.
+
+    Raises:
+        UsageError: several could be meant.
+    """
+    if given.endswith(RUN_FILE_SUFFIX) and os.path.exists(given):  # noqa: PTH110 # False also for names too long
+        return Path(given)
+    meant = list(_candidates(given))
+    if len(meant) > 1:
+        listed = ", ".join(meant[:_MOST_NAMED])
+        more = f" and {len(meant) - _MOST_NAMED} more" if len(meant) > _MOST_NAMED else ""
+        raise UsageError(f"run file '{given[:80]}' could be {listed}{more}: name one of them")
+    # With none whoever reads it says what is wrong.
+    return Path(meant[0] if meant else given)
+
+
+def _candidates(given: str) -> Iterator[str]:
+    """All that could be meant by a word that is no run file's whole name."""
+    if _is_run_file(given):
+        yield given
+    if os.path.isfile(f"{given}{RUN_FILE_SUFFIX}"):  # noqa: PTH113
+        yield f"{given}{RUN_FILE_SUFFIX}"
+    if os.path.isdir(given):  # noqa: PTH112
+        with suppress(OSError):
+            yield from sorted(map(str, Path(given).glob(f"*{RUN_FILE_SUFFIX}")))
+
+
+def _is_run_file(path: str) -> bool:
+    """A database under another name. Nothing is waited for to find out, as under /proc."""
+    try:
+        if not os.path.isfile(path) or not os.path.getsize(path):  # noqa: PTH113, PTH202
+            return False
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            return os.read(descriptor, len(_START_OF_A_RUN_FILE)) == _START_OF_A_RUN_FILE
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return False
+
+
+def offer_files(
+    begun: str, suffixes: Iterable[str], *, block_devices: bool = False
+) -> list[CompletionItem]:
+    """Files with these endings that begin so; where there is none, folders that may hold some.
+
+    A name with control characters is none to offer: shells are answered in lines.
+    """
+    folder, slash, name = begun.rpartition("/")
+    hidden = name.startswith(".")
+    try:
+        with os.scandir(f"{folder}{slash}" or ".") as entries:
+            found = sorted(
+                f"{folder}{slash}{entry.name}"
+                for entry in entries
+                if entry.name.startswith(name)
+                and (hidden or not entry.name.startswith("."))
+                and entry.name.isprintable()
+                and (
+                    _is_block_device(entry)
+                    if block_devices
+                    else entry.name.endswith(tuple(suffixes))
+                )
+            )
+    except OSError:
+        found = []
+    return [CompletionItem(path, is_path=True) for path in found] or _folders(begun)
+
+
+def _is_block_device(entry: os.DirEntry[str]) -> bool:
+    try:
+        return S_ISBLK(entry.stat().st_mode)
+    except OSError:
+        return False

@@ -1,0 +1,60 @@
+"""What a run's results open with in the terminal: figures asked for first, findings, grouped warnings."""
+
+from __future__ import annotations
+
+import rich.table
+from rich.console import Console
+from rich.padding import Padding
+
+from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.analysis.results import RunResult
+from tkperf.cli.output import plain
+
+
+def print_badges(result: RunResult, console: Console) -> None:
+    """What no figure may be read without."""
+    for badge in find_badges(result):
+        style = "bold red" if badge.startswith("RUN ") else "yellow"
+        console.print(plain(badge), style=style, highlight=False)
+
+
+def print_opening(result: RunResult, console: Console) -> None:
+    """The answer, before the tables that it is from."""
+    if result.headlines:
+        drawn = rich.table.Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        drawn.add_column()
+        drawn.add_column(justify="right", style="bold", no_wrap=True)
+        drawn.add_column(style="dim", no_wrap=True)
+        drawn.add_column()
+        drawn.add_column(style="dim")
+        titles = {test.name: test.title for test in result.tests}
+        for each in result.headlines:
+            verdict = f"[bold red]{each.verdict}[/bold red]" if each.alarm else each.verdict
+            # Latencies of one load under two tests' demands are not of one measurement.
+            of = plain(titles.get(each.test, each.test))
+            drawn.add_row(plain(each.label), plain(each.text), each.sure, verdict, of)
+        console.print()
+        console.print(drawn)
+    for test in result.tests:
+        found = [finding for finding in result.findings if finding.test == test.name]
+        if found:
+            console.print()
+            console.print(f"[bold]{plain(test.title)}[/bold]", highlight=False)
+        for finding in found:
+            style = "bold red" if finding.alarm else ""
+            console.print(
+                Padding(f"{plain(finding.text)}.", (0, 0, 0, 2), expand=False), style=style
+            )
+
+
+def print_warnings(result: RunResult, console: Console) -> None:
+    """Each once, under what it is about."""
+    groups = group_warnings(result)
+    if not groups:
+        return
+    console.print()
+    console.print(summarise_warnings(groups), style="yellow", highlight=False)
+    for group in groups:
+        for text in group.texts:
+            line = f"{group.title}: {plain(text)}"
+            console.print(Padding(line, (0, 0, 0, 2), expand=False), style="yellow")

@@ -1,0 +1,193 @@
+"""A run under way as its live view shows it: taken from the events, whoever tells them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from tkperf.device.identity import TargetKind
+from tkperf.events import (
+    Event,
+    Judged,
+    PhaseStarted,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+    SampleSeen,
+    StepEnded,
+    StepStarted,
+    TargetBusy,
+    TelemetrySeen,
+    TestStarted,
+    Warned,
+)
+from tkperf.figures import TestPlan
+from tkperf.measurement import Measurement, Sample
+from tkperf.phases import Phase, Round
+from tkperf.quantity import IOPS, QUANTITIES, Quantity, Window
+from tkperf.record import StepKind, StepRecord, key_of, kind_of
+from tkperf.steady_state import SteadyStateVerdict
+from tkperf.units import drop_controls
+from tkperf.workload import Workload
+
+# More than any terminal is wide.
+MOST_SECONDS = 500
+MOST_VALUES = 500
+
+
+@dataclass(slots=True)
+class RunState:
+    """What is known of a run by the events so far; ``at_s`` is its own time."""
+
+    name: str = ""
+    simulated: bool = False
+    tests: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+    test: str = ""
+    section: str = ""
+    phase: Phase | None = None
+    at_most: int | None = None
+    busy: TargetBusy | None = None
+    step: StepStarted | None = None
+    sample: Sample | None = None
+    verdict: SteadyStateVerdict | None = None
+    warnings: list[str] = field(default_factory=list)
+    temperatures_c: dict[str, float] = field(default_factory=dict)
+    disturbed_steps: int = 0
+    last_disturbed: StepRecord | None = None
+    quantity: Quantity = IOPS
+    histories: dict[Workload, list[float | None]] = field(default_factory=dict)
+    seconds_iops: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_SECONDS))
+    kept_bytes: int = 0
+    step_bytes: int = 0
+    phase_at_s: float = 0.0
+    at_s: float = 0.0
+    stood_still_s: float = 0.0
+    shortest_s: float = 0.0
+    longest_s: float = 0.0
+    plan: TestPlan | None = None
+    ended: str = ""
+
+    def take(self, event: Event) -> None:
+        match event:
+            case RunStarted() | RunResumed():
+                self._begin(event)
+            case TestStarted():
+                self.test, self.plan = event.test, event.plan
+                self.phase = self.step = self.sample = None
+                self._enter("")
+            case PhaseStarted():
+                self._begin_phase(event)
+            case TargetBusy():
+                self.busy, self.at_s = event, event.at_s
+            case StepStarted():
+                self.step, self.step_bytes, self.at_s = event, 0, event.at_s
+                self.busy = None
+            case SampleSeen():
+                self.sample, self.at_s = event.sample, event.at_s
+                self.step_bytes += event.sample.write.bytes
+                self.seconds_iops.append(event.sample.iops)
+            case StepEnded():
+                self._end_step(event.record)
+            case TelemetrySeen():
+                if (celsius := event.reading.temperature_c) is not None:
+                    self.temperatures_c[event.reading.drive] = celsius
+            case Judged():
+                self._enter(event.section)
+                self.verdict = event.verdict
+            case Warned():
+                self.warnings.append(drop_controls(event.warning.text))
+            case RunEnded():
+                self.phase = self.step = None
+                self.ended = event.status.value
+
+    def _begin(self, event: RunStarted | RunResumed) -> None:
+        info = event.info
+        self.name, self.tests = info.name, event.tests
+        self.simulated = info.device.get("kind") == TargetKind.SIMULATED
+        self.notices = tuple(map(drop_controls, info.notices))
+        if isinstance(event, RunResumed):
+            resumption = event.resumption
+            self.stood_still_s += max(0.0, resumption.resumed_s - resumption.stopped_s)
+
+    def _begin_phase(self, event: PhaseStarted) -> None:
+        self._enter(event.phase.section)
+        self.busy = None
+        self.phase, self.phase_at_s, self.at_s = event.phase, event.at_s, event.at_s
+        self.at_most = event.at_most
+        self.shortest_s, self.longest_s = event.shortest_s, event.longest_s
+        if isinstance(event.phase, Round):
+            # All of a round's cells have their place from the beginning.
+            for step in event.phase.steps:
+                key = key_of(kind_of(event.phase), step.workload)
+                self.histories.setdefault(key, [])
+
+    def _enter(self, section: str) -> None:
+        """What follows is of this section: who attaches is told of its steps before its phase."""
+        if section != self.section:
+            self.section, self.verdict, self.histories = section, None, {}
+            self.quantity = self._first_quantity(section)
+
+    def _first_quantity(self, section: str) -> Quantity:
+        """What a section is about, above all; of what needs no histogram, as views get steps without."""
+        plan = None if self.plan is None else self.plan.section(section)
+        keys = () if plan is None else plan.quantities
+        asked = (QUANTITIES[key] for key in keys if key in QUANTITIES)
+        return next((quantity for quantity in asked if quantity.of_rounds), IOPS)
+
+    def _end_step(self, step: StepRecord) -> None:
+        self._enter(step.section)
+        self.kept_bytes += step.measurement.write.bytes
+        self.step_bytes = 0
+        if step.disturbances:
+            self.disturbed_steps += 1
+            self.last_disturbed = step
+        if step.kind not in (StepKind.FILL, StepKind.WARM_UP):
+            values = self.histories.setdefault(key_of(step.kind, step.workload), [])
+            values.append(value_of(self.quantity, step.workload, step.measurement))
+            del values[:-MOST_VALUES]
+
+    @property
+    def current_cell(self) -> Workload | None:
+        """The cell under way; None: there is none."""
+        return None if self.step is None else key_of(self.step.kind, self.step.workload)
+
+    @property
+    def written_bytes(self) -> int:
+        return self.kept_bytes + self.step_bytes
+
+    @property
+    def step_done(self) -> float | None:
+        """The share of the step under way, from 0 to 1; None: there is none."""
+        step = self.step
+        if step is None:
+            return None
+        if step.planned_bytes:
+            return min(1.0, self.step_bytes / step.planned_bytes)
+        if step.planned_s:
+            return min(1.0, max(0.0, self.at_s - step.at_s) / step.planned_s)
+        return None
+
+    @property
+    def remaining_s(self) -> tuple[float, float] | None:
+        """The shortest and the longest time that the run goes on; None is not known."""
+        if self.longest_s <= 0:
+            return None
+        in_phase_s = self.at_s - self.phase_at_s
+        shortest_s = max(0.0, self.shortest_s - in_phase_s)
+        return shortest_s, max(shortest_s, self.longest_s - in_phase_s)
+
+    @property
+    def run_done(self) -> tuple[float, float] | None:
+        """The share of the whole run, from 0 to 1: if it takes the longest, and the shortest time."""
+        remaining_s = self.remaining_s
+        passed_s = self.at_s - self.stood_still_s
+        if remaining_s is None or passed_s + remaining_s[0] <= 0:
+            return None
+        shortest_s, longest_s = remaining_s
+        return passed_s / (passed_s + longest_s), passed_s / (passed_s + shortest_s)
+
+
+def value_of(quantity: Quantity, workload: Workload, measurement: Measurement) -> float | None:
+    """A quantity of one step; None: not measured."""
+    return quantity.combine(Window(rounds=[measurement], workload=workload))

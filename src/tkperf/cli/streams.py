@@ -1,0 +1,41 @@
+"""The process's streams: made fit for any text, complained to, and let go of. Loaded by every command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import TextIO
+
+import click
+
+from tkperf.units import drop_controls
+
+
+def complain(text: str) -> None:
+    """A line on stderr, without what a terminal would obey, if somebody takes it."""
+    with suppress(OSError):
+        click.echo(drop_controls(text), err=True)
+
+
+def prepare_streams() -> None:
+    """Streams that take any text; something to be for those that tkperf was started without.
+
+    Otherwise the next file to be opened, such as a run file, would have their number. A path may
+    hold bytes that are no characters: they are spelled out.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def let_go(stream: TextIO) -> None:
+    """Drop what a stream could not write; Python would try again at its end, and exit with 120."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,63 @@
+// How a chart is drawn: by Vega, whose bundle comes before this and makes vegaEmbed global, as wide as
+// the place that it is given. Its colours on light and dark pages and on paper are the style sheet's.
+
+// What a narrow screen would cut off: a long title gets lines, a legend on top fewer columns.
+const TITLE_LETTER_PX = 8.5, LEGEND_LETTER_PX = 7, LEGEND_PX = 30, AXIS_PX = 60, NARROW_PX = 480;
+
+function inColumns(channel, width) {
+  const names = channel.scale?.domain ?? [];
+  const widest = Math.max(1, ...names.map((name) => `${name}`.length)) * LEGEND_LETTER_PX + LEGEND_PX;
+  const fitting = Math.max(1, Math.floor((width - AXIS_PX) / widest));
+  return { ...channel, legend: { ...channel.legend, columns: Math.min(channel.legend.columns ?? fitting, fitting) } };
+}
+
+function fit(spec, width) {
+  const most = Math.max(12, Math.floor(width / TITLE_LETTER_PX) - 4);
+  const lines = [];
+  for (const word of (spec.title?.text ?? "").toString().split(" ")) {
+    const joined = `${lines.at(-1) ?? ""} ${word}`.trim();
+    if (lines.length && joined.length <= most) lines[lines.length - 1] = joined;
+    else lines.push(word);
+  }
+  const fitted = { ...spec, title: { ...spec.title, text: lines.length > 1 ? lines : lines[0] ?? "" } };
+  if (width < NARROW_PX) return withLegend(fitted, width);
+  const { color } = spec.encoding ?? {};
+  if (color?.legend?.columns) fitted.encoding = { ...spec.encoding, color: inColumns(color, width) };
+  fitted.layer = spec.layer?.map((layer) => layer.encoding?.strokeDash?.legend?.orient
+    ? { ...layer, encoding: { ...layer.encoding, strokeDash: inColumns(layer.encoding.strokeDash, width) } }
+    : layer) ?? spec.layer;
+  if (!fitted.layer) delete fitted.layer;
+  return fitted;
+}
+
+// On a phone a legend on top, in place of names beside the plot or of a legend there.
+function withLegend(spec, width) {
+  const isName = ({ name }) => name?.startsWith("end-");
+  const beside = spec.layer?.some(isName);
+  const onTop = (part) => {
+    const encoding = { ...part.encoding };
+    for (const key of ["color", "strokeDash"]) {
+      const channel = encoding[key];
+      if (channel?.field !== "series" || (channel.legend === null && !beside)) continue;
+      encoding[key] = inColumns({ ...channel, legend: { ...channel.legend, orient: "top" } }, width);
+    }
+    return part.encoding ? { ...part, encoding } : part;
+  };
+  const layer = spec.layer?.filter((one) => !isName(one)).map(onTop);
+  return { ...onTop(spec), ...(layer && { layer }) };
+}
+
+async function draw(element, unfitted) {
+  const spec = fit(unfitted, element.clientWidth || 600);
+  // Its marks are no words for screen readers: they have the table of the data, which can be read.
+  const drawn = await vegaEmbed(element, { ...spec, config: { ...spec.config, aria: false } }, {
+    actions: { export: true, source: false, compiled: false, editor: false },
+    renderer: "svg",
+  });
+  const picture = element.querySelector("svg.marks");
+  picture?.setAttribute("role", "img");
+  picture?.firstElementChild?.setAttribute("aria-hidden", "true");
+  picture?.setAttribute("aria-label", [spec.title.text].flat().join(" "));
+  element.querySelector("summary")?.setAttribute("aria-label", "Save this chart");
+  return drawn;
+}

@@ -1,0 +1,192 @@
+// The dialog behind a figure: it opens what the figure is made of, and goes on to the other parts of its cell.
+
+const dialog = document.getElementById("cell");
+const inDialog = (selector) => dialog.querySelector(selector);
+let pushed = false, openedBy = null, turn = 0;
+
+async function show(address, by = document.activeElement) {
+  const { key, part, mark } = parse(address);
+  const mine = ++turn;
+  const cell = await open(key);
+  if (mine !== turn) return;
+  fillCell(key, cell);
+  // The browser's way back closes the dialog, also a phone's button, whatever parts were looked at.
+  if (fromAddress() !== address) {
+    history[dialog.open ? "replaceState" : "pushState"](null, "", `#${address}`);
+    pushed ||= !dialog.open;
+  }
+  if (!dialog.open) {
+    openedBy = by;
+    dialog.showModal();
+    dialog.scrollTop = 0;
+  }
+  await showScope(key, cell, scopeOf(cell, part), mark);
+}
+
+// What is the same for every part of it.
+function fillCell(key, cell) {
+  if (dialog.dataset.cell === key) return;
+  dialog.dataset.cell = key;
+  inDialog("#cell-words").textContent = cell.words;
+  inDialog("pre").textContent = cell.job;
+  inDialog("#cell-job").hidden = !cell.job;
+  fillTable(inDialog("#cell-rounds"), cell.rounds);
+  fillTable(inDialog("#cell-host"), cell.host);
+  const select = inDialog("#cell-scope");
+  select.replaceChildren(...cell.scopes.map((scope) => new Option(scope.words, scope.key)));
+  const apart = cell.apart?.numbers ?? [];
+  if (apart.length > 1) {
+    const each = document.createElement("optgroup");
+    each.label = `Each ${cell.apart.name}`;
+    each.append(...apart.map((number) => new Option(`${cell.apart.name} ${number.toLocaleString("en")}`, String(number))));
+    select.append(each);
+  }
+  inDialog(".shown").hidden = select.options.length < 2;
+}
+
+async function showScope(key, cell, scope, mark) {
+  const mine = ++turn;
+  delete dialog.dataset.shown;
+  inDialog("h2").textContent = `${cell.title}: ${scope.words}`;
+  inDialog("dl").replaceChildren(...scope.facts.flatMap(([name, value]) => {
+    const term = document.createElement("dt"), text = document.createElement("dd");
+    term.textContent = name;
+    text.textContent = value;
+    return [term, text];
+  }));
+  const select = inDialog("#cell-scope");
+  select.value = scope.key;
+  // Not disabled in earnest: whoever steps to the end by keyboard would lose the focus.
+  inDialog("#cell-before").ariaDisabled = select.selectedIndex === 0;
+  inDialog("#cell-after").ariaDisabled = select.selectedIndex === select.options.length - 1;
+  const us = scope.latencies[mark];
+  const clicked = us > 0 ? [{ mark, us }] : [];
+  inDialog("#cell-clicked").hidden = !clicked.length;
+  inDialog("#cell-clicked").textContent = clicked.length ? `Marked in the histogram: ${mark}, ${us.toLocaleString("en", { maximumSignificantDigits: 4 })} µs` : "";
+  dialog.dataset.mark = clicked.length ? mark : "";
+  // Places of all charts first: each takes the width that it finds.
+  const plots = inDialog("#cell-plots");
+  plots.replaceChildren();
+  const places = [add(plots), add(plots), add(plots), add(plots)];
+  await drawSeconds(cell, scope, places.slice(0, 2), () => mine === turn);
+  await drawHistograms(scope, clicked, places.slice(2), () => mine === turn);
+  if (mine !== turn) return;
+  dialog.dataset.part = scope.key;
+  dialog.dataset.shown = key;
+}
+
+async function drawSeconds(cell, scope, places, wanted) {
+  const { first = 0, last = cell.columns.start_s?.length ?? 0 } = scope;
+  if (first >= last) {
+    places.pop().remove();
+    places[0].textContent = `No seconds were kept of ${scope.words}.`;
+    return;
+  }
+  const marked = {
+    window: within(cell.window, scope),
+    flagged: within(cell.flagged, scope),
+    parts: cell.parts.filter(({ t }) => t >= (scope.from ?? 0) && t < (scope.to ?? Infinity)),
+  };
+  for (const name of [cell.rate, "latency"]) {
+    if (!wanted()) return;
+    const place = places.shift(), spec = cellCharts[name], { series } = spec.usermeta, columns = widthOf(place);
+    const datasets = { ...marked, seconds: secondsRows(cell, series, columns, scope) };
+    const layer = spec.layer.filter(({ data }) => datasets[data.name].length);
+    const { view } = await draw(place, { ...spec, datasets, layer });
+    await refine(view, cell, series, columns, scope);
+  }
+}
+
+async function drawHistograms({ buckets, marks, words }, clicked, places, wanted) {
+  if (!buckets.length) {
+    places.pop().remove();
+    places[0].textContent = `No latency histogram was kept of ${words}.`;
+    return;
+  }
+  for (const name of ["histogram", "exceedance"]) {
+    if (!wanted()) return;
+    const spec = cellCharts[name], datasets = { buckets, marks, clicked };
+    const layer = spec.layer.filter(({ data }) => data?.name !== "clicked" || clicked.length);
+    await draw(places.shift(), { ...spec, datasets, layer });
+  }
+}
+
+function add(plots) {
+  const holder = document.createElement("div");
+  holder.className = "chart";
+  plots.append(holder);
+  return holder;
+}
+
+function fillTable(details, shown) {
+  details.hidden = !shown?.rows.length;
+  if (details.hidden) return;
+  details.querySelector("summary").textContent = shown.title;
+  const table = details.querySelector("table");
+  table.tHead.replaceChildren(rowOf(shown.columns, "col"));
+  table.tBodies[0].replaceChildren(...shown.rows.map((row) => rowOf(row, "row")));
+  rove(table);
+}
+
+// The first text of a row names a round, area or slice, which can be shown.
+function rowOf(texts, scope) {
+  const row = document.createElement("tr");
+  texts.forEach((text, i) => {
+    const heads = text && (scope === "col" || i === 0);
+    const cell = document.createElement(heads ? "th" : "td");
+    if (heads) cell.scope = scope;
+    if (heads && scope === "row") cell.append(buttonOf(text));
+    else cell.textContent = text;
+    row.append(cell);
+  });
+  return row;
+}
+
+function buttonOf(text) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = text;
+  button.dataset.part = parseInt(text, 10);
+  return button;
+}
+
+// ---- to another part of the cell, and back to the page
+
+const showPart = (part) => show(addressOf(dialog.dataset.cell, part, dialog.dataset.mark));
+
+function step(by) {
+  const { options, selectedIndex } = inDialog("#cell-scope");
+  const option = options[selectedIndex + by];
+  if (option) showPart(option.value);
+}
+
+if (dialog) {
+  inDialog("#cell-scope").addEventListener("change", ({ target }) => showPart(target.value));
+  inDialog("#cell-before").addEventListener("click", () => step(-1));
+  inDialog("#cell-after").addEventListener("click", () => step(1));
+  dialog.addEventListener("close", () => {
+    turn += 1;
+    delete dialog.dataset.shown;
+    if (pushed) {
+      pushed = false;
+      history.back();
+    } else {
+      history.replaceState(null, "", location.pathname + location.search);
+    }
+    openedBy?.focus();
+    openedBy = null;
+  });
+  dialog.addEventListener("click", ({ target }) => {
+    // A click beside the dialog closes it.
+    if (target === dialog) dialog.close();
+    const button = target.closest("button[data-part]");
+    if (button) showPart(button.dataset.part);
+  });
+  // What is on top of the page would hide the values that are told of a point, were they not within it.
+  const bring = () => {
+    const told = document.getElementById("vg-tooltip-element"), place = dialog.open ? dialog : document.body;
+    if (told && told.parentNode !== place) place.append(told);
+  };
+  new MutationObserver(bring).observe(document.body, { childList: true });
+  new MutationObserver(bring).observe(dialog, { attributeFilter: ["open"] });
+}

@@ -1,0 +1,132 @@
+// The figures of the page: each drawn, its data as a table, its points opened by a click.
+
+const figures = [...document.querySelectorAll("figure[data-chart]")];
+
+// One drawing of a figure at a time: of two views that are chosen quickly the last one stays.
+const drawings = new WeakMap();
+function redraw(figure) {
+  const before = drawings.get(figure) ?? Promise.resolve();
+  const done = before.then(() => drawFigure(figure)).catch(reportError);
+  drawings.set(figure, done);
+  return done;
+}
+
+const finish = new WeakMap();
+async function drawFigure(figure) {
+  const shown = viewOf(figure), spec = specOf(figure);
+  const chart = figure.querySelector(".chart");
+  finish.get(figure)?.();
+  chart.style.minHeight = `${spec.height}px`;
+  const { view, finalize } = await draw(chart, spec);
+  finish.set(figure, finalize);
+  // A point of a chart opens the level, round or slice that it is.
+  view.addEventListener("click", (_, item) => {
+    const address = behind(item?.datum ?? {});
+    if (address) show(address);
+  });
+  const key = shown.dataset.cell;
+  if (key) {
+    await refine(view, await open(key), spec.usermeta.series, widthOf(chart));
+  }
+  figure.dataset.shown = shown.dataset.key;
+  showData(figure);
+}
+
+// What a point is made of. A curve named as a latency is, such as p99.9, is marked in the histogram.
+function behind({ cell, slice, round, area, series }) {
+  const found = cell && allCells()[cell];
+  if (!found) return "";
+  const mark = series in found.scopes[0].latencies ? series : "";
+  return addressOf(cell, slice ?? round ?? area, mark);
+}
+
+// The data as a table, of the view that is shown, where it is asked for.
+function showData(figure) {
+  // Not the menu of the drawing, which is one, too.
+  const details = figure.querySelector(":scope > details"), { key } = viewOf(figure).dataset;
+  if (!details?.open || details.dataset.of === key) return;
+  details.dataset.of = key;
+  const holder = details.querySelector("div");
+  holder.replaceChildren();
+  fillTables(figure, holder);
+}
+
+function fillTables(figure, holder) {
+  const spec = specOf(figure);
+  const layers = (spec.layer ?? [spec]).flatMap((one) =>
+    one.layer?.map((inner) => ({ data: one.data, outer: one.encoding, ...inner })) ?? [one]);
+  const seen = new Set();
+  let titles = "", body;
+  for (const layer of layers) {
+    const rows = rowsOf(spec, layer);
+    // A layer tells what it has itself, even if that is nothing (null), else what it is in.
+    const told = [layer.encoding, layer.outer, spec.encoding].find((each) => each && "tooltip" in each)?.tooltip ?? [];
+    const columns = told.filter(({ field }) => rows.length && field in rows[0]);
+    if (!columns.length) continue;
+    if (titles !== columns.map(({ title }) => title).join("|")) {
+      titles = columns.map(({ title }) => title).join("|");
+      body = addTable(holder, columns);
+    }
+    for (const row of rows) {
+      const texts = columns.map(({ field }) => format(row[field]));
+      // Layers share data, and the corners of a 3-D bar all tell the same.
+      const text = titles + texts.join("|");
+      if (seen.has(text)) continue;
+      seen.add(text);
+      const to = body.insertRow();
+      for (const each of texts) to.insertCell().textContent = each;
+    }
+  }
+}
+
+function addTable(holder, columns) {
+  const table = document.createElement("table"), head = table.createTHead().insertRow();
+  for (const { title } of columns) {
+    const cell = document.createElement("th");
+    cell.scope = "col";
+    cell.textContent = title;
+    head.append(cell);
+  }
+  holder.append(table);
+  return table.createTBody();
+}
+
+function rowsOf(spec, layer) {
+  const data = layer.data ?? spec.data ?? {};
+  return data.values ?? spec.datasets?.[data.name] ?? [];
+}
+
+const format = (value) =>
+  typeof value === "number" ? value.toLocaleString("en", { maximumSignificantDigits: 6 }) : value ?? "-";
+
+// One after the other, what is seen before what is not, so that the page answers while others are drawn.
+async function drawAll() {
+  // Vega measures its texts before it draws them: not in another font.
+  await Promise.allSettled(["12px Inter", "bold 12px Inter"].map((font) => document.fonts.load(font)));
+  const waiting = new Set(figures), seen = new Set();
+  const watch = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
+    seen[isIntersecting ? "add" : "delete"](target);
+  }));
+  figures.forEach((figure) => watch.observe(figure));
+  while (waiting.size) {
+    await new Promise((done) => { setTimeout(done); });
+    const figure = [...seen].find((each) => waiting.has(each)) ?? waiting.values().next().value;
+    waiting.delete(figure);
+    await redraw(figure);
+  }
+  watch.disconnect();
+  document.body.dataset.drawn = "yes";
+}
+
+function showLinked() {
+  const linked = findLinked(location.hash.slice(1));
+  if (!linked || viewOf(linked.figure) === linked.view) return;
+  choose(linked.figure, linked.view);
+  if (linked.figure.dataset.shown) redraw(linked.figure);
+  linked.figure.scrollIntoView();
+}
+
+for (const figure of figures) {
+  listenToSwitches(figure, redraw);
+  figure.querySelector(":scope > details")?.addEventListener("toggle", () => showData(figure));
+}

@@ -1,0 +1,108 @@
+// Every second of a cell, reduced to what the width can show, and what else lies behind it, unpacked.
+
+// More columns than a screen has pixels across would only take time.
+const MOST_COLUMNS = 1200;
+
+const read = (id) => {
+  const script = document.getElementById(id);
+  return script ? JSON.parse(script.textContent) : {};
+};
+// Those of days are megabytes: parsed when they are asked for.
+let parsed;
+const allCells = () => parsed ??= read("cells");
+const cellCharts = read("cell-charts");
+
+async function unzip(text) {
+  const letters = atob(text), bytes = new Uint8Array(letters.length);
+  for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Response(stream);
+}
+
+async function unpack(text, Numbers) {
+  return text ? new Numbers(await (await unzip(text)).arrayBuffer()) : new Numbers();
+}
+
+async function unpackTexts(text) {
+  return (await (await unzip(text)).text()).split("\n").map((row) => row.split("\t"));
+}
+
+async function unpackAll(columns, Numbers) {
+  const unpacked = Object.entries(columns).map(async ([name, text]) => [name, await unpack(text, Numbers)]);
+  return Object.fromEntries(await Promise.all(unpacked));
+}
+
+async function unpackParts({ facts, ...apart }) {
+  const { start_s, end_s, seconds, latencies, lower, upper, counts, marks } = apart;
+  const numbers = { start_s, end_s, seconds, latencies, lower, upper, counts, marks };
+  return { ...apart, ...await unpackAll(numbers, Float64Array), facts: await unpackTexts(facts) };
+}
+
+const opened = {};
+function open(key) {
+  opened[key] ??= (async () => {
+    const cell = allCells()[key];
+    return {
+      ...cell,
+      columns: await unpackAll(cell.seconds, Float32Array),
+      buckets: await unpackAll(cell.buckets, Float64Array),
+      apart: cell.apart && await unpackParts(cell.apart),
+    };
+  })();
+  return opened[key];
+}
+
+// As reduce_to_columns in seconds.py: minimum, mean and maximum of each part of the time, so that
+// no spike is lost. Times in ms.
+function reduceToColumns(start_s, values, from, to, columns) {
+  const known = [];
+  for (let i = 0; i < start_s.length; i++) {
+    const at = start_s[i] * 1000;
+    if (at >= from && at <= to && !Number.isNaN(values[i])) known.push(i);
+  }
+  if (known.length <= columns) {
+    return known.map((i) => ({ t: start_s[i] * 1000, low: values[i], mean: values[i], high: values[i] }));
+  }
+  const first = start_s[known[0]], span = start_s[known.at(-1)] - first || 1, parts = [];
+  let last = -1;
+  for (const i of known) {
+    const part = Math.min(Math.floor(((start_s[i] - first) / span) * columns), columns - 1);
+    if (part !== last) parts.push({ t: start_s[i] * 1000, low: Infinity, high: -Infinity, sum: 0, count: 0 });
+    last = part;
+    const here = parts.at(-1);
+    here.low = Math.min(here.low, values[i]);
+    here.high = Math.max(here.high, values[i]);
+    here.sum += values[i];
+    here.count += 1;
+  }
+  return parts.map(({ sum, count, ...part }) => ({ ...part, mean: sum / count }));
+}
+
+// The seconds of a scope, which is a stretch of the cell's columns; without one, all.
+function secondsRows({ columns }, series, width, { first = 0, last = columns.start_s.length } = {}, from = -Infinity, to = Infinity) {
+  const start_s = columns.start_s.subarray(first, last);
+  return series.flatMap(([name, column]) =>
+    reduceToColumns(start_s, columns[column].subarray(first, last), from, to, width).map(
+      ({ t, low, mean, high }) =>
+        ({ t, series: name, low, high, value: column === "latency_max_us" ? high : mean })));
+}
+
+// The columns of the page's own width first; zooming in makes them finer, down to single seconds.
+async function refine(view, cell, series, width, scope) {
+  await view.data("seconds", secondsRows(cell, series, width, scope)).runAsync();
+  let waiting = false;
+  view.addSignalListener("zoom", () => {
+    if (waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      const range = Object.values(view.signal("zoom"))[0];
+      // A little more than is seen, so that the curve reaches the edges.
+      const margin = range ? (range[1] - range[0]) / 20 : 0;
+      const [from, to] = range ? [range[0] - margin, range[1] - margin * -1] : [-Infinity, Infinity];
+      view.data("seconds", secondsRows(cell, series, width, scope, from, to)).runAsync();
+    });
+  });
+}
+
+const widthOf = (element) => Math.max(100, Math.min(MOST_COLUMNS, Math.round(element.clientWidth)));

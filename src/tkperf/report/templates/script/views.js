@@ -1,0 +1,55 @@
+// The views of a chart: which of them is shown, and the switches that choose it.
+// Each is a script of its figure: its chart, and as data its key, its name for each switch, and its text.
+
+const chosen = new WeakMap();
+const viewsOf = (figure) => [...figure.querySelectorAll(":scope > script")];
+const viewOf = (figure) => chosen.get(figure) ?? viewsOf(figure)[0];
+const specOf = (figure) => JSON.parse(viewOf(figure).textContent);
+const namesOf = (view) => JSON.parse(view.dataset.choice);
+
+// What a switch now stands at, and of the views that have it the one that agrees most with the others.
+function findView(figure, at, name) {
+  const before = namesOf(viewOf(figure));
+  const agreement = (view) => namesOf(view).filter((each, i) => i !== at && each === before[i]).length;
+  return viewsOf(figure)
+    .filter((view) => namesOf(view)[at] === name)
+    .reduce((best, view) => (agreement(view) > agreement(best) ? view : best));
+}
+
+// Says and marks what is chosen; the figures that are to be drawn are the answer.
+function choose(figure, view) {
+  chosen.set(figure, view);
+  namesOf(view).forEach((name, at) => {
+    for (const input of figure.querySelectorAll(`[data-switch="${at}"] input`)) {
+      input.checked = input.value === name;
+    }
+  });
+  const { text } = view.dataset;
+  figure.querySelector("figcaption").textContent = text;
+  figure.querySelector(":scope > details > div").setAttribute("aria-label", `Data of: ${text}`);
+  const drawn = [figure];
+  if (figure.classList.contains("below")) return drawn;
+  // What has the time axis of the chart above it would be below another axis.
+  const hidden = !("aligned" in view.dataset);
+  let next = figure.nextElementSibling;
+  while (next?.classList.contains("below")) {
+    if (next.hidden && !hidden) drawn.push(next);
+    next.hidden = hidden;
+    next = next.nextElementSibling;
+  }
+  return drawn;
+}
+
+// The figure and the view that an address names, also of one that a switch hides.
+function findLinked(key) {
+  const view = document.querySelector(`figure > script[data-key="${CSS.escape(key)}"]`);
+  return view && { figure: view.parentElement, view };
+}
+
+function listenToSwitches(figure, redraw) {
+  figure.querySelector(".switches")?.addEventListener("change", ({ target }) => {
+    const at = Number(target.closest("fieldset").dataset.switch);
+    choose(figure, findView(figure, at, target.value)).forEach(redraw);
+  });
+}
+

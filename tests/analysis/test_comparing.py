@@ -1,0 +1,819 @@
+"""What a comparison says: the answer in sentences, phases of streams, cohorts, histories."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from tests.analysis.made_up import FOUR_KIB_WRITES, made_up_run, made_up_section
+from tests.builders import work
+from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.arrangement import Arrangement, find_day
+from tkperf.analysis.comparing.comparison import Comparison
+from tkperf.analysis.comparing.entries import Change, Entry, format_ratio
+from tkperf.analysis.comparing.findings import describe_days, find_findings
+from tkperf.analysis.comparing.headline_tables import build_headline_table, build_runs_table
+from tkperf.analysis.comparing.heat import Scale, find_scale
+from tkperf.analysis.comparing.tables import (
+    build_ratios,
+    build_summary,
+    find_comparison_scale,
+    short_names,
+)
+from tkperf.analysis.export_comparison import render_comparison_json, render_comparison_markdown
+from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
+from tkperf.analysis.telemetry import DriveTelemetry
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
+from tkperf.cli.commands.compare import ARRANGEMENTS
+from tkperf.cli.comparison import print_comparison
+from tkperf.errors import UsageError
+from tkperf.quantity import CPU, IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
+
+WRITES = {FOUR_KIB_WRITES: (100.0, 101.0, 102.0)}
+
+
+def drive(serial: str | None, firmware: str = "1.0", **changes: object) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "kind": "block device", "model": "M1", "serial": serial, "firmware": firmware,
+        "capacity_bytes": 10**9,
+    }  # fmt: skip
+    return facts | changes
+
+
+def iops_run(name: str, values: Sequence[float], **info: Any) -> RunResult:
+    """A run of one cell."""
+    return made_up_run(name, {"iops": [made_up_section("IOPS", {FOUR_KIB_WRITES: values})]}, **info)
+
+
+def around(value: float) -> tuple[float, ...]:
+    return (0.99 * value, value, 1.01 * value)
+
+
+# ---- sentences of two runs
+
+
+def test_it_opens_with_the_greatest_difference() -> None:
+    """In words, with its ratio; then the greatest to the other side, then how many of each."""
+    cells = {work(0): (100, 101), work(65): (100, 101), work(100): (100, 101)}
+    other = {work(0): (870, 880), work(65): (300, 301), work(100): (50, 51)}
+    runs = [
+        made_up_run(name, {"iops": [made_up_section("IOPS", of_run)]})
+        for name, of_run in (("A", cells), ("B", other))
+    ]
+    assert compare(runs).findings == (
+        "4 KiB random write: B has 8.71 x the IOPS of A (their ranges do not meet), beyond noise.",
+        "4 KiB random read: B has 0.502 x the IOPS of A (their ranges do not meet), beyond noise.",
+        "Of 3 figures of B: 2 better, 1 worse.",
+    )
+
+
+def test_nothing_but_noise_is_said_as_such() -> None:
+    runs = [iops_run("A", (100, 110)), iops_run("B", (105, 115))]
+    assert compare(runs).findings == (
+        "No headline figure of B differs from that of A beyond noise.",
+        "Of 1 figure of B: 1 within noise.",
+    )
+
+
+def test_few_differences_among_many_figures_may_be_chance() -> None:
+    """Of 95 % intervals 1 in 20 leaves out the true value: of 20 figures one; of two nothing is said."""
+    loads = [work(block_size_bytes=512 << number) for number in range(20)]
+
+    def count(*faster: int) -> str:
+        other = {
+            load: (200.0, 210.0) if number in faster else (100.0, 110.0)
+            for number, load in enumerate(loads)
+        }
+        runs = [
+            made_up_run(name, {"iops": [made_up_section("IOPS", values)]})
+            for name, values in (("A", dict.fromkeys(loads, (100.0, 110.0))), ("B", other))
+        ]
+        return compare(runs).findings[-1]
+
+    chance = "by chance alone about 1 would be beyond noise."
+    assert count(3) == f"Of 20 figures of B: 1 better, 19 within noise; {chance}"
+    assert count(3, 4) == f"Of 20 figures of B: 2 better, 18 within noise; {chance}"
+    assert count(3, 4, 5) == "Of 20 figures of B: 3 better, 17 within noise."
+    assert count() == "Of 20 figures of B: 20 within noise."
+
+
+def test_an_interval_that_is_a_lower_limit_is_called_that() -> None:
+    ratio = Uncertainty(standard=0.1, low=1.9, high=2.1, at_least=True)
+    assert (
+        Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio).ratio_interval
+        == "1.900 to 2.10 or wider"
+    )
+
+
+def test_what_was_measured_once_has_its_ratio_all_the_same() -> None:
+    runs = [iops_run("A", (100,)), iops_run("B", (800,))]
+    assert compare(runs).findings[0] == (
+        "4 KiB random write: B has 8.00 x the IOPS of A, noise not known."
+    )
+
+
+def test_an_interval_without_an_upper_end_is_told_by_its_lower_one() -> None:
+    """Nothing is said of ranges that nobody looked at."""
+    runs = [iops_run("A", (100,)), iops_run("B", (800,))]
+    sure = (
+        Uncertainty(standard=1, low=98, high=102, basis=Basis.ROUNDS),
+        Uncertainty(low=790, high=None, basis=Basis.COUNTS),
+    )
+    runs = [
+        replace(
+            run,
+            tests=(replace(test, sections=(replace(section, cells=(replace(cell, uncertainty=CellUncertainty(all={IOPS.key: one})),)),)),),
+        )
+        for run, one in zip(runs, sure, strict=True)
+        for test in run.tests for section in test.sections for cell in section.cells
+    ]  # fmt: skip
+    assert compare(runs).findings[0] == (
+        "4 KiB random write: B has 8.00 x the IOPS of A (above 7.81 with 95 %), beyond noise."
+    )
+
+
+def test_less_latency_is_said_to_be_better() -> None:
+    runs = [
+        made_up_run(name, {"lat": [made_up_section("Latency", {FOUR_KIB_WRITES: values})]})
+        for name, values in (("A", (100.0, 101.0)), ("B", (50.0, 51.0)))
+    ]
+    assert compare(runs).findings[0] == (
+        "4 KiB random write: B has 0.502 x the mean latency of A (their ranges do not meet), better, "
+        "beyond noise."
+    )
+
+
+def test_a_simulated_drive_beside_a_measured_one_is_said_first() -> None:
+    """Never mixed without saying so, in whichever arrangement."""
+    measured = iops_run("D3", around(100), device=drive("S1"))
+    model = iops_run("model", around(100), device=drive(None, kind="simulated drive"))
+    said = (
+        "What was measured is not of one kind (block device: D3; simulated drive: model): what is simulated "
+        "comes from a model, not from a drive."
+    )
+    assert compare([measured, model]).findings[0] == said
+    third = iops_run("D4", around(100), device=drive("S2"))
+    cohort = compare([measured, model, third], Arrangement.COHORT)
+    assert cohort.findings[0].startswith(
+        "What was measured is not of one kind (block device: D3, D4;"
+    )
+    assert compare([measured, model, third]).arrangement is Arrangement.RUNS
+
+
+def test_tails_stand_behind_rates() -> None:
+    """Although their differences are greater."""
+    both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
+    tail = both.headlines[-1]
+    assert tail.measure is percentile(99.9)
+    assert "p99.9" not in both.findings[0]
+
+
+def test_conditions_that_differ_are_one_line_and_grouped_below() -> None:
+    """The names at once, values in their group."""
+    runs = [
+        iops_run("A", around(100), profile_name="quick", fio_version="fio-3.33"),
+        iops_run(
+            "B", around(100), profile_name="pts-e-1.1", fio_version="fio-3.36", notices=("X",)
+        ),
+    ]
+    both = compare(runs)
+    assert both.findings[-1] == "Not all conditions are the same: profile, fio."
+    assert [(group.title, group.texts) for group in both.conditions] == [
+        ("Specification", ("profile differs (A: quick, B: pts-e-1.1)",)),
+        ("Drive and host", ("fio differs (A: fio-3.33, B: fio-3.36)",)),
+        ("Said by the runs themselves", ("B: X",)),
+    ]
+
+
+def test_what_is_not_known_of_a_run_is_not_said_to_differ() -> None:
+    """Of three runs two that differ are enough; of two it may be the same."""
+    versions = ("fio-3.33", None, "fio-3.36")
+    runs = [iops_run(f"{v}", around(100), fio_version=v, device=drive(None)) for v in versions]
+    both = compare(runs[:2])
+    assert both.findings[-1] == "Not known of every run, so perhaps not the same: fio."
+    (group,) = both.conditions
+    assert (group.names, group.not_known) == ((), ("fio",))
+    assert group.texts == ("fio is not known of every run (fio-3.33: fio-3.33, None: not known)",)
+    assert compare(runs).findings[-1] == "Not all conditions are the same: fio."
+
+
+def test_what_runs_say_alike_is_said_once() -> None:
+    """And what all of them carry stands on top of the page alone."""
+    runs = [
+        iops_run(
+            f"r{number}", around(100), notices=("SIMULATED",), warnings=["hot"] if number else []
+        )
+        for number in range(3)
+    ]
+    both = compare(runs)
+    assert [group.texts for group in both.conditions] == [("r1, r2: hot",)]
+    assert both.notices == ("SIMULATED",)
+
+
+def test_conditions_of_many_runs_are_told_by_value() -> None:
+    """Each value once with the runs that have it, many of them shortened."""
+    runs = [
+        iops_run(f"r{number}", around(100), fio_version="fio-3.36" if number == 7 else "fio-3.33")
+        for number in range(8)
+    ]
+    (group,) = compare(runs).conditions
+    assert group.texts == ("fio differs (fio-3.33: r0, r1, r2, r3 and 3 more; fio-3.36: r7)",)
+
+
+# ---- what the drives tell
+
+
+def with_telemetry(run: RunResult, **facts: Any) -> RunResult:
+    (test,) = run.tests
+    return replace(run, tests=(replace(test, telemetry=(DriveTelemetry(drive="d", **facts),)),))
+
+
+def test_telemetry_is_said_where_it_may_be_why() -> None:
+    """Throttling in the findings; temperature from 10 °C, write amplification from a tenth on."""
+    cool = with_telemetry(
+        iops_run("A", around(100)),
+        throttled_s=0.0,
+        temperature_most_c=45.0,
+        write_amplification=2.0,
+    )
+    hot = with_telemetry(
+        iops_run("B", around(50)),
+        throttled_s=190.0,
+        temperature_most_c=71.0,
+        write_amplification=2.5,
+    )
+    both = compare([cool, hot])
+    assert [each.text for each in both.telemetry] == [
+        "throttled: B for 3 min 10 s; A not",
+        "warmest: A 45 °C, B 71 °C",
+        "write amplification: A 2.00, B 2.50",
+    ]
+    assert "IOPS, throttled: B for 3 min 10 s; A not." in both.findings
+    alike = with_telemetry(
+        iops_run("B", around(50)), throttled_s=0.0, temperature_most_c=54.0, write_amplification=2.1
+    )
+    assert compare([cool, alike]).telemetry == ()
+    silent = with_telemetry(iops_run("B", around(50)))
+    assert compare([cool, silent]).telemetry == ()
+    many = [cool, hot, *(replace(alike, info=replace(alike.info, name=name)) for name in "CDE")]
+    assert "warmest: 45 °C (A) to 71 °C (B)" in [each.text for each in compare(many).telemetry]
+
+
+# ---- streams by their phases
+
+
+def stream(
+    values: Sequence[float],
+    levels: Sequence[tuple[LevelKind, int, int, float]],
+    *,
+    settled: bool = True,
+) -> SectionResult:
+    """Slices of a second, and the levels that were found in them: kind, first, end, value."""
+    section = made_up_section(
+        "Write Saturation", {FOUR_KIB_WRITES: values}, stream=True, steady=None, window=False
+    )
+    timeline = Timeline(
+        workload=FOUR_KIB_WRITES,
+        quantity=IOPS.key,
+        recorded=Recorded.SLICES,
+        values=len(values),
+        levels=tuple(
+            Level(kind=kind, start=float(start), end=float(end), value=value)
+            for kind, start, end, value in levels
+        ),
+        settled=settled,
+    )
+    return replace(section, timelines=(timeline,))
+
+
+def saturation(name: str, section: SectionResult, **info: Any) -> RunResult:
+    return made_up_run(name, {"writesat": [section]}, **info)
+
+
+def falling(factor: float) -> SectionResult:
+    """Fresh for ten slices, in transition for five, steady for 25."""
+    fresh = [factor * value for value in (1000, 1002, 998, 1001, 999) * 2]
+    between = [factor * value for value in (800, 600, 400, 300, 200)]
+    steady = [factor * value for value in (100, 102, 98, 101, 99) * 5]
+    levels = (
+        (LevelKind.FRESH, 0, 10, factor * 1000),
+        (LevelKind.TRANSITION, 10, 15, factor * 400),
+        (LevelKind.STEADY, 15, 40, factor * 100),
+    )
+    return stream([*fresh, *between, *steady], levels)
+
+
+def test_a_stream_is_compared_by_its_phases() -> None:
+    """Fresh and steady each with its uncertainty; no mean over both; "not known" nowhere."""
+    both = compare([saturation("A", falling(1)), saturation("B", falling(8))])
+    rows = {(row.part, row.quantity): row for row in both.rows}
+    assert (IOPS.key, "") not in {(row.quantity.key, row.part) for row in both.rows}
+    assert {part for part, _ in rows} >= {"fresh out of box", "steady"}
+    for part, value in (("fresh out of box", 1000), ("steady", 100)):
+        first, second = rows[part, IOPS].entries
+        assert (first.value, second.value) == (value, 8 * value)
+        assert first.uncertainty is not None
+        assert first.uncertainty.basis is Basis.SLICES
+        assert (second.ratio, second.change) == (8.0, Change.BETTER)
+        assert rows[part, LATENCY_MEAN].entries[1].change is Change.WORSE
+    assert both.findings[0].startswith("4 KiB random write, ")
+    assert both.findings[0].endswith("beyond noise.")
+    assert [headline.text for headline in both.headlines] == [
+        "4 KiB random write, fresh out of box: IOPS",
+        "4 KiB random write, steady: IOPS",
+        "4 KiB random write, steady: p99.9 latency",
+    ]
+    assert not [row for row in both.rows if row.entries[1].change is Change.CANNOT_BE_TOLD]
+
+
+def test_where_not_every_run_became_steady_the_last_quarters_are_compared() -> None:
+    """And what is not found in one of them is no row."""
+    unsettled = stream(
+        [1000 - 20 * place for place in range(40)],
+        [(LevelKind.TRANSITION, 0, 40, 600.0)],
+        settled=False,
+    )
+    both = compare([saturation("A", falling(1)), saturation("B", unsettled)])
+    (row,) = [row for row in both.rows if row.part and row.quantity is IOPS]
+    assert row.part == "last quarter"
+    assert [entry.value for entry in row.entries] == [100.0, 1000 - 20 * 34.5]
+    assert row.entries[1].change is Change.BETTER
+
+
+def test_a_greatest_of_a_phase_is_told_by_ranges() -> None:
+    """It has no uncertainty; slices of one phase are noise to each other."""
+    section = falling(1)
+    with_max = replace(section, plan=replace(section.plan, quantities=("iops", "latency_max_us")))
+    runs = [saturation(name, with_max) for name in ("A", "B")]
+    runs = [replace(run, tests=(replace(run.tests[0], sections=(with_max,)),)) for run in runs]
+    (row,) = [
+        row for row in compare(runs).rows if row.quantity is LATENCY_MAX and row.part == "steady"
+    ]
+    assert (row.entries[0].value, row.entries[1].change) == (102.0, Change.WITHIN_NOISE)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "change"), [(3, Change.CANNOT_BE_TOLD), (4, Change.WORSE)]
+)  # fmt: skip
+def test_a_greatest_of_few_slices_cannot_be_told(fresh: int, change: Change) -> None:
+    """Ranges of three slices each lie apart by chance in 1 of 10 cases."""
+
+    def short(name: str, factor: float) -> RunResult:
+        values = [factor * value for value in (1000, 1002, 998, 1001)[:fresh]]
+        levels = [
+            (LevelKind.FRESH, 0, fresh, factor * 1000),
+            (LevelKind.STEADY, fresh, fresh + 5, factor * 100),
+        ]
+        section = stream([*values, *(factor * v for v in (100, 102, 98, 101, 99))], levels)
+        section = replace(section, plan=replace(section.plan, quantities=("latency_max_us",)))
+        run = saturation(name, section)
+        return replace(run, tests=(replace(run.tests[0], sections=(section,)),))
+
+    rows = compare([short("A", 1), short("B", 8)]).rows
+    (row,) = [row for row in rows if row.part == "fresh out of box"]
+    assert (row.quantity, row.entries[1].change) == (LATENCY_MAX, change)
+
+
+def test_the_specifications_window_stands_for_the_steady_phase() -> None:
+    """Where it was reached in every run; fresh out of box is beside it."""
+
+    def judged(factor: float) -> SectionResult:
+        section = falling(factor)
+        cell = replace(section.cells[0], rounds=5)
+        return replace(section, steady=True, window=(36, 37, 38, 39, 40), cells=(cell,))
+
+    both = compare([saturation("A", judged(1)), saturation("B", judged(8))])
+    assert {row.part for row in both.rows} == {"fresh out of box", ""}
+    assert [headline.text for headline in both.headlines] == [
+        "4 KiB random write, fresh out of box: IOPS",
+        "4 KiB random write: IOPS",
+        "4 KiB random write: p99.9 latency",
+    ]
+    mixed = compare([saturation("A", judged(1)), saturation("B", falling(8))])
+    assert {row.part for row in mixed.rows} == {"fresh out of box", "steady"}
+
+
+def test_a_level_stream_is_compared_as_a_whole() -> None:
+    level = stream([100.0, 101.0] * 10, [(LevelKind.STEADY, 0, 20, 100.5)])
+    both = compare([saturation("A", level), saturation("B", level)])
+    assert {row.part for row in both.rows} == {""}
+
+
+# ---- headline figures
+
+
+def test_headlines_are_what_a_data_sheet_names() -> None:
+    """4 KiB reads, the mix, writes; two tests with one load are told apart."""
+    cells = {work(mix, size): (10.0, 11.0) for mix in (100, 65, 50, 0) for size in (4096, 8192)}
+    tests = {"iops": [made_up_section("IOPS", cells)]}
+    both = compare([made_up_run("A", tests), made_up_run("B", tests)])
+    assert [headline.text for headline in both.headlines] == [
+        "4 KiB random read: IOPS",
+        "4 KiB random, 65 % reads: IOPS",
+        "4 KiB random write: IOPS",
+    ]
+    twice = {"one": [made_up_section("S", WRITES)], "two": [made_up_section("S", WRITES)]}
+    both = compare([made_up_run("A", twice), made_up_run("B", twice)])
+    loads = [one.load for one in both.headlines if one.measure is IOPS]
+    assert loads == ["one, 4 KiB random write", "two, 4 KiB random write"]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.0344, "1.034"), (0.98, "0.980"), (8.704, "8.70"), (43.21, "43.2"), (1234.5, "1,234"),
+     (0.034, "0.034"), (0.0, "0")],
+)  # fmt: skip
+def test_ratios_have_sensible_digits(ratio: float, text: str) -> None:
+    assert format_ratio(ratio) == text
+
+
+# ---- arrangement
+
+
+def test_the_arrangement_follows_from_the_drives() -> None:
+    """One model and other serials: a cohort. One serial and other dates: a history. Else runs."""
+
+    def arrangement(*devices: Mapping[str, object], dated: bool = True) -> Arrangement:
+        return compare(
+            [
+                iops_run(
+                    f"r{number}",
+                    around(100),
+                    device=dict(device),
+                    started_utc=f"2026-0{number + 1}-01T00:00:00+00:00" if dated else None,
+                )
+                for number, device in enumerate(devices)
+            ]
+        ).arrangement
+
+    cohort = (drive("S1"), drive("S2"), drive("S3"))
+    assert arrangement(*cohort) is Arrangement.COHORT
+    assert arrangement(*cohort[:2]) is Arrangement.RUNS
+    assert arrangement(*cohort, drive("S1")) is Arrangement.RUNS
+    assert arrangement(*cohort, drive(None)) is Arrangement.RUNS
+    assert arrangement(*cohort, drive("S4", model="M2")) is Arrangement.RUNS
+    assert arrangement(*(drive("S1"),) * 3) is Arrangement.HISTORY
+    assert arrangement(*(drive("S1"),) * 3, dated=False) is Arrangement.RUNS
+    no_model = drive("S1", model=None)
+    assert arrangement(no_model, no_model, no_model) is Arrangement.RUNS
+
+
+def test_an_arrangement_can_be_asked_for_where_it_is_possible() -> None:
+    runs = [iops_run(f"r{n}", around(100), device=drive(f"S{n}")) for n in range(3)]
+    assert compare(runs, Arrangement.RUNS).arrangement is Arrangement.RUNS
+    with pytest.raises(
+        UsageError, match="a cohort takes 3 runs or more, these are 2: leave --as out"
+    ):
+        compare(runs[:2], Arrangement.COHORT)
+    undated = [replace(run, info=replace(run.info, started_utc=None)) for run in runs[:1]]
+    with pytest.raises(UsageError, match="nobody knows when r0 began"):
+        compare([*undated, *runs[1:]], Arrangement.HISTORY)
+
+
+def test_the_command_offers_every_arrangement() -> None:
+    assert list(ARRANGEMENTS) == [each.value for each in Arrangement]
+
+
+# ---- cohorts
+
+
+def cohort_of(*values: float, **changes: Any) -> Comparison:
+    return compare(
+        [
+            iops_run(f"d{number}", around(value), device=drive(f"S{number}"), **changes)
+            for number, value in enumerate(values)
+        ]
+    )
+
+
+def test_a_cohort_tells_its_spread_and_names_who_strays() -> None:
+    """By hand: median 100.5, MAD 1.5."""
+    cohort = cohort_of(100, 101, 99, 102, 80, 103)
+    assert cohort.findings[:2] == (
+        "6 drives of model M1: headline figures spread by 2.2 % (robust standard deviation).",
+        "Outlier d4: 4 KiB random write: IOPS 20 % below the median (score -9.2).",
+    )
+    assert cohort.cohort is not None
+    (figure,) = cohort.cohort.figures
+    assert figure.distribution.median == 100.5
+    assert figure.distribution.spread == pytest.approx(1.4826 * 1.5)
+    assert [one.name for one in figure.outliers] == ["d4"]
+    assert figure.outliers[0].change is Change.WORSE
+    table = build_headline_table(cohort, find_comparison_scale(cohort))
+    assert table is not None
+    assert table.rows[0][:3] == ("4 KiB random write", "IOPS", "100.5")
+    assert table.rows[0][-1] == "d4"
+
+
+def test_where_more_than_half_are_alike_no_spread_is_told() -> None:
+    """As of percentiles that lie in one bucket: a spread of 0 would say that drives are the same."""
+    cohort = cohort_of(100, 100, 100, 100, 101, 100)
+    assert cohort.findings[0] == (
+        "6 drives of model M1: of each headline figure more than half of the runs have the same value."
+    )
+    table = build_headline_table(cohort, find_comparison_scale(cohort))
+    assert table is not None
+    assert table.rows[0][table.head.index("Spread (%)")] == "alike"
+    (figure,) = json.loads(render_comparison_json(cohort))["cohort"]["figures"]
+    assert figure["spread_percent"] is None
+
+
+def test_who_strays_within_its_own_uncertainty_is_no_outlier() -> None:
+    """Its own measurement may be what strays."""
+    runs = [
+        iops_run(f"d{n}", around(value), device=drive(f"S{n}"))
+        for n, value in enumerate((100, 101, 99, 102, 80, 103))
+    ]
+    comparison = compare(runs)
+    (headline,) = comparison.headlines
+    entries = list(headline.entries)
+    entries[4] = replace(entries[4], uncertainty=Uncertainty(standard=10, low=60, high=101))
+    from tkperf.analysis.comparing.cohort import build_cohort
+
+    unsure = replace(headline, row=replace(headline.row, entries=tuple(entries)))
+    cohort = build_cohort(comparison.names, ["M1"] * 6, range(6), [unsure])
+    assert cohort.figures[0].outliers == ()
+
+
+def test_a_small_or_even_cohort_names_nobody() -> None:
+    assert "Outliers are named among 5 runs or more." in cohort_of(100, 101, 50).findings
+    told = "No outlier: no modified z-score beyond 3.5 that the run's own uncertainty does not explain."
+    assert told in cohort_of(*range(98, 104)).findings
+
+
+def test_runs_of_one_drive_are_no_drives() -> None:
+    """A cohort that was asked for may be of anything: only serial numbers tell that drives are several."""
+    serials = {"several drives": ("S1", "S2", "S3"), "one": ("S1",) * 3, "not known": (None,) * 3}
+    titles = {}
+    for what, of_runs in serials.items():
+        runs = [iops_run(f"d{n}", around(100 + n), device=drive(s)) for n, s in enumerate(of_runs)]
+        cohort = compare(runs, Arrangement.COHORT).cohort
+        assert cohort is not None
+        titles[what] = cohort.title
+    assert titles == {
+        "several drives": "3 drives of model M1",
+        "one": "3 runs of model M1",
+        "not known": "3 runs of model M1",
+    }
+
+
+def test_ratios_of_a_cohort_are_to_its_median() -> None:
+    cohort = cohort_of(100, 101, 99, 102, 80, 103)
+    table = build_ratios(cohort, cohort.rows, find_comparison_scale(cohort))
+    assert table.head[-7:] == ("Median", "d0", "d1", "d2", "d3", "d4", "d5")
+    assert table.rows[0][-7] == "100.5"
+    assert table.rows[0][-2] == "0.796"
+    assert table.heat[0][5] == -1.0
+    assert "ratio" not in table.hints[0][5]  # that to the first run is another
+    each = build_runs_table(cohort, Scale(full=1.25))
+    assert each is not None
+    assert [row[1] for row in each.rows] == list(table.rows[0][-6:])
+
+
+# ---- histories
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(5, "5 min"), (119, "119 min"), (540, "9 h"), (17_280, "12 days")]
+)
+def test_what_runs_span_is_never_nothing(minutes: int, said: str) -> None:
+    """As of runs of a simulated drive, right after each other."""
+    assert describe_days(minutes / 1440) == said
+
+
+def history_of(*values: float, firmware: Sequence[str] = ()) -> Comparison:
+    versions = firmware or ("1.0",) * len(values)
+    runs = [
+        iops_run(
+            f"run{number}",
+            around(value),
+            device=drive("S1", versions[number]),
+            started_utc=f"2026-01-{1 + 10 * number // 4:02}T12:00:00+00:00",
+        )
+        for number, value in enumerate(values)
+    ]
+    return compare(list(reversed(runs)))
+
+
+def test_a_history_is_in_the_order_of_dates_with_its_trend() -> None:
+    """Ten days later a tenth less of the first: in percent of the median a day, with its interval."""
+    history = compare(
+        [
+            iops_run(
+                f"run{day}", around(1000 - 10 * day), device=drive("S1"),
+                started_utc=f"2026-01-{day + 1:02}T12:00:00+00:00",
+            )
+            for day in (4, 0, 1, 3, 2)
+        ]
+    )  # fmt: skip
+    assert history.names == ("run0", "run1", "run2", "run3", "run4")
+    assert history.history is not None
+    (figure,) = history.history.figures
+    assert figure.median == 980
+    assert figure.trend is not None
+    assert figure.trend.slope == pytest.approx(-100 * 10 / 980)
+    assert figure.change is Change.WORSE
+    assert history.findings[:2] == (
+        "Drive S1, 5 runs over 4 days: 4 KiB random write: IOPS -1.02 % per day (-1.02 to -1.02), worse, "
+        "beyond noise.",
+        "Of 1 headline figure: 1 getting worse.",
+    )
+
+
+def test_four_runs_are_too_few_for_a_trend() -> None:
+    history = history_of(100, 99, 98, 97)
+    assert history.findings[0] == (
+        "Drive S1, 4 runs over 7 days: too few to tell a trend from noise (5 or more are needed)."
+    )
+
+
+def test_runs_of_one_date_tell_no_trend() -> None:
+    """As many as are needed, but the interval asks for places that differ."""
+    runs = [
+        iops_run(
+            f"r{n}", around(100 + n), device=drive("S1"), started_utc=f"2026-01-{1 + n // 2:02}T12:00:00+00:00"
+        )
+        for n in range(6)
+    ]  # fmt: skip
+    assert compare(runs, Arrangement.HISTORY).findings[0] == (
+        "Drive S1, 6 runs over 2 days: no trend can be told from noise where two runs have the same date."
+    )
+
+
+def test_a_new_firmware_is_marked() -> None:
+    history = history_of(100, 100, 90, 90, firmware=("1.0", "1.0", "1.2", "1.2"))
+    assert (
+        "Firmware changed from 1.0 to 1.2 before run run2: what looks like a trend may be a step there."
+        in history.findings
+    )
+    assert history.history is not None
+    assert [change.after for change in history.history.firmware] == ["1.2"]
+    assert "Not all conditions are the same: firmware." in history.findings
+    each = build_runs_table(history, find_comparison_scale(history))
+    assert each is not None
+    assert [row[2] for row in each.rows] == ["1.0", "1.0", "1.2", "1.2"]
+
+
+# ---- many runs, colours
+
+
+def test_many_runs_are_told_by_their_ends() -> None:
+    """The least and the greatest with their names; a row for each run with short names."""
+    runs = [iops_run(f"lab-{n:02}", around(100 + n), device=drive(None)) for n in range(20)]
+    many = compare(runs)
+    assert many.findings[0] == (
+        "4 KiB random write: IOPS from 1.000 x (lab-00) to 1.190 x (lab-19) that of lab-00, beyond noise."
+    )
+    few = compare(runs[:3], Arrangement.RUNS)
+    assert "Best by value, of 1 headline figure: lab-02 in 1." in few.findings
+    summary = build_summary(many, many.rows)
+    assert summary.rows[0][-4:] == ("100.0", "1.000 lab-00", "1.190 lab-19", "1.095")
+    ratios = build_ratios(many, many.rows, find_comparison_scale(many))
+    assert ratios.head[-3:] == ("17", "18", "19")
+    assert (ratios.labels, ratios.rows[0][0]) == (1, "0/100 4k IOPS")
+    assert "Columns are headed without 'lab-'." in ratios.notes
+    file = io.StringIO()
+    print_comparison(many, Console(file=file, width=80))
+    assert max(len(line) for line in file.getvalue().splitlines()) <= 80
+
+
+def test_of_many_runs_each_end_is_told_as_sure_as_it_is() -> None:
+    """A run between the ends says nothing of them."""
+    once, often = (50.0,), around(80)
+    runs = [iops_run("A", around(100)), iops_run("B", often), iops_run("C", once)]
+    told = compare(runs).findings[0]
+    assert told == (
+        "4 KiB random write: IOPS from 0.500 x (C) to 1.000 x (A) that of A, within noise, or noise not known."
+    )
+    runs[2:] = [iops_run("D", (200.0,))]
+    assert (
+        compare(runs)
+        .findings[0]
+        .endswith("from 0.800 x (B) to 2.00 x (D) that of A, beyond noise of B alone.")
+    )
+
+
+def test_the_furthest_of_many_runs_may_be_so_by_chance() -> None:
+    """Of 19 intervals about one leaves out the true ratio; of two runs beside the first nothing is said."""
+    runs = [
+        iops_run(f"r{n:02}", around(100 if n < 19 else 103), device=drive(None)) for n in range(20)
+    ]
+    chance = "; by chance alone about 1 would be beyond noise."
+    assert compare(runs).findings[0].endswith(f"(r19) that of r00, beyond noise{chance}")
+    assert compare(runs[17:]).findings[0].endswith("(r19) that of r17, beyond noise.")
+
+
+def test_who_shares_the_first_place_is_not_the_best() -> None:
+    """Nor is anybody where one run's value is not known: it may lie beyond what was tried."""
+    alike = [iops_run(f"d{n}", around(value)) for n, value in enumerate((100, 200, 200))]
+    assert not [text for text in compare(alike).findings if text.startswith("Best by value")]
+    found = compare([iops_run(f"d{n}", around(100 + n)) for n in range(3)])
+    assert "Best by value, of 1 headline figure: d2 in 1." in found.findings
+    first, *others = found.headlines[0].entries
+    row = replace(found.headlines[0].row, entries=(replace(first, value=None), *others))
+    unknown = replace(found, headlines=(replace(found.headlines[0], row=row),))
+    assert not [text for text in find_findings(unknown) if text.startswith("Best by value")]
+
+
+def test_no_two_runs_are_called_alike() -> None:
+    """Curves and sections are found by their names."""
+    names = ("a (2)", "a", "a", "a (3)")
+    assert compare([iops_run(name, (1, 2)) for name in names]).names == (
+        "a (2)",
+        "a (2) (2)",
+        "a (3) (3)",
+        "a (3)",
+    )
+
+
+@pytest.mark.parametrize("told", ["NaT", "now", "today", "12345678901234567890", "2026-13-01", ""])
+def test_what_is_no_date_is_not_known(told: str) -> None:
+    """A history is over dates; of an imported run the day alone is known."""
+    assert find_day(iops_run("A", (1, 2), started_utc=told)) is None
+    day = find_day(iops_run("A", (1, 2), started_utc="1970-01-03"))
+    noon = find_day(iops_run("A", (1, 2), started_utc="1970-01-03T12:00:00+00:00"))
+    assert (day, noon) == (2.0, 2.5)
+
+
+def test_names_are_shortened_where_they_stay_apart() -> None:
+    many = [f"D3-S4510-{n}" for n in range(8)]
+    assert short_names(many) == (tuple("01234567"), "D3-S4510-")
+    assert short_names(many[:3]) == (tuple(many[:3]), "")
+    assert short_names([*many, "other"])[1] == ""
+
+
+def test_colours_are_alike_in_both_directions() -> None:
+    """Twice and half as strong; less latency is better; of no direction there is no colour."""
+    scale = Scale(full=4)
+    assert scale.heat(2, IOPS) == pytest.approx(0.5)
+    assert scale.heat(0.5, IOPS) == pytest.approx(-0.5)
+    assert scale.heat(0.5, LATENCY_MEAN) == pytest.approx(0.5)
+    assert scale.heat(100, IOPS) == 1
+    assert scale.heat(2, CPU) is None
+    assert find_scale([1, 1.04]).full == 1.05
+    assert find_scale([0.12, 1, 3, 8.7]).full == 10
+    assert find_scale([]).full == 2
+    assert find_scale([5e-324, 1.0]).full == 10
+
+
+# ---- for programs and wikis
+
+
+def test_json_and_markdown_say_the_same() -> None:
+    """The findings first; each headline figure leads to its row."""
+    runs = [iops_run("A", (100, 101)), iops_run("B|x", (870, 880))]
+    both = compare(runs)
+    document = json.loads(render_comparison_json(both))
+    assert document["schema"] == "tkperf-comparison/1"
+    assert document["findings"] == list(both.findings)
+    (row,) = [document["rows"][one["row"]] for one in document["headlines"]]
+    assert (row["key"], row["entries"][1]["change"]) == ("iops", "better")
+    assert row["entries"][1]["ratio"] == pytest.approx(875 / 100.5)
+    text = render_comparison_markdown(both)
+    assert text.splitlines()[2].startswith("4 KiB random write: B\\|x has 8.71 x the IOPS of A")
+    assert "| 4 KiB random write | IOPS | 100.5 | 875 | 8.71 | - | better |" in text
+
+
+def test_every_key_of_the_json_is_on_its_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/compare.md").read_text(encoding="utf-8")
+    below = page[page.index("## For programs") :]
+    document = json.loads(
+        render_comparison_json(compare([iops_run("A", (1, 2)), iops_run("B", (3, 4))]))
+    )
+    assert [key for key in document if f"`{key}`" not in below] == []
+
+
+def test_json_tells_which_run_a_notice_is_of() -> None:
+    """Whoever takes one run's numbers from it must not take a model's for measured ones."""
+    runs = [iops_run("A", (1, 2)), iops_run("B", (3, 4), notices=("SIMULATED: a model",))]
+    document = json.loads(render_comparison_json(compare(runs)))
+    assert [one["notices"] for one in document["runs"]] == [[], ["SIMULATED: a model"]]
+    assert [one["status"] for one in document["runs"]] == ["complete", "complete"]
+
+
+def test_json_of_cohorts_and_histories_has_their_numbers() -> None:
+    cohort = json.loads(render_comparison_json(cohort_of(100, 101, 99, 102, 80, 103)))
+    assert cohort["arrangement"] == "cohort"
+    assert cohort["cohort"]["figures"][0]["outliers"][0]["name"] == "d4"
+    history = json.loads(render_comparison_json(history_of(100, 99, 98, 97, 96)))
+    assert history["history"]["figures"][0]["change"] == "worse"
+    assert history["history"]["figures"][0]["percent_per_period"] < 0
+
+
+def test_the_terminal_says_what_a_question_mark_is() -> None:
+    """And what parentheses are, where there are any; green, red, nothing else."""
+    file = io.StringIO()
+    print_comparison(
+        compare([iops_run("A", (100,)), iops_run("B", (800,))]), Console(file=file, width=120)
+    )
+    assert "1.02?: noise is not known" in file.getvalue()
+    assert "(1.02):" not in file.getvalue()

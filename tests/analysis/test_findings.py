@@ -1,0 +1,309 @@
+"""What opens every output: sentences and figures made of results, whatever test they are of."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.analysis.made_up import made_up_run, made_up_section
+from tests.builders import run_info, simulate, view_of, work
+from tkperf.analysis.characteristics import FRESH, STEADY, STEADY_FROM, Characteristic
+from tkperf.analysis.export_json import render_json
+from tkperf.analysis.export_markdown import render_markdown
+from tkperf.analysis.findings.build import build_findings, with_findings
+from tkperf.analysis.findings.headlines import MOST
+from tkperf.analysis.findings.sections import describe_section
+from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
+from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.uncertainty.estimate import Uncertainty
+from tkperf.cli.tables import print_results
+from tkperf.figures import Figure, FigureKind
+from tkperf.phases import Knee
+from tkperf.procedures import HDD_TESTS, SSD_TESTS
+from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
+from tkperf.record import RunStatus, RunWarning
+from tkperf.report.html import render_view
+from tkperf.steady_state import judge
+
+WRITES, READS, MIXED = work(), work(100), work(65)
+
+
+def sentences(run: RunResult) -> list[str]:
+    return [finding.text for finding in build_findings(run.tests)]
+
+
+def with_latencies(section: SectionResult, mean: float, p999: float, most: float) -> SectionResult:
+    """Each cell with these latencies in us."""
+    given = {LATENCY_MEAN.key: mean, percentile(99.9).key: p999, LATENCY_MAX.key: most}
+    return replace(
+        section, cells=tuple(replace(cell, all={**cell.all, **given}) for cell in section.cells)
+    )
+
+
+def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
+    """A stream that falls from 88,800 IOPS to a level, or goes on falling."""
+    section = made_up_section("Stream", {WRITES: [30_000.0] * 3}, stream=True, window=False)
+    fresh = Level(kind=LevelKind.FRESH, start=0, end=540, value=88_800)
+    last = Level(kind=LevelKind.STEADY, start=2460, end=9000, value=27_000)
+    course = Timeline(
+        workload=WRITES,
+        quantity="iops",
+        recorded=Recorded.SLICES,
+        values=100,
+        levels=(fresh, last) if steady else (fresh,),
+        settled=steady is not None,
+    )
+    values = {FRESH: 88_800.0, STEADY: steady, STEADY_FROM[Recorded.SLICES]: 2460.0}
+    found = tuple(
+        Characteristic(key=measure.key, workload=WRITES, value=value)
+        for measure, value in values.items()
+    )
+    section = replace(section, steady=None, timelines=(course,), characteristics=found)
+    return with_latencies(section, 240.0, 1204.0, 35_100.0)
+
+
+def test_a_stream_is_told_by_where_it_settles() -> None:
+    """From fresh out of box, when, and what its I/Os then take."""
+    assert describe_section(saturated()) == (
+        "Random 4 KiB writes settle at 27,000 IOPS, 30.4 % of fresh out of box (88,800 IOPS), after "
+        "41 min 00 s; 99.9 % complete within 1.204 ms, the slowest in 35.1 ms"
+    )
+
+
+def test_a_stream_that_still_changes_is_not_called_settled() -> None:
+    assert describe_section(saturated(steady=None)).startswith(
+        "Random 4 KiB writes run at 30,000 IOPS and were still changing at the end; "
+    )
+
+
+def test_a_window_that_is_steady_may_still_change() -> None:
+    """Within the limits of the specification's rule, which are wider than a level is."""
+    told = describe_section(replace(saturated(steady=None), steady=True))
+    assert "still changing at the end, within the limits of steady state; " in told
+    assert told.endswith("; steady state was reached")
+
+
+def test_what_was_judged_not_steady_holds_nothing() -> None:
+    """One level in wide noise is still no rate that a drive holds."""
+    stream = saturated()
+    even = replace(
+        stream, timelines=(replace(stream.timelines[0], levels=stream.timelines[0].levels[1:]),)
+    )
+    assert "writes hold 27,000 IOPS" in describe_section(even)
+    assert "writes run at 27,000 IOPS" in describe_section(replace(even, steady=False))
+
+
+def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
+    """Of a window that was judged steady its mean, 30,000 here, is what the tables have: 33.8 % of 88,800."""
+    stream = replace(saturated(), steady=True)
+    run = with_findings(made_up_run("R", {"writesat": [stream]}))
+    (share,) = [one for one in run.headlines if one.key == "share_of_fresh_percent"]
+    assert share.text == "33.8 %"
+    assert "settle at 30,000 IOPS, 33.8 % of fresh out of box" in run.findings[0].text
+
+
+def test_cells_are_told_writes_first() -> None:
+    """Of 4 KiB where that was measured, with the rounds in which they were steady."""
+    cells = {
+        work(100, 8192): [9.0] * 5,
+        READS: [98_000.0] * 5,
+        MIXED: [40_000.0] * 5,
+        WRITES: [27_000.0] * 5,
+    }
+    section = with_latencies(made_up_section("Rounds", cells), 37.21, 120.4, 5000.0)
+    assert describe_section(section) == (
+        "Random 4 KiB writes run at 27,000 IOPS, reads at 98,000 IOPS, mixed I/Os (65 % reads) at "
+        "40,000 IOPS; 99.9 % of the writes complete within 120.4 µs, the slowest in 5.00 ms; steady in "
+        "rounds 1-5"
+    )  # fmt: skip
+
+
+def test_what_was_not_measured_is_not_told() -> None:
+    """Neither as 0 nor as a dash in a sentence."""
+    section = made_up_section("Rounds", {WRITES: [None] * 5, READS: [None] * 5})
+    assert describe_section(section) == ""
+    run = with_findings(made_up_run("run", {"unheard of": [section]}))
+    assert run.headlines == ()
+
+
+@pytest.mark.parametrize(
+    ("half", "at_least", "text"),
+    [(270.0, False, "± 1.0 %"), (270.0, True, "at least ± 1.0 %"), (1.0, False, "± < 0.01 %"), (1.0, True, "")],
+)  # fmt: skip
+def test_a_headline_says_where_its_interval_is_a_lower_limit(
+    half: float, at_least: bool, text: str
+) -> None:
+    """Of a lower limit there is no "less than"."""
+    known = Uncertainty(standard=half / 2, low=27_000 - half, high=27_000 + half, at_least=at_least)
+    section = made_up_section("Rounds", {WRITES: [27_000.0] * 5})
+    cell = replace(section.cells[0], uncertainty=CellUncertainty(all={IOPS.key: known}))
+    run = with_findings(made_up_run("R", {"iops": [replace(section, cells=(cell,))]}))
+    assert [one.sure for one in run.headlines if one.key == IOPS.key] == [text]
+
+
+def test_a_mix_of_one_size_has_no_second_size() -> None:
+    """Of several sections those of a mix that only one has are told by its size."""
+    cells = {"1024k": READS, "128k": work(100, 128 * 1024), "4k": work(0, 1024 * 1024)}
+    sections = [
+        replace(made_up_section(name, {load: [500.0] * 5}), name=name)
+        for name, load in cells.items()
+    ]
+    run = made_up_run("R", {"tp": sections})
+    figure = Figure(kind=FigureKind.MATRIX, quantities=(IOPS.key,))
+    run = replace(run, tests=(replace(run.tests[0], figures=(figure,)),))
+    assert sentences(run)[0] == (
+        "Random writes run at 500 IOPS with 1024 KiB blocks, reads run at 500 IOPS with 128 KiB "
+        "blocks and 500 IOPS with 4 KiB"
+    )
+
+
+def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
+    grid = {work(jobs=4, io_depth=32): [64_000.0] * 5, work(): [9_800.0] * 5}
+    section = with_latencies(made_up_section("Grid", grid, steady=None), 102.04, 200.0, 900.0)
+    assert describe_section(section) == (
+        "Random 4 KiB writes reach 64,000 IOPS at TC4 QD32 (102.0 µs on average), 9,800 IOPS with a "
+        "single outstanding I/O (102.0 µs on average)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "missed", "text"),
+    [
+        (1000.0, 2000.0, "Random 4 KiB writes keep up with 1,000 IOPS; there they take 1.000 ms on average"),
+        (2000.0, None, "Random 4 KiB writes keep up with every rate offered, up to 2,000 IOPS"),
+        (None, 1000.0, "Random 4 KiB writes do not keep up with the lowest rate offered, 1,000 IOPS"),
+    ],
+)  # fmt: skip
+def test_an_offered_rate_is_told_by_its_knee(
+    kept: float | None, missed: float | None, text: str
+) -> None:
+    levels = {replace(WRITES, offered_iops=rate): [rate] for rate in (1000.0, 2000.0)}
+    section = made_up_section("Levels", levels, steady=None)
+    knee = Knee(kept_iops=kept, missed_iops=missed)
+    found = Characteristic(
+        key="knee_iops",
+        workload=WRITES,
+        value=kept if missed else None,
+        at_least=None if missed else kept,
+        at_most=missed if kept is None else None,
+    )
+    told = describe_section(replace(section, knee=knee, characteristics=(found,)))
+    assert told.startswith(text)
+
+
+def test_areas_are_told_from_the_first_to_the_last() -> None:
+    section = made_up_section("Disk", {READS: [220.0, 180.0, 150.0]}, areas=True, steady=None)
+    assert describe_section(section).startswith(
+        "Random 4 KiB reads run at 183.3 IOPS on average over the disk (220 in its first area, 150.0 in "
+        "its last)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ([100.0, 104.0, 108.0, 112.0, 116.0], "slope 14.8 % (allowed 10 %)"),
+        ([100.0, 100.0, 126.0, 100.0, 100.0], "range 24.7 % (allowed 20 %)"),
+        ([100.0, 100.0], "2 of the 5 rounds a window needs"),
+    ],
+)
+def test_what_is_not_steady_says_by_how_much(values: Sequence[float], why: str) -> None:
+    """As an alarm, whether it was judged or had too few rounds."""
+    verdict = judge(range(1, len(values) + 1), values, tracking="RND 4k IOPS", unit="IOPS")
+    section = made_up_section("Rounds", {WRITES: values}, steady=False if verdict.judged else None)
+    section = replace(section, verdict=verdict, verdicts=(verdict,), window_verdicts=(verdict,))
+    run = made_up_run("run", {"unheard of": [section]})
+    (alarm,) = [finding for finding in build_findings(run.tests) if finding.alarm]
+    judged = "did not reach steady state" if verdict.judged else "was not judged for steady state"
+    assert alarm.text == f"Rounds {judged}: {why}"
+
+
+def test_a_section_of_a_load_that_was_told_is_named() -> None:
+    """Else two sentences of one load would seem to contradict each other."""
+    first, second = (made_up_section(name, {WRITES: [rate]}, steady=None) for name, rate in (("A", 5.0), ("B", 7.0)))  # fmt: skip
+    first_text, second_text = sentences(made_up_run("run", {"unheard of": [first, second]}))
+    assert first_text.startswith("Random 4 KiB writes run at 5.00 IOPS")
+    assert second_text.startswith("B: random 4 KiB writes run at 7.00 IOPS")
+
+
+@pytest.mark.parametrize("name", [*SSD_TESTS, *(f"hdd {name}" for name in HDD_TESTS)])
+def test_every_test_is_told_of(tmp_path: Path, name: str) -> None:
+    """In sentences and at least one figure, none of them of nothing; no test has a line of its own."""
+    disk = name.startswith("hdd ")
+    test = HDD_TESTS[name[4:]] if disk else SSD_TESTS[name]
+    preset = "hdd" if disk else "sata-ssd"
+    run = simulate(
+        tmp_path, run_info(suite="hdd" if disk else "ssd"), preset, suite={test.name: test}
+    )
+    texts = [finding.text for finding in run.findings]
+    assert any(not finding.alarm for finding in run.findings)
+    assert 1 <= len(run.headlines) <= MOST
+    for text in (*texts, *(one.text for one in run.headlines)):
+        assert not re.search(r"None|nan|\binf\b|\.$| - ", text), text
+    assert len(set(texts)) == len(texts)
+    assert all(one.value is not None or "at least" in one.text or "over" in one.text or "below" in one.text for one in run.headlines)  # fmt: skip
+
+
+def test_each_test_has_a_figure_before_any_has_two(tmp_path: Path) -> None:
+    """And no load and quantity is told twice."""
+    run = simulate(tmp_path, run_info())
+    assert len(run.headlines) == MOST
+    assert {one.test for one in run.headlines} == {test.name for test in run.tests}
+    assert [one.test for one in run.headlines] == sorted(
+        (one.test for one in run.headlines), key=[test.name for test in run.tests].index
+    )
+    assert len({(one.label, one.key) for one in run.headlines}) == MOST
+
+
+def test_every_output_has_the_same_sentences(tmp_path: Path) -> None:
+    """Terminal, Markdown, HTML and JSON."""
+    run = simulate(tmp_path, run_info())
+    console = Console(file=io.StringIO(), width=10_000)
+    print_results(run, console)
+    assert isinstance(console.file, io.StringIO)
+    shown, page = console.file.getvalue(), render_view(view_of(tmp_path / "run.tkperf"))
+    plain = re.sub(r"</?span[^>]*>", "", page)
+    markdown = render_markdown(run)
+    document = json.loads(render_json(run))
+    for finding, kept in zip(run.findings, document["findings"], strict=True):
+        assert finding.text == kept["text"]
+        assert f"{finding.text}." in shown
+        assert f"{finding.text}." in plain
+        assert f"{finding.text}." in markdown
+    for headline, kept in zip(run.headlines, document["headlines"], strict=True):
+        assert (headline.text, headline.value) == (kept["text"], kept["value"])
+        for said in (shown, page, markdown):
+            assert headline.text in said
+        # The tests' demands differ, and latencies with them.
+        title = next(test.title for test in run.tests if test.name == headline.test)
+        for said in (shown, markdown):
+            row = next(line for line in said.splitlines() if headline.label in line)
+            assert title in row.partition(headline.text)[2]
+
+
+def test_a_warning_is_told_once() -> None:
+    """By what it is about; what the tests tell themselves is not told again."""
+    host = RunWarning(code="host-disturbs", text="CPU governor: powersave")
+    step = RunWarning(code="foreign-io", text="others wrote", test="iops", at_s=1.0)
+    again = RunWarning(code="resumed", text="the run: stopped and went on")
+    run = replace(made_up_run("run", {}), warnings=(host, step, host, again))
+    groups = group_warnings(run)
+    assert [(group.title, group.count, group.texts) for group in groups] == [
+        ("host", 2, ("CPU governor: powersave (2 times)",)),
+        ("disturbed steps", 1, ("others wrote",)),
+    ]
+    assert summarise_warnings(groups) == "3 warnings: 2 host, 1 disturbed steps"
+
+
+def test_a_run_that_was_cut_off_has_a_badge() -> None:
+    run = replace(made_up_run("run", {}), status=RunStatus.INTERRUPTED, ended_because="Ctrl-C")
+    assert find_badges(run) == ("RUN INTERRUPTED: Ctrl-C",)

@@ -1,0 +1,174 @@
+"""What is done with a run that has ended: its report, which never changes how it ended."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tkperf.cli.ending import OWN_PAGE
+from tkperf.cli.main import cli
+from tkperf.engine.simulated import SimulatedEngine
+from tkperf.errors import Interrupted
+from tkperf.pipeline.simulation import SimulatedSubject
+
+SHORT = Path(__file__).parents[1] / "short.toml"
+
+
+def run(folder: Path, *options: str) -> Result:
+    arguments = ["ssd", "n", "sim:sata-ssd", "--profile", str(SHORT), "-ssdt", "lat", "-q"]
+    return CliRunner().invoke(cli, [*arguments, "--output", str(folder), *options])
+
+
+def resume(folder: Path, *options: str) -> Result:
+    return CliRunner().invoke(cli, ["resume", str(folder / "n.tkperf"), "-q", *options])
+
+
+@pytest.fixture
+def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Ctrl-C in the third step."""
+    measure, steps = SimulatedEngine.measure, iter(range(100))
+
+    def until_third(self: SimulatedEngine, *args: Any, **options: Any) -> object:
+        if next(steps) == 2:
+            raise KeyboardInterrupt
+        return measure(self, *args, **options)
+
+    with monkeypatch.context() as changed:
+        changed.setattr(SimulatedEngine, "measure", until_third)
+        yield changed
+
+
+def test_a_run_leaves_its_report_and_says_where(tmp_path: Path) -> None:
+    """A page of tkperf's, beside the run file; the last line names it."""
+    ran = run(tmp_path)
+    assert ran.exit_code == 0, ran.output
+    page = (tmp_path / "n.html").read_bytes()
+    assert OWN_PAGE in page[:4096]
+    assert b"<title>n" in page
+    assert ran.stderr.splitlines()[-1] == f"report:   {tmp_path}/n.html"
+
+
+def test_without_report_none_is_written(tmp_path: Path) -> None:
+    """The last line says how to have one."""
+    ran = run(tmp_path, "--no-report")
+    assert ran.exit_code == 0, ran.output
+    assert not (tmp_path / "n.html").exists()
+    assert ran.stderr.splitlines()[-1] == f"report:   tkperf report {tmp_path}/n.tkperf"
+
+
+def test_it_is_written_when_the_device_is_released(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for the drive does not wait for charts."""
+    happened: list[str] = []
+    opened = SimulatedSubject.open
+
+    @contextmanager
+    def noted(self: SimulatedSubject, *args: Any) -> Iterator[object]:
+        with opened(self, *args) as equipment:
+            yield equipment
+        happened.append("released")
+
+    def render(*_: object) -> str:
+        happened.append("report")
+        return "<html>"
+
+    monkeypatch.setattr(SimulatedSubject, "open", noted)
+    monkeypatch.setattr("tkperf.cli.rendering.render_html", render)
+    assert run(tmp_path).exit_code == 0
+    assert happened == ["released", "report"]
+
+
+def test_a_file_that_is_no_page_of_tkperfs_stays(tmp_path: Path) -> None:
+    """A user's notes have the first right to a name."""
+    (tmp_path / "n.html").write_text("<html>mine</html>")
+    ran = run(tmp_path)
+    assert ran.exit_code == 0, ran.output
+    assert (tmp_path / "n.html").read_text() == "<html>mine</html>"
+    assert (
+        f"tkperf: warning: no report was written to {tmp_path}/n.html: there is a file of that name "
+        "that tkperf did not write, which stays as it is"
+    ) in ran.stderr
+
+
+@pytest.mark.parametrize("kind", ["folder", "link to nothing"])
+def test_what_is_no_file_stays_too(tmp_path: Path, kind: str) -> None:
+    page = tmp_path / "n.html"
+    page.mkdir() if kind == "folder" else page.symlink_to(tmp_path / "elsewhere")
+    ran = run(tmp_path)
+    assert ran.exit_code == 0, ran.output
+    assert "that tkperf did not write, which stays as it is" in ran.stderr
+    assert page.is_dir() or page.is_symlink()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_run_that_was_stopped_has_a_report_of_what_was_measured(
+    tmp_path: Path, cut_off: pytest.MonkeyPatch
+) -> None:
+    """Its error stays its error; resumed, the report is written anew."""
+    ran = run(tmp_path)
+    assert isinstance(ran.exception, Interrupted)
+    page = (tmp_path / "n.html").read_text()
+    assert "RUN INTERRUPTED" in page
+    assert f"report:   {tmp_path}/n.html" in ran.stderr
+    cut_off.undo()
+    assert resume(tmp_path).exit_code == 0
+    again = (tmp_path / "n.html").read_text()
+    assert "RUN INTERRUPTED" not in again
+
+
+def test_of_nothing_there_is_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ended before its first step."""
+
+    def ends(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SimulatedEngine, "fill", ends)
+    monkeypatch.setattr(SimulatedEngine, "measure", ends)
+    assert isinstance(run(tmp_path).exception, Interrupted)
+    assert not (tmp_path / "n.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (KeyboardInterrupt(), "stopped by the user"),
+        (RuntimeError("internal trouble"), "internal trouble"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_trouble_with_the_report_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, says: str
+) -> None:
+    """Ctrl-C among it: the results are shown, and the exit code is the run's."""
+
+    def fails(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("tkperf.cli.rendering.build_run_view", fails)
+    ran = run(tmp_path)
+    assert ran.exit_code == 0, ran.output
+    assert "mean latency (µs), mean of rounds" in ran.stdout
+    (line,) = [line for line in ran.stderr.splitlines() if "warning" in line]
+    assert line == f"tkperf: warning: no report was written to {tmp_path}/n.html: {says}"
+    assert not (tmp_path / "n.html").exists()
+
+
+def test_without_the_packages_a_run_is_as_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A drive is measured with the base install."""
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for name in [name for name in sys.modules if name.startswith("tkperf.report")]:
+        monkeypatch.delitem(sys.modules, name)
+    ran = run(tmp_path)
+    assert ran.exit_code == 0, ran.output
+    (line,) = [line for line in ran.stderr.splitlines() if "warning" in line]
+    assert "no report was written" in line
+    assert "jinja2 is missing" in line

@@ -1,0 +1,120 @@
+"""How a run file may be named: whole, as the run, or by its folder; several that could be meant are listed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_bad_input import assert_clear, tkperf
+from tkperf.cli.kinds import find_run_file
+from tkperf.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("measured")
+    done = tkperf(
+        "ssd", "demo", "sim:sata-ssd", "--profile", "quick", "-ssdt", "iops", "-q", "--output", folder
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder / "demo.tkperf"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with demo.tkperf in it."""
+    shutil.copy(measured, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("demo", "demo.tkperf"),
+        ("demo.tkperf", "demo.tkperf"),
+        ("./demo", "demo.tkperf"),
+        ("results", "results/late.tkperf"),
+        ("results/", "results/late.tkperf"),
+        ("results/late", "results/late.tkperf"),
+        ("copy.db", "copy.db"),
+        ("nothing", "nothing"),
+        ("scratch", "scratch.tkperf"),
+    ],
+)
+def test_a_run_file_is_found_by(folder: Path, given: str, found: str) -> None:
+    """Its name, that of the run, that of a folder with it alone; whatever else a file of the name is."""
+    (folder / "results").mkdir()
+    shutil.copy("demo.tkperf", "results/late.tkperf")
+    (folder / "results/late.log").write_text("")
+    shutil.copy("demo.tkperf", "copy.db")
+    shutil.copy("demo.tkperf", "scratch.tkperf")
+    (folder / "scratch").write_bytes(bytes(4096))  # what the run was on
+    assert find_run_file(given) == Path(found)
+
+
+def test_several_that_could_be_meant_are_listed(folder: Path) -> None:
+    """The whole name still means one of them; nothing is chosen behind the user's back."""
+    (folder / "demo").mkdir()
+    for name in ("a", "b"):
+        shutil.copy("demo.tkperf", f"demo/{name}.tkperf")
+    says = "run file 'demo' could be demo.tkperf, demo/a.tkperf, demo/b.tkperf: name one of them"
+    with pytest.raises(UsageError, match=says):
+        find_run_file("demo")
+    assert find_run_file("demo.tkperf") == Path("demo.tkperf")
+    assert_clear(tkperf("show", "demo"), 2, says)
+
+
+def test_of_very_many_some_are_listed(folder: Path) -> None:
+    (folder / "many").mkdir()
+    for number in range(8):
+        (folder / f"many/{number}.tkperf").write_text("")
+    with pytest.raises(UsageError, match=r"many/0\.tkperf, .*many/4\.tkperf and 3 more: name one"):
+        find_run_file("many")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "demo", "--json"),
+        ("report", "demo", "--markdown", "-"),
+        ("status", "demo"),
+        ("attach", "demo"),
+        ("compare", "demo", "demo.tkperf"),
+        ("check", "demo", "claims.toml"),
+        ("plan", "ssd", "n", "sim:sata-ssd", "--profile", "quick", "--like", "demo", "--json"),
+        ("resume", "demo", "--repeat", "iops"),
+    ],
+)
+def test_every_command_that_takes_one_finds_it(folder: Path, words: tuple[str, ...]) -> None:
+    """By the name of the run alone."""
+    (folder / "claims.toml").write_text(
+        '[[claim]]\ntest = "iops"\nmetric = "iops"\nread_percent = 100\nblock_size = "4k"\nat_least = 1\n'
+    )
+    done = tkperf(*words)
+    assert done.returncode == 0, done.stderr
+
+
+def test_nothing_runs_there_to_be_stopped(folder: Path) -> None:
+    """stop, likewise: it is the file that is named in its refusal."""
+    assert_clear(tkperf("stop", "demo"), 2, "demo.tkperf: nothing runs there to be stopped")
+
+
+def test_a_typo_names_the_closest_run_file(folder: Path) -> None:
+    """In the folder that was named, with exit code 6 as for any run file that is missing."""
+    (folder / "sub").mkdir()
+    shutil.copy("demo.tkperf", "sub/later.tkperf")
+    for given, closest in (
+        ("dmeo", "demo.tkperf"),
+        ("demo2.tkperf", "demo.tkperf"),
+        ("sub/latre", "sub/later.tkperf"),
+    ):
+        done = tkperf("show", given)
+        assert_clear(done, 6, f"there is no run file {given}; did you mean {closest}?")
+    (folder / "x.tkperf").touch()
+    for given in ("else", "nofile", "sub/nofile", f"{folder}/sub/else.tkperf"):
+        done = tkperf("show", given)
+        assert_clear(done, 6, f"there is no run file {given}")
+        assert "did you mean" not in done.stderr

@@ -1,0 +1,110 @@
+"""Help, completion and wrong calls are answered at once: they load nothing that a command works with."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tkperf.cli.main import COMMANDS
+
+# By what was loaded, not by time, which says as much of the machine. bench/start_up.py has the times.
+WATCHED = """
+import sys
+before = set(sys.modules)
+import json, os
+from tkperf.cli.main import main
+ours = []
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["tkperf", *words]
+    try:
+        main()
+    except SystemExit as ended:
+        ours.append(ended.code)
+new = {name for name in sys.modules if name not in before}
+print(json.dumps([ours, sorted(new)]), file=sys.__stderr__)
+"""
+# Of Python's own, what takes milliseconds; the rest of them is loaded by click or before any of us.
+HEAVY = {
+    "asyncio", "concurrent", "difflib", "email", "fractions", "http", "multiprocessing", "smtplib",
+    "socket", "sqlite3", "ssl", "subprocess", "tomllib", "unittest", "xml", "zoneinfo",
+}  # fmt: skip
+# Of ours, what is there for help and completion alone.
+LIGHT = {
+    "tkperf", "tkperf.choices", "tkperf.errors", "tkperf.input_files", "tkperf.units", "tkperf.workload",
+    "tkperf.cli", "tkperf.cli.calling", "tkperf.cli.completion", "tkperf.cli.kinds", "tkperf.cli.main",
+    "tkperf.cli.options", "tkperf.cli.streams", "tkperf.cli.suites",
+}  # fmt: skip
+
+
+def loaded_by(calls: list[list[str]], **environment: str) -> tuple[list[int], set[str]]:
+    """How each call ended, and all that was loaded by any of them."""
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, json.dumps(calls)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    codes, names = json.loads(done.stderr.splitlines()[-1])
+    return codes, set(names)
+
+
+def assert_light(names: set[str]) -> None:
+    ours = {name for name in names if name.partition(".")[0] == "tkperf"}
+    assert {name for name in ours if not name.startswith("tkperf.cli.commands")} <= LIGHT
+    first = {name.partition(".")[0] for name in names - ours}
+    others = {name for name in first if name not in sys.stdlib_module_names}
+    assert others <= {"click"}
+    assert not first & HEAVY
+
+
+def test_the_list_of_commands_loads_none_of_them() -> None:
+    """tkperf --help and --version, and a command that there is not."""
+    codes, names = loaded_by([["--help"], ["--version"]])
+    assert codes == [0, 0]
+    assert_light(names)
+    assert not {name for name in names if name.startswith("tkperf.cli.commands")}
+
+
+def test_the_help_of_no_command_loads_what_it_works_with() -> None:
+    """Of all of them, one after the other; a wrong call of one, likewise."""
+    calls = [[name, "--help"] for name in COMMANDS]
+    calls += [["plan", "ssd", "--help"], ["workload", "from-fio", "--help"]]
+    codes, names = loaded_by([*calls, ["ssd", "--test"], ["show"]])
+    assert codes == [0] * len(calls) + [2, 2]
+    assert {f"tkperf.cli.commands.{each.module}" for each in COMMANDS.values()} <= names
+    assert_light(names - {"difflib"})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tkperf s",
+        "tkperf ssd n sim:",
+        "tkperf ssd n x --test iops,",
+        "tkperf ssd n x --profile ",
+        "tkperf ssd n x --purge ",
+        "tkperf show ",
+        "tkperf resume run.tkperf --te",
+        "tkperf plan hdd n x -hddt ",
+    ],
+)
+def test_a_tab_loads_nothing_but_names(tmp_path: Path, line: str) -> None:
+    """Whatever is completed."""
+    codes, names = loaded_by([[]], COMP_LINE=line, _TKPERF_COMPLETE="bash_complete")
+    assert codes == [0]
+    assert_light(names)
+
+
+def test_what_is_loaded_is_seen() -> None:
+    """A command at work is not light: the test would fail."""
+    _, names = loaded_by([["profiles", "--json"]])
+    assert "msgspec" in names
+    with pytest.raises(AssertionError):
+        assert_light(names)

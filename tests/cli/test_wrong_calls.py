@@ -1,0 +1,200 @@
+"""A wrong call: one line that begins with tkperf: in our own words, the usage after it, exit code 2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from tests.cli.test_bad_input import tkperf
+from tkperf.cli.calling import HeadedOption, Heading, describe
+from tkperf.cli.main import COMMANDS, cli
+from tkperf.errors import InputFileError, UsageError
+
+SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["sdd"], "there is no command sdd; did you mean ssd?"),
+        (["shwo", "x"], "there is no command shwo; did you mean show?"),
+        (["frobnicate"], "there is no command frobnicate"),
+        (["--verson"], "there is no option --verson; did you mean --version?"),
+        (["plan", "sdd"], "there is no command sdd; did you mean ssd?"),
+        (["ssd"], "NAME and DEVICE are missing"),
+        (["ssd", "n"], "DEVICE is missing"),
+        (["raid", "n", "/dev/md0"], "-c is missing"),
+        (["ssd", "n", "x", "--sise", "3"], "there is no option --sise; did you mean --size?"),
+        (["ssd", "n", "x", "-ssd", "lat"], "there is no option -ssd; did you mean -ssdt?"),
+        (["ssd", "n", "x", "-iodd=3"], "there is no option -iodd; did you mean -iod?"),
+        (["ssd", "n", "x", "-z"], "there is no option -z"),
+        (["ssd", "n", "x", "-nk", "4"], "there is no option -nk; did you mean -nj?"),
+        (["resume", "x.tkperf", "-nj", "4"], "there is no option -nj"),
+        (["ssd", "n", "x", "--engine"], "--engine needs a value"),
+        (["ssd", "n", "x", "--strict=3"], "--strict takes no value"),
+        (["ssd", "n", "x", "-nj", "0"], "-nj '0': not a whole number from 1 to 1,024"),
+        (["ssd", "n", "x", "--numjobs=a"], "--numjobs 'a': not a whole number from 1 to 1,024"),
+        (["ssd", "n", "x", "-rt", "-1"], "-rt '-1': not a number from 1 to 86,400"),
+        (["ssd", "n", "x", "-rt", "nan"], "-rt 'nan': not a number from 1 to 86,400"),
+        (
+            ["ssd", "n", "x", "--engine", "uring"],
+            "--engine 'uring': known are io_uring, libaio; did you mean io_uring?",
+        ),
+        (
+            ["ssd", "n", "x", "-ssdt", "iops", "lta"],
+            "'lta': more than this command takes; did you mean lat?",
+        ),
+        (
+            ["ssd", "n", "x", "-ssdt", "iops,lta"],
+            "test 'lta': known are auto-demand, iops, lat, tp, writesat, cbw, dirth, hir, xsr, sweep, demand, "
+            "qos, all; did you mean lat?",
+        ),
+        (
+            ["ssd", "n", "x", "--profile", "qick"],
+            "profile 'qick': known are myce, pts-2.0, pts-2.0-client, pts-c-1.2, pts-e-1.1, quick, tkperf-2.2; "
+            "did you mean quick? An own profile is given as a path to its .toml file",
+        ),
+        (
+            ["ssd", "n", "sim:sata"],
+            "simulated drive 'sata': known are client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn, sata-ssd, "
+            "spikes-13min, unsteady; did you mean sata-ssd?",
+        ),
+        (
+            ["ssd", "n", "sim:sata-ssd", "--size", "1GiB"],
+            "sim:sata-ssd is a simulated drive: its capacity is its model's and no file is created, so leave "
+            "--size out",
+        ),
+        (
+            ["ssd", "n", "x", "--rate", "5MB/s", "--like", "y"],
+            "--rate and --like exclude each other: give one of them",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_told_in_a_line_and_the_usage(words: list[str], says: str) -> None:
+    """Nothing else is said; the usage is that of the command that was meant."""
+    done = tkperf(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    message, usage, help_ = done.stderr.splitlines()
+    assert message == f"tkperf: {says}"
+    command = "tkperf"
+    if words[0] in COMMANDS:
+        command += f" {words[0]}"
+    assert usage.startswith(f"usage: {command} ")
+    assert help_ == f"help:  {command} --help"
+
+
+def test_the_usage_names_what_a_command_takes() -> None:
+    """All three lines, as they stand."""
+    assert tkperf("ssd", "n").stderr == f"tkperf: DEVICE is missing\n{SSD}"
+
+
+def test_a_file_with_a_mistake_is_no_wrong_call(tmp_path: object) -> None:
+    """The usage would not help: the file has to be changed."""
+    done = tkperf("ssd", "n", "sim:sata-ssd", "--profile", __file__)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"tkperf: profile {__file__}: ")
+    assert issubclass(InputFileError, UsageError)
+
+
+def commands(
+    command: click.Command = cli, parent: click.Context | None = None, name: str = "tkperf"
+) -> Iterator[tuple[click.Context, click.Command]]:
+    """Every command there is, those of commands, too."""
+    context = click.Context(command, info_name=name, parent=parent, **command.context_settings)
+    yield context, command
+    if isinstance(command, click.Group):
+        for below in command.list_commands(context):
+            found = command.get_command(context, below)
+            assert found is not None
+            yield from commands(found, context, below)
+
+
+# What click says of mistakes, in its own words.
+CLICKS = re.compile(
+    r"Invalid value|Missing (argument|option)|No such|Error:|Try '|unexpected extra|is not (in|one|a valid)|"
+    r"does not take|requires an argument"
+)
+WRONG = ("", "-1", "nan", "wrong", "1e99", "/", "0x")
+
+
+def refusal(param: click.Parameter, context: click.Context, value: str) -> str | None:
+    """What is said of a value; None: it is taken."""
+    try:
+        many = param.nargs == -1 or param.multiple
+        param.type_cast_value(context, (value,) if many else value)
+    except click.BadParameter as error:
+        return describe(error, context, ())
+    except UsageError as error:
+        return str(error)
+    return None
+
+
+def test_no_kind_of_value_is_refused_in_clicks_words() -> None:
+    """Each parameter of each command, with values that hardly any takes."""
+    said = [
+        refusal(param, context, value)
+        for context, command in commands()
+        for param in command.get_params(context)
+        if not getattr(param, "is_flag", False)
+        for value in WRONG
+    ]
+    refused = [text for text in said if text is not None]
+    assert [text for text in refused if CLICKS.search(text) or "\n" in text] == []
+    assert len(refused) > 100
+
+
+def test_options_of_runs_stand_under_headings() -> None:
+    """Each of ssd, hdd, raid, sweep; in the order of the headings; TKperf's last."""
+    for name in ("ssd", "hdd", "raid", "sweep"):
+        (command,) = (
+            each for context, each in commands() if context.command_path == f"tkperf {name}"
+        )
+        options = [each for each in command.params if isinstance(each, click.Option)]
+        assert options
+        assert all(isinstance(each, HeadedOption) for each in options), name
+    lines = tkperf("ssd", "--help").stdout.splitlines()
+    headings = [
+        line.rstrip(":") for line in lines if re.fullmatch(r"\S.*:", line) and "Usage" not in line
+    ]
+    assert headings == [*(heading.value for heading in Heading), "Other"]
+    accepted = lines[lines.index(f"{Heading.TKPERF}:") :]
+    assert [line.split()[0] for line in accepted if line.startswith("  -")] == [
+        "-rfb,",
+        "-i,",
+        "-h,",
+    ]
+
+
+def test_the_headings_share_one_column() -> None:
+    """What an option means begins at the same place under each."""
+    lines = tkperf("ssd", "--help").stdout.splitlines()
+    begins = {
+        match.start(1)
+        for line in lines
+        if (match := re.match(r"  -\S+(?:[^ ]| [^ ])*  +(\S)", line))
+    }
+    assert len(begins) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-ssdt", "iops,lat"),
+        ("-ssdt", "iops", "lat"),
+        ("-ssdt", "iops,", "lat"),
+        ("--test", "iops,lat"),
+        ("--test", "iops", "--test", "lat"),
+        ("--ssd-type=iops,lat",),
+    ],
+)
+def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) -> None:
+    """``-ssdt iops,lat`` as ``-ssdt iops lat``."""
+    (command,) = (each for context, each in commands() if context.command_path == "tkperf ssd")
+    for given in (["n", "x", *words], [*words, "n", "x"]):
+        with command.make_context("ssd", list(given), click.Context(cli)) as context:
+            assert context.params["tests"] == ("iops", "lat")
+            assert (context.params["name"], context.params["device"]) == ("n", "x")

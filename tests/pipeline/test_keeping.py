@@ -1,0 +1,73 @@
+"""A run that is stopped before it has begun leaves no file that would look like one that was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tkperf
+from tkperf.errors import Interrupted
+from tkperf.pipeline import keeping
+from tkperf.pipeline.api import resume
+from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
+from tkperf.record import RunStatus
+from tkperf.runfile import opening
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def begin(folder: Path) -> None:
+    plan = tkperf.make_plan("ssd", "sim:sata-ssd", profile="quick", tests=["iops"])
+    tkperf.run(plan, "n", folder=folder)
+
+
+@pytest.mark.parametrize("at", ["build_run_info", "_looking_at_host", "execute"])
+def test_a_stop_before_the_beginning_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """Wherever it comes between the file and the run's first event."""
+    monkeypatch.setattr(keeping, at, interrupt)
+    with pytest.raises(Interrupted, match="before the run began; nothing was kept") as stopped:
+        begin(tmp_path)
+    assert stopped.value.exit_code == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stop_while_the_file_is_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tables are written and synced, which takes the most of that time."""
+    monkeypatch.setattr(opening, "open_new", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        begin(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stop_after_the_beginning_keeps_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has begun is on record, as stopped."""
+    monkeypatch.setattr("tkperf.runner._TestRun.execute", interrupt)
+    with pytest.raises(Interrupted, match="everything measured so far is kept"):
+        begin(tmp_path)
+    with tkperf.open_run(tmp_path / "n.tkperf") as run_file:
+        record = run_file.record()
+    assert (record.status.value, record.ended_because) == ("interrupted", "stopped by the user")
+
+
+def test_a_stop_before_a_resumed_run_goes_on_leaves_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds what was measured before: not a byte is changed."""
+    begin(tmp_path)
+    run_file = tmp_path / "n.tkperf"
+    before = run_file.read_bytes()
+    monkeypatch.setattr(keeping, "build_resumed", interrupt)
+    plan = make_resume_plan(ResumeRequest(path=run_file, repeat=("iops",)))
+    with pytest.raises(KeyboardInterrupt):
+        resume(plan)
+    assert run_file.read_bytes() == before
+    assert tkperf.load(run_file).status is RunStatus.COMPLETE

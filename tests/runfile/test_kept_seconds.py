@@ -1,0 +1,198 @@
+"""Seconds as blobs: every one comes back as it was, little is taken, damage is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.builders import io_stats
+from tkperf.histogram import IntArray, coarsen
+from tkperf.measurement import NO_IO, IoStats, Sample
+from tkperf.runfile.kept_seconds import (
+    BLOCK_SECONDS,
+    KeptSeconds,
+    encode_second_histograms,
+    encode_seconds,
+    read_samples,
+    read_seconds,
+)
+from tkperf.runfile.packed import pack, put_numbers
+from tkperf.runfile.proportional import Packing, Rows, Unpacking, build_trend
+
+MOST = 2**63 - 1
+values = st.integers(min_value=0, max_value=MOST) | st.integers(min_value=-5, max_value=3000)
+
+
+def array(numbers: Sequence[int] | Sequence[list[int]]) -> IntArray:
+    return np.array(numbers, dtype=np.int64)
+
+
+def noise(seconds: int, ios: int = 30_000) -> tuple[Sample, ...]:
+    """A drive's seconds: counts that differ by chance, as do their times."""
+    chance = np.random.default_rng(1)
+    latencies_ns = chance.lognormal(12, 0.3, 200).astype(int)
+    samples = []
+    start_us = 0
+    for _ in range(seconds):
+        duration_us = int(chance.normal(1e6, 300))
+        found = io_stats(np.repeat(latencies_ns, chance.poisson(ios / 200, 200)).tolist())
+        samples.append(
+            Sample(
+                start_s=start_us / 1e6,
+                duration_s=duration_us / 1e6,
+                read=NO_IO,
+                write=replace(
+                    found, latency_sum_ns=found.latency_sum_ns + int(chance.integers(9999))
+                ),
+            )
+        )
+        start_us += duration_us
+    return tuple(samples)
+
+
+def kept(samples: Sequence[Sample]) -> KeptSeconds:
+    return KeptSeconds(
+        seconds=encode_seconds(samples), histograms=encode_second_histograms(samples)
+    )
+
+
+def coarse(stats: IoStats) -> IoStats:
+    return replace(stats, histogram=coarsen(stats.histogram))
+
+
+@given(
+    data=st.data(),
+    rows=st.integers(1, 6),
+    first=st.integers(1, 4),
+    second=st.integers(0, 3),
+    trends=st.booleans(),
+)
+def test_columns_come_back_as_they_were(
+    data: st.DataObject, rows: int, first: int, second: int, trends: bool
+) -> None:
+    """Whatever they hold, and whatever they were expected to be in proportion to."""
+    whole = st.integers(min_value=0, max_value=MOST)
+    groups = []
+    for columns in (first, second):
+        table = data.draw(
+            st.lists(
+                st.lists(values, min_size=rows, max_size=rows), min_size=columns, max_size=columns
+            )
+        )
+        weights = data.draw(st.lists(whole, min_size=rows, max_size=rows))
+        trend = None
+        if trends:
+            sums = data.draw(st.lists(whole, min_size=rows, max_size=rows))
+            trend = build_trend(array(weights), array(sums))
+        of_rows = Rows(weights=array(weights), trend=trend)
+        groups.append((array(table).reshape(columns, rows), of_rows))
+    packing = Packing()
+    packing.columns(*groups)
+    packing.number(7)
+    blob = packing.blob()
+    unpacking = Unpacking(blob, 10_000)
+    block = unpacking.columns(first + second, rows, trend=trends)
+    for put, of_rows in groups:
+        np.testing.assert_array_equal(block.group(len(put), of_rows), put)
+    assert unpacking.one() == 7
+    unpacking.end()
+
+
+@pytest.mark.parametrize("seconds", [1, BLOCK_SECONDS, BLOCK_SECONDS + 1, 3 * BLOCK_SECONDS])
+def test_blocks_are_joined(seconds: int) -> None:
+    """A step of any length; the columns are the same seconds as the records."""
+    samples = noise(seconds, ios=200)
+    found = read_samples(kept(samples))
+    assert found == tuple(replace(each, write=coarse(each.write)) for each in samples)
+    columns = read_seconds(kept(samples))
+    np.testing.assert_array_equal(columns.start_s, [sample.start_s for sample in samples])
+    np.testing.assert_array_equal(columns.iops, [sample.iops for sample in samples])
+
+
+def test_a_direction_may_begin_late() -> None:
+    """Seconds without reads beside some with, in one block and in blocks of their own."""
+    reads = [NO_IO] * 150 + [io_stats([1000, 5000])] * 100 + [NO_IO] * 150
+    samples = tuple(
+        Sample(start_s=at, duration_s=1, read=read, write=NO_IO) for at, read in enumerate(reads)
+    )
+    assert [sample.read.ios for sample in read_samples(kept(samples))] == [0] * 150 + [2] * 100 + [
+        0
+    ] * 150
+
+
+def test_noise_takes_little_more_than_it_must() -> None:
+    """Counts of Poisson's distribution cannot be packed below their entropy; rates and times are beside them."""
+    samples = noise(60)
+    counts = np.array([coarsen(sample.write.histogram).dense() for sample in samples])
+    expected = counts[:, counts.any(axis=0)].mean(axis=0)
+    least_bits = sum(0.5 * np.log2(2 * np.pi * np.e * mean) for mean in expected if mean > 1)
+    histograms, seconds = kept(samples).histograms, kept(samples).seconds
+    assert histograms is not None
+    assert seconds is not None
+    assert least_bits / 8 < len(histograms) / 60 < 1.3 * least_bits / 8 + 4
+    assert len(seconds) / 60 < 14
+
+
+def test_equal_seconds_take_hardly_anything() -> None:
+    """A fill of hours at one rate."""
+    one = io_stats([100_000] * 500)
+    samples = [Sample(start_s=at, duration_s=1, read=NO_IO, write=one) for at in range(7200)]
+    found = kept(samples)
+    assert found.seconds is not None
+    assert found.histograms is not None
+    assert len(found.seconds) + len(found.histograms) < 7200
+
+
+@given(st.integers(0, 10**6), st.binary(min_size=0, max_size=6), st.integers(0, 6), st.booleans())
+def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, of_all: bool) -> None:
+    """Never anything else, wherever the blob is damaged: behind its stream, and in what was packed."""
+    whole = kept(noise(3, ios=200))
+    for name, kept_blob in (("seconds", whole.seconds), ("histograms", whole.histograms)):
+        assert kept_blob is not None
+        if of_all:
+            unpacking = Unpacking(kept_blob, 1 << 20)
+            data, behind = unpacking._data, unpacking._behind
+            place = at % len(data)
+            blob = pack(data[:place] + put + data[place + gone :]) + behind
+        else:
+            place = at % len(kept_blob)
+            blob = kept_blob[:place] + put + kept_blob[place + gone :]
+        damaged = (
+            replace(whole, seconds=blob) if name == "seconds" else replace(whole, histograms=blob)
+        )
+        for read in (read_samples, read_seconds):
+            try:
+                read(damaged)
+            except ValueError:
+                continue
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda k: replace(k, histograms=None), "samples lack their details"),
+        (lambda k: replace(k, seconds=None), "samples lack their details"),
+        (lambda k: replace(k, seconds=(k.seconds or b"") + b"x"), "do not fit their rows"),
+        (lambda k: replace(k, seconds=(k.seconds or b"")[:-1]), "ends early"),
+        (lambda k: replace(k, histograms=kept(noise(4)).histograms), "."),
+        (lambda k: replace(k, seconds=pack(put_numbers([0]))), "more than its size can hold"),
+        (lambda k: replace(k, seconds=pack(put_numbers([1 << 30]))), "more than its size can hold"),
+    ],
+)
+def test_pieces_that_do_not_belong_together_are_noticed(change, says: str) -> None:  # type: ignore[no-untyped-def]
+    """A second more or less would be read as another."""
+    with pytest.raises(ValueError, match=says):
+        read_samples(change(kept(noise(3))))
+
+
+def test_none_are_none() -> None:
+    """A step whose seconds were not kept, as of an import."""
+    nothing = kept(())
+    assert nothing == KeptSeconds(seconds=None, histograms=None)
+    assert read_samples(nothing) == ()
+    assert len(read_seconds(nothing)) == 0
