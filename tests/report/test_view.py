@@ -293,7 +293,7 @@ def test_a_run_without_seconds_is_reported_all_the_same(run_file: Path, result: 
     from tkperf.report.view import build_view
 
     view = build_view(result)
-    assert view.cells == ()
+    assert list(view.cells) == []
     for test in view.tests:
         for section in test.sections:
             views = [each for chart in section.charts for each in chart.views]
@@ -305,7 +305,7 @@ def test_hard_disks_open_their_areas(tmp_path: Path) -> None:
     """A cell of a hard disk leads to all its areas."""
     simulate(tmp_path, run_info(suite="hdd"), suite=HDD_TESTS)
     view = view_of(tmp_path / "run.tkperf")
-    assert len(view.cells) == 9 + 2 * 2
+    assert len(list(view.cells)) == 9 + 2 * 2
     for cell in view.cells:
         assert isinstance(cell, CellView)
         assert cell.rounds is not None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +51,22 @@ def build_cell_charts() -> dict[str, Spec]:
     }
 
 
-def build_cell(subject: Subject, detail: CellDetail) -> CellView:
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What opens at a click, built when it is asked for: paper has no use for it."""
+
+    subjects: Sequence[Subject]
+
+    def __iter__(self) -> Iterator[CellView]:
+        for subject in self.subjects:
+            for detail in subject.details.values():
+                yield _build_cell(subject, detail)
+
+    def __len__(self) -> int:
+        return sum(len(subject.details) for subject in self.subjects)
+
+
+def _build_cell(subject: Subject, detail: CellDetail) -> CellView:
     """What lies behind a cell of a section, or behind a stream."""
     section = subject.section
     rate = subject.rate.key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tkperf.analysis.remarks import WarningGroup
@@ -227,7 +227,7 @@ class ReportView:
 
     ``headlines`` and ``findings`` are the answer; ``grouped_warnings`` stand below it, ``warnings_line`` says how
     many they are of what. ``about`` stands at the top, and, with ``header`` on pages that are of no test, on top of printed
-    pages. ``answer`` has the sentences, ``overview`` and its charts the figures of a comparison. ``words`` explain what the figures are. ``cell_charts`` are the charts that a ``CellView`` is drawn with, by name, without data.
+    pages. ``answer`` has the sentences, ``overview`` and its charts the figures of a comparison. ``words`` explain what the figures are. ``cells`` may be built only when they are looked at. ``cell_charts`` are the charts that a ``CellView`` is drawn with, by name, without data.
     """
 
     title: str
@@ -246,5 +246,5 @@ class ReportView:
     overview: tuple[TableView, ...] = ()
     overview_charts: tuple[ChartView, ...] = ()
     claims: TableView | None = None
-    cells: tuple[CellView, ...] = ()
+    cells: Iterable[CellView] = ()
     cell_charts: dict[str, Spec] | None = None

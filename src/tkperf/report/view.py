@@ -16,7 +16,7 @@ from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warni
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.told import NOTHING_TOLD, Told
 from tkperf.analysis.uncertainty.wording import COVERED
-from tkperf.report.cells import build_cell, build_cell_charts
+from tkperf.report.cells import Cells, build_cell_charts
 from tkperf.report.chosen import build_chosen
 from tkperf.report.disclosure import build_disclosure
 from tkperf.report.explanation import explain
@@ -92,12 +92,7 @@ def build_view(
         ),
         words=explain(result),
         claims=None if checked is None else _claims(checked),
-        cells=tuple(
-            build_cell(subject, detail)
-            for of_test in subjects.values()
-            for subject in of_test
-            for detail in subject.details.values()
-        ),
+        cells=Cells([subject for of_test in subjects.values() for subject in of_test]),
         cell_charts=build_cell_charts() if details else None,
     )
     return mark_charts(view)
