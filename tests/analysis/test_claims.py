@@ -21,7 +21,8 @@ from tkperf.analysis.claims import check_claims
 from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
-from tkperf.cli.check import print_checked, read_and_check
+from tkperf.cli.check import print_checked
+from tkperf.cli.claims import read_and_check
 from tkperf.cli.main import cli
 from tkperf.errors import ClaimsNotMetError, RunFileError, UsageError
 from tkperf.events import RunStarted

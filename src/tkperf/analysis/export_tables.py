@@ -10,8 +10,8 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
-from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.export_uncertainty import U95, UNCERTAINTY, u95_row, uncertainty_rows
 from tkperf.analysis.export_workload import WORKLOAD, Row, workload_row
 from tkperf.analysis.host_facts import HOST_FACTS
@@ -21,6 +21,9 @@ from tkperf.measurement import Sample
 from tkperf.quantity import QUANTITIES, Direction
 from tkperf.record import StepRecord
 from tkperf.telemetry.reading import Reading
+
+if TYPE_CHECKING:  # tables of a run have no use for it
+    from tkperf.analysis.comparing.comparison import Comparison
 
 SAMPLE_PERCENTILES = (50.0, 99.0, 99.9)
 _PIECE_CHARACTERS = 1 << 20

@@ -12,14 +12,12 @@ from rich.table import Table
 
 from tkperf import load
 from tkperf.analysis.claim_findings import Checked, Finding, State
-from tkperf.analysis.claims import check_claims
-from tkperf.analysis.claims_file import parse_claims
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
+from tkperf.cli.claims import read_and_check
 from tkperf.cli.console import OutputConsole
 from tkperf.cli.output import STDOUT, Outputs, plain
 from tkperf.errors import ClaimsNotMetError
-from tkperf.input_files import CLAIMS_BYTES, read_text_input
 from tkperf.units import format_count
 
 STYLES = {
@@ -59,21 +57,6 @@ def check(
     if missed:
         of = f"{len(missed)} of {format_count(len(checked.findings), 'claim')}"
         raise ClaimsNotMetError(f"{run_file}: {of} not met, not measured or cannot be told")
-
-
-def read_and_check(claims_file: Path, result: RunResult) -> Checked:
-    """Read a claims file and check it.
-
-    Raises:
-        UsageError, RunFileError: it, or the baseline it names, cannot be read or checks nothing.
-    """
-    text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
-    return check_claims(
-        parse_claims(text, file=str(claims_file)),
-        result,
-        load=load,
-        folder=claims_file.parent,
-    )
 
 
 def print_checked(checked: Checked, result: RunResult, console: Console) -> None:

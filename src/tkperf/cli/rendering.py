@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from tkperf.analysis.chosen import Selection, find_chosen
 from tkperf.analysis.claim_findings import Checked
-from tkperf.analysis.comparing.comparison import Comparison
 from tkperf.analysis.details import build_details
 from tkperf.analysis.loads import loads_by_test
 from tkperf.analysis.results import RunResult
@@ -22,6 +21,7 @@ from tkperf.record import RunRecord
 from tkperf.runfile.reader import RunFile
 
 if TYPE_CHECKING:
+    from tkperf.analysis.comparing.comparison import Comparison
     from tkperf.report.drawing import Drawer
     from tkperf.report.page import ReportView
     from tkperf.report.pdf import Print

@@ -17,7 +17,7 @@ from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.results import RunResult
 from tkperf.analysis.telemetry import place_readings
 from tkperf.analysis.told import Told, parse_facts
-from tkperf.cli.check import read_and_check
+from tkperf.cli.claims import read_and_check
 from tkperf.cli.output import Outputs, files_in
 from tkperf.cli.parquet import render_parquet, require_parquet
 from tkperf.cli.rendering import (

@@ -9,7 +9,6 @@ import tempfile
 from contextlib import suppress
 from functools import cache
 from importlib import resources
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
@@ -118,4 +117,4 @@ def _kept_bundle() -> Path | None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
         return None
-    return cache / "tkperf" / f"vega-{version('vl-convert-python')}.js"
+    return cache / "tkperf" / f"vega-{vl_convert.__version__}.js"  # type: ignore[attr-defined]  # the stub lacks it

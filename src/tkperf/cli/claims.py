@@ -1,0 +1,27 @@
+"""Claims of a data sheet or an earlier run, from their file. Without what prints them, which reports have no use for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tkperf import load
+from tkperf.analysis.claim_findings import Checked
+from tkperf.analysis.claims import check_claims
+from tkperf.analysis.claims_file import parse_claims
+from tkperf.analysis.results import RunResult
+from tkperf.input_files import CLAIMS_BYTES, read_text_input
+
+
+def read_and_check(claims_file: Path, result: RunResult) -> Checked:
+    """Read a claims file and check it.
+
+    Raises:
+        UsageError, RunFileError: it, or the baseline it names, cannot be read or checks nothing.
+    """
+    text = read_text_input(claims_file, what="the claims", limit_bytes=CLAIMS_BYTES)
+    return check_claims(
+        parse_claims(text, file=str(claims_file)),
+        result,
+        load=load,
+        folder=claims_file.parent,
+    )
