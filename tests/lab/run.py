@@ -15,9 +15,10 @@ from tests.lab import reset
 from tests.lab.kernel import LabUnavailableError
 from tests.lab.machine import CHECKOUT, run_job
 
-LIMITS_S = {"core": 1200.0, "full": 5400.0}
+# Several times what it takes where nothing else runs: a slow machine is no failure.
+LIMITS_S = {"core": 2400.0, "full": 7200.0}
 PYTEST = (
-    "export TKPERF_LAB=1 PATH=$PWD/.venv/bin:$PATH; "
+    "export TKPERF_LAB={which} PATH=$PWD/.venv/bin:$PATH; "
     ".venv/bin/python -m pytest tests/lab/cases -p no:cacheprovider -p no:hypothesispytest "
     "-o addopts= --import-mode=importlib --strict-markers -q --tb=no --no-header "
 )
@@ -33,7 +34,7 @@ def main(arguments: list[str]) -> int:
     began_s = time.monotonic()
     try:
         result = run_job(
-            PYTEST + shlex.join(options),
+            PYTEST.format(which=which) + shlex.join(options),
             limit_s=LIMITS_S[which],
             keep=Path(CHECKOUT / ".lab/last"),
         )

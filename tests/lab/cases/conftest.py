@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.lab import disks
+from tests.lab.cases.warm import run_warm
 from tests.lab.disks import Disk
 
 KERNEL_TROUBLE = re.compile(
@@ -126,16 +127,9 @@ class Ended:
 def tkperf(*arguments: object, limit_s: float = COMMAND_LIMIT_S) -> Ended:
     """The command line as a user calls it, without reports, which take long here; never a traceback."""
     runs = arguments[0] in ("ssd", "hdd", "raid", "sweep", "resume")
-    done = subprocess.run(
-        ["tkperf", *map(str, arguments), *(["--no-report"] if runs else [])],
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    return Ended(done.returncode, done.stdout, done.stderr)
+    ended = Ended(*run_warm([*map(str, arguments), *(["--no-report"] if runs else [])], limit_s))
+    assert "Traceback" not in ended.stderr, ended.stderr
+    return ended
 
 
 def measure(folder: Path, drive: Drive, *arguments: object) -> dict[str, Any]:

@@ -1,0 +1,52 @@
+"""The command line in a copy of this process: starting Python and reading all of tkperf takes eight seconds here."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import tempfile
+from importlib import import_module
+from typing import IO
+
+from tkperf.cli.main import main
+
+# What the commands read when they are called.
+for name in ("session", "doctor", "show", "tune"):
+    import_module(f"tkperf.cli.{name}")
+
+
+def run_warm(arguments: list[str], limit_s: float) -> tuple[int, str, str]:
+    """Exit status, stdout, stderr of ``tkperf`` with these arguments, as of a process of its own.
+
+    Raises:
+        TimeoutError: it took longer; it was killed.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        copy = multiprocessing.get_context("fork").Process(
+            target=_run, args=(arguments, out.fileno(), err.fileno())
+        )
+        copy.start()
+        copy.join(limit_s)
+        if copy.exitcode is None:
+            copy.kill()
+            copy.join()
+            raise TimeoutError(
+                f"tkperf {' '.join(arguments)}: longer than {limit_s} s: {_text(err)}"
+            )
+        return copy.exitcode, _text(out), _text(err)
+
+
+def _run(arguments: list[str], out: int, err: int) -> None:
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    # pytest's own are not these.
+    sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: PTH123, SIM115
+    sys.argv = ["tkperf", *arguments]
+    main()
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
