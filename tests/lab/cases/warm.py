@@ -41,8 +41,8 @@ def _run(arguments: list[str], out: int, err: int) -> None:
     os.dup2(out, 1)
     os.dup2(err, 2)
     # pytest's own are not these.
-    sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
-    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: PTH123, SIM115
+    sys.stdin = open(os.devnull)  # noqa: SIM115
+    sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
     sys.argv = ["tkperf", *arguments]
     main()
 
