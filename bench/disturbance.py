@@ -3,7 +3,8 @@
 tkperf runs on a loop device. In some steps, drawn at random, somebody disturbs on purpose for a part of
 the step: a foreign fio reads or writes the device, programs burn the CPUs, tkperf's cgroup gets less CPU
 time, fio or tkperf is stopped by a signal. From the run file: of the steps that lost more than 5 % of
-their result (against the median of the same cell in undisturbed steps of the run, and by more than these scatter) or, with a foreign fio,
+their result (against the median of the same cell in undisturbed steps of the run, and by more than these scatter; with a limit
+only where the kernel counted that it stopped somebody) or, with a foreign fio,
 in which it moved more than 5 % of the bytes, how many are marked, and how many of the undisturbed ones
 are. Needs root. Prints a table, and each step that was wrong.
 
@@ -47,10 +48,15 @@ Key = tuple[int, int]
 
 @dataclass
 class Act:
-    """What was done beside a step; ``moved_bytes`` by a foreign fio, None of other kinds."""
+    """What was done beside a step.
+
+    ``end`` waits for it, and tells the bytes that a foreign fio moved, None of other kinds; then ``took_hold``
+    tells whether the kernel did anything.
+    """
 
     words: str
     end: Callable[[], int | None] = lambda: None
+    took_hold: Callable[[], bool] = lambda: True
 
 
 @dataclass
@@ -150,11 +156,28 @@ def limit(cpus: float | None) -> None:
         (folder / "cpu.cfs_quota_us").write_text(str(quota))
 
 
+def throttled_times() -> int:
+    """How often the group had used up its time, by the kernel's count."""
+    lines = (group_folder() / "cpu.stat").read_text().splitlines()
+    return int(dict(line.split() for line in lines)["nr_throttled"])
+
+
 def quota(_device: str, _pid: int, step_s: float, chance: random.Random) -> Act:
+    """A limit above what the load takes stops nobody, whatever became of the step."""
     wait_s, lasting_s = stretch(step_s, chance)
     cpus = chance.choice((0.1, 0.3, 0.6, 1.0))
-    end = later(wait_s, lasting_s, lambda: limit(cpus), lambda: limit(None))
-    return Act(f"{cpus:g} CPUs, {lasting_s:.1f} s", end)
+    times: list[int] = []
+
+    def begin() -> None:
+        times.append(throttled_times())
+        limit(cpus)
+
+    def end() -> None:
+        limit(None)
+        times.append(throttled_times())
+
+    words = f"{cpus:g} CPUs, {lasting_s:.1f} s"
+    return Act(words, later(wait_s, lasting_s, begin, end), lambda: times[1] > times[0])
 
 
 def stop(pids: Callable[[], list[int]], step_s: float, chance: random.Random) -> Act:
@@ -261,6 +284,7 @@ def judge(steps: list[StepRecord], done: dict[Key, Act], kind: str | None, found
             strong = lost > max(COUNTS, scatter(usual)) or kind == "stop-tkperf"
             if moved is not None:
                 strong = moved / step.measurement.bytes > COUNTS
+            strong = strong and act.took_hold()
             if strong:
                 found.strong += 1
                 found.strong_marked += bool(marked)

@@ -437,6 +437,14 @@ def test_only_what_the_device_did_at_no_time_is_missing() -> None:
     assert missing.share == pytest.approx(200 / 6000)
 
 
+def test_a_late_document_is_nobodys_io() -> None:
+    """What seems to have been done within a step, and is not in the whole of it, was counted at a wrong moment."""
+    assert judge_bytes(compared(inner_bytes=300 * MB)) == ()
+    assert judge_bytes(compared(inner_bytes=300 * MB, foreign_read_bytes=-5 * MB)) == ()
+    (found,) = judge_bytes(compared(inner_bytes=300 * MB, foreign_read_bytes=20 * MB))
+    assert found.code is DisturbanceCode.FOREIGN_IO
+
+
 def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:
     """Borders with steps of a hundred times the rate are known less well than what lies between."""
     steps = [Step(1 + n * 5, 5, rate * MB) for n, rate in enumerate((2000, 20, 2000))]

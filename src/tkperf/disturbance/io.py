@@ -194,7 +194,9 @@ def _foreign(compared: Compared) -> Disturbance | None:
     amounts += [f"{compared.flushes} flushes"] * compared.is_flushed
     burst = _burst(compared)
     bulky = max(compared.foreign_bytes, compared.discarded_bytes) > limit_bytes
-    bulky = bulky or compared.inner_bytes > compared.inner_limit_bytes
+    # What lies well within the step is in the whole of it, too: without that a document was only read late.
+    in_whole = compared.foreign_bytes + compared.blurred_bytes > 0
+    bulky = bulky or (in_whole and compared.inner_bytes > compared.inner_limit_bytes)
     if not (bulky or burst or compared.is_flushed):
         return None
     share = compared.foreign_bytes / compared.fio_bytes if compared.fio_bytes else None
