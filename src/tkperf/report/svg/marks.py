@@ -1,0 +1,434 @@
+"""Marks: lines, areas, points, rules, rectangles and texts where their rows place them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import Any
+
+from tkperf.report.svg import defaults
+from tkperf.report.svg.boxes import Box
+from tkperf.report.svg.data import Rows, is_number
+from tkperf.report.svg.expressions import compile_expression
+from tkperf.report.svg.known import NotDrawnError, Row, Spec, check_keys, check_value
+from tkperf.report.svg.positions import OFFSETS, Scales, dashes, stack
+from tkperf.report.svg.scales import Bands, Continuous
+from tkperf.report.svg.text import Style, Text, cut_lines, write, write_texts
+from tkperf.report.svg.units import Unit
+
+Place = Callable[[Row], float]
+_BESIDE = re.compile(r"(width|height) ([+-]) (\d+(?:\.\d+)?)\Z")
+_COLOURS = {"rule": defaults.RULE_COLOUR, "text": defaults.TEXT_COLOUR}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnMark:
+    """``grouped``: it is of several paths, which Vega counts to what lies around the plot."""
+
+    svg: str
+    box: Box
+    grouped: bool = False
+
+
+def draw_mark(unit: Unit, scales: Scales, config: Spec) -> DrawnMark:
+    """All of a unit."""
+    return _DRAWN[unit.kind](_Mark(unit, scales, config))
+
+
+class _Mark:
+    """A unit with its scales: where its rows are, and how they look."""
+
+    def __init__(self, unit: Unit, scales: Scales, config: Spec) -> None:
+        self.unit, self.scales, self.config = unit, scales, config
+        self.mark, self.encoding = unit.mark, unit.encoding
+        self.rows = self._valid_rows() if unit.kind not in ("line", "area") else unit.rows
+
+    def is_continuous(self, key: str) -> bool:
+        return self.unit.field(key) is not None and isinstance(
+            self.scales.of(self.unit, key), Continuous
+        )
+
+    def _valid_rows(self) -> Rows:
+        """Those that have a place on the axes."""
+        fields = [self.encoding[key]["field"] for key in ("x", "y") if self.is_continuous(key)]
+        return [row for row in self.unit.rows if all(is_number(row.get(each)) for each in fields)]
+
+    def places(self, key: str, rows: Rows, *, start: bool = False) -> list[float]:
+        """Pixels of rows in a channel.
+
+        Args:
+            start: where a band begins, not its middle.
+        """
+        axis = key[0]
+        channel = self.encoding[key]
+        if "value" in channel:
+            return [self._value(channel["value"])] * len(rows)
+        scale, field = self.scales.of(self.unit, axis), channel["field"]
+        if isinstance(scale, Continuous):
+            values = [row.get(field) for row in rows]
+            return scale.many([0 if value is None else value for value in values])
+        offset = OFFSETS[axis]
+        if offset in self.encoding:
+            inner = self.scales.positions[offset]
+            assert isinstance(inner, Bands)
+            within = inner.starts() if start else inner.middles()
+            inside = self.encoding[offset]["field"]
+            begins = scale.starts()
+            return [_look_up(begins, row, field) + _look_up(within, row, inside) for row in rows]
+        at = scale.starts() if start else scale.middles()
+        return [_look_up(at, row, field) for row in rows]
+
+    def _value(self, value: object) -> float:
+        sizes = {"width": self.scales.width, "height": self.scales.height}
+        if isinstance(value, Mapping):
+            found = _BESIDE.match(str(value["expr"]))
+            if found is None:
+                raise NotDrawnError(f"the place {value['expr']!r:.60}")
+            away = float(found[3])
+            return sizes[found[1]] + (away if found[2] == "+" else -away)
+        if isinstance(value, str):
+            check_value(value, sizes, "the place")
+            return sizes[value]
+        if not is_number(value):
+            raise NotDrawnError(f"the place {value!r:.60}")
+        assert isinstance(value, int | float)
+        return float(value)
+
+    def spans(self, axis: str) -> list[tuple[float, float]]:
+        """From where to where each row reaches: all of the plot where it says nothing."""
+        second = f"{axis}2"
+        if axis not in self.encoding:
+            if second in self.encoding:
+                raise NotDrawnError(f"{second} without {axis}")
+            length = self.scales.width if axis == "x" else self.scales.height
+            return [(0.0, length)] * len(self.rows)
+        first = self.places(axis, self.rows)
+        last = self.places(second, self.rows) if second in self.encoding else first
+        return list(zip(first, last, strict=True))
+
+    def colours(self, rows: Rows) -> list[str]:
+        if "color" not in self.encoding:
+            default = _COLOURS.get(self.unit.kind, defaults.MARK_COLOUR)
+            if self.unit.kind == "text":
+                default = self.config.get("text", {}).get("color", default)
+            return [escape(str(self.mark.get("color", default)))] * len(rows)
+        return self._styles("color", rows)
+
+    def _styles(self, key: str, rows: Rows) -> list[str]:
+        channel = self.encoding[key]
+        if "value" in channel:
+            return [escape(str(channel["value"]))] * len(rows)
+        field = channel["field"]
+        if key not in self.scales.styles:
+            return [escape(str(row.get(field))) for row in rows]
+        names = self.scales.styles[key].of_names()
+        return [escape(str(_look_up(names, row, field))) for row in rows]
+
+    def fill_of(self, row: Row) -> str:
+        return self._styles("fill", [row])[0]
+
+    def opacity(self, default: float = 1.0) -> float:
+        if "opacity" in self.encoding:
+            return float(self.encoding["opacity"]["condition"]["value"])
+        return float(self.mark.get("opacity", default))
+
+    def line_look(self, row: Row, px: float) -> str:
+        """Width and dashes."""
+        width = float(self.mark.get("strokeWidth", px))
+        look = f' stroke-width="{write(width)}"' if width != 1 else ""
+        told = self.mark.get("strokeDash")
+        if "strokeDash" in self.encoding:
+            names = self.scales.styles["strokeDash"].of_names()
+            told = _look_up(names, row, self.encoding["strokeDash"]["field"])
+        return look + (f' stroke-dasharray="{dashes(told)}"' if told is not None else "")
+
+    def drawn(self, svg: str, box: Box, *, grouped: bool = False) -> DrawnMark:
+        if self.unit.clip:
+            svg = f'<g clip-path="url(#plot)">{svg}</g>' if svg else ""
+            box = box.clipped(self.scales.width, self.scales.height)
+        return DrawnMark(svg=svg, box=box, grouped=grouped)
+
+
+def _look_up(names: Mapping[object, Any], row: Row, field: str) -> Any:
+    try:
+        return names[row.get(field)]
+    except (KeyError, TypeError):
+        raise NotDrawnError(f"a name that its scale lacks: {row.get(field)!r:.60}") from None
+
+
+def _fade(opacity: float, look: str = "") -> str:
+    return f' opacity="{opacity:g}"{look}' if opacity != 1 else look
+
+
+def _segments(*columns: Sequence[float | None]) -> Iterator[list[tuple[float, ...]]]:
+    """Points in a row that have all their places."""
+    points = zip(*columns, strict=True)
+    for whole, segment in groupby(points, key=lambda point: None not in point):
+        if whole:
+            yield list(segment)
+
+
+def _path(points: Sequence[tuple[float, ...]]) -> str:
+    text = "L".join([f"{x:.2f},{y:.2f}" for x, y in points])
+    return f"M{text}Z" if len(points) == 1 else f"M{text}"
+
+
+def _optional(mark: _Mark, key: str, rows: Rows) -> Sequence[float | None]:
+    """Pixels, None of what has no place."""
+    if not mark.is_continuous(key):
+        return mark.places(key, rows)
+    field = mark.encoding[key]["field"]
+    valid = [is_number(row.get(field)) for row in rows]
+    found = iter(mark.places(key, [row for row, ok in zip(rows, valid, strict=True) if ok]))
+    return [next(found) if ok else None for ok in valid]
+
+
+def _in_order(mark: _Mark, rows: Rows) -> Rows:
+    """Along the order asked for, else from left to right."""
+    if "order" in mark.encoding:
+        check_keys(mark.encoding["order"], ("field", "type"), "order")
+        field = mark.encoding["order"]["field"]
+        return sorted(rows, key=lambda row: row[field])
+    if len(rows) < 2:
+        return rows
+    if not mark.is_continuous("x"):
+        at = mark.places("x", rows)
+        return [row for _, row in sorted(zip(at, rows, strict=True), key=lambda each: each[0])]
+    field = mark.encoding["x"]["field"]
+    return sorted(rows, key=lambda row: value if is_number(value := row.get(field)) else -math.inf)
+
+
+def _draw_line(mark: _Mark) -> DrawnMark:
+    parts, boxes = [], []
+    groups = mark.unit.groups()
+    width = float(mark.mark.get("strokeWidth", defaults.LINE_PX))
+    for group in groups:
+        if not group:
+            continue
+        rows = _in_order(mark, group)
+        segments = list(_segments(_optional(mark, "x", rows), _optional(mark, "y", rows)))
+        path = "".join(map(_path, segments))
+        if not path:
+            continue
+        across, down = zip(*(point for segment in segments for point in segment), strict=True)
+        boxes.append(Box(min(across), min(down), max(across), max(down)).grown(width))
+        stroke = mark.mark.get("stroke") or mark.colours(rows[:1])[0]
+        look = mark.line_look(rows[0], defaults.LINE_PX)
+        if "fill" in mark.encoding:
+            look += f' fill="{mark.fill_of(rows[0])}"'
+        parts.append(f'<path d="{path}" stroke="{stroke}"{_fade(mark.opacity(), look)}/>')
+    if mark.unit.filled and "fill" not in mark.encoding:
+        raise NotDrawnError("a filled line without the colour of its filling")
+    return mark.drawn("".join(parts), Box.around(boxes), grouped=_is_grouped(mark.unit))
+
+
+def _is_grouped(unit: Unit) -> bool:
+    return bool(unit.encoding.keys() & {"detail", "fill"}) or any(
+        unit.field(key) for key in ("color", "strokeDash")
+    )
+
+
+def _draw_area(mark: _Mark) -> DrawnMark:
+    if not mark.unit.clip and _is_grouped(mark.unit) is False:
+        raise NotDrawnError("an area without a colour of its own")
+    parts, boxes = [], []
+    for group in mark.unit.groups():
+        if not group:
+            continue
+        rows = _in_order(mark, group)
+        edges = (_optional(mark, "y", rows), mark.places("y2", rows))
+        segments = list(_segments(_optional(mark, "x", rows), *edges))
+        path = "".join(map(_outline, segments))
+        if not path:
+            continue
+        points = [point for segment in segments for point in segment]
+        across, ones, others = zip(*points, strict=True)
+        down = (*ones, *others)
+        boxes.append(Box(min(across), min(down), max(across), max(down)))
+        fill = mark.colours(rows[:1])[0]
+        parts.append(f'<path d="{path}" fill="{fill}"{_fade(mark.opacity())}/>')
+    return mark.drawn("".join(parts), Box.around(boxes), grouped=_is_grouped(mark.unit))
+
+
+def _outline(points: Sequence[tuple[float, ...]]) -> str:
+    """Along one edge, and back along the other."""
+    there = [(x, one) for x, one, _ in points]
+    back = [(x, other) for x, _, other in reversed(points)]
+    return f"{_path([*there, *back])}Z"
+
+
+def _draw_points(mark: _Mark) -> DrawnMark:
+    rows = mark.rows
+    radius = math.sqrt(float(mark.mark.get("size", defaults.POINT_SIZE))) / 2
+    filled = bool(mark.mark.get("filled", False))
+    width = float(mark.mark.get("strokeWidth", defaults.POINT_LINE_PX))
+    if "strokeDash" in mark.encoding or "strokeDash" in mark.mark:
+        raise NotDrawnError("points with dashes")
+    places = list(zip(_places(mark, "x"), _places(mark, "y"), strict=True))
+    colours = mark.colours(rows)
+    round_ = mark.mark.get("shape", "circle") == "circle"
+    high = radius if round_ else radius * math.sqrt(3) / 2
+    fade = _fade(mark.opacity(defaults.POINT_OPACITY))
+    parts = []
+    for colour, group in groupby(zip(colours, places, strict=True), key=lambda each: each[0]):
+        shapes = [
+            f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{radius:.3f}"{fade}/>'
+            if round_
+            else f'<path d="M{x:.2f},{y + high:.2f}l{-radius:.3f},{-2 * high:.3f}h{2 * radius:.3f}Z"{fade}/>'
+            for _, (x, y) in group
+        ]
+        look = f'fill="{colour}"' if filled else f'stroke="{colour}" stroke-width="{write(width)}"'
+        parts.append(f"<g {look}>{''.join(shapes)}</g>")
+    if not places:
+        return mark.drawn("", Box())
+    across, down = zip(*places, strict=True)
+    box = Box(min(across) - radius, min(down) - high, max(across) + radius, max(down) + high)
+    return mark.drawn("".join(parts), box if filled else box.grown(width))
+
+
+def _places(mark: _Mark, key: str) -> list[float]:
+    if key in mark.encoding:
+        return mark.places(key, mark.rows)
+    length = mark.scales.width if key == "x" else mark.scales.height
+    return [length / 2] * len(mark.rows)
+
+
+def _draw_rules(mark: _Mark) -> DrawnMark:
+    if not {"x", "y"} & mark.encoding.keys():
+        raise NotDrawnError("a rule without a place")
+    width = float(mark.mark.get("strokeWidth", defaults.RULE_PX))
+    parts, boxes = [], []
+    spans = zip(mark.rows, mark.colours(mark.rows), mark.spans("x"), mark.spans("y"), strict=True)
+    for row, colour, (x1, x2), (y1, y2) in spans:
+        look = mark.line_look(row, defaults.RULE_PX)
+        path = f"M{write(x1)},{write(y1)}L{write(x2)},{write(y2)}"
+        parts.append(f'<path d="{path}" stroke="{colour}"{_fade(mark.opacity(), look)}/>')
+        boxes.append(Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)).grown(width))
+    return mark.drawn("".join(parts), Box.around(boxes))
+
+
+def _draw_rectangles(mark: _Mark) -> DrawnMark:
+    for axis in ("x", "y"):
+        if axis in mark.encoding and f"{axis}2" not in mark.encoding:
+            raise NotDrawnError(f"rectangles without {axis}2")
+    return _rectangles(mark, mark.spans("x"), mark.spans("y"))
+
+
+def _rectangles(
+    mark: _Mark, across: Sequence[tuple[float, float]], down: Sequence[tuple[float, float]],
+    default_opacity: float = 1.0,
+) -> DrawnMark:  # fmt: skip
+    parts, boxes = [], []
+    fade = _fade(mark.opacity(default_opacity))
+    for colour, xs, ys in zip(mark.colours(mark.rows), across, down, strict=True):
+        box = Box(min(xs), min(ys), max(xs), max(ys))
+        boxes.append(box)
+        path = f"M{box.x1:.3f},{box.y1:.3f}h{box.width:.3f}v{box.height:.3f}h{-box.width:.3f}Z"
+        parts.append(f'<path d="{path}" fill="{colour}"{fade}/>')
+    return mark.drawn("".join(parts), Box.around(boxes))
+
+
+def _draw_bars(mark: _Mark) -> DrawnMark:
+    if mark.is_continuous("x"):
+        return _draw_flat_bars(mark)
+    if not mark.is_continuous("y") or mark.encoding.keys() & {"x2", "y2"}:
+        raise NotDrawnError("bars of another kind")
+    scale = mark.scales.of(mark.unit, "y")
+    assert isinstance(scale, Continuous)
+    if scale.log:
+        raise NotDrawnError("bars on a logarithmic axis")
+    within = mark.scales.positions.get("xOffset", mark.scales.positions["x"])
+    width = max(defaults.LEAST_BAND_PX, within.bandwidth)
+    across = [(start, start + width) for start in mark.places("x", mark.rows, start=True)]
+    valid = {id(row) for row in mark.rows}
+    pairs = zip(mark.unit.rows, stack(mark.unit), strict=True)
+    ends = [reach for row, reach in pairs if id(row) in valid]
+    down = list(zip(*(scale.many([each[end] for each in ends]) for end in (0, 1)), strict=True))
+    return _rectangles(mark, across, down)
+
+
+def _draw_flat_bars(mark: _Mark) -> DrawnMark:
+    """From one number to another, as high as they say, in the middle of a name's band."""
+    if "x2" not in mark.encoding or "height" not in mark.mark or mark.is_continuous("y"):
+        raise NotDrawnError("bars of another kind")
+    half = float(mark.mark["height"]) / 2
+    down = [(middle - half, middle + half) for middle in mark.places("y", mark.rows)]
+    return _rectangles(mark, mark.spans("x"), down)
+
+
+def _draw_boxes(mark: _Mark) -> DrawnMark:
+    half = defaults.BOX_PX / 2
+    across = [(middle - half, middle + half) for middle in mark.places("x", mark.rows)]
+    return _rectangles(mark, across, mark.spans("y"))
+
+
+def _draw_medians(mark: _Mark) -> DrawnMark:
+    half = defaults.BOX_PX / 2
+    across = [(middle - half, middle + half) for middle in mark.places("x", mark.rows)]
+    high = defaults.MEDIAN_PX / 2
+    down = [(at - high, at + high) for at in mark.places("y", mark.rows)]
+    return _rectangles(mark, across, down)
+
+
+def _told(mark: Spec, key: str, default: Any) -> Callable[[Row], Any]:
+    """A property, which an expression may tell of each row."""
+    given = mark.get(key, default)
+    if isinstance(given, Mapping):
+        check_keys(given, ("expr",), key)
+        return compile_expression(given["expr"])
+    return lambda _: given
+
+
+def _draw_texts(mark: _Mark) -> DrawnMark:
+    config = mark.config.get("text", {})
+    (colour,) = set(mark.colours(mark.rows)) or {""}
+    style = Style(
+        colour=colour,
+        px=mark.mark.get("fontSize", config.get("fontSize", defaults.TEXT_PX)),
+        weight=mark.mark.get("fontWeight", "normal"),
+        limit=mark.mark.get("limit", 0),
+    )
+    align, dx = _told(mark.mark, "align", "center"), _told(mark.mark, "dx", 0)
+    texts = [
+        Text(
+            x=x, y=y, lines=cut_lines(style, [_words(mark, row)]), style=style, align=align(row), dx=dx(row),
+            baseline=mark.mark.get("baseline", "middle"), dy=mark.mark.get("dy", 0), angle=mark.mark.get("angle", 0),
+        )
+        for x, y, row in zip(_places(mark, "x"), _places(mark, "y"), mark.rows, strict=True)
+    ]  # fmt: skip
+    if not texts:
+        return mark.drawn("", Box())
+    svg = write_texts(texts)
+    if mark.opacity() != 1:
+        raise NotDrawnError("faint texts")
+    return mark.drawn(svg, Box.around(text.box() for text in texts))
+
+
+def _words(mark: _Mark, row: Row) -> str:
+    if "text" not in mark.encoding:
+        return str(mark.mark.get("text", ""))
+    channel = mark.encoding["text"]
+    check_keys(channel, ("field", "type"), "a text")
+    value = row.get(channel["field"])
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise NotDrawnError(f"the text {value!r:.60}")
+    return str(value)
+
+
+_DRAWN: dict[str, Callable[[_Mark], DrawnMark]] = {
+    "line": _draw_line,
+    "area": _draw_area,
+    "point": _draw_points,
+    "rule": _draw_rules,
+    "rect": _draw_rectangles,
+    "bar": _draw_bars,
+    "box": _draw_boxes,
+    "tick": _draw_medians,
+    "text": _draw_texts,
+}
