@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET  # what is parsed was drawn here
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 COMMAND = re.compile(r"([MLHVAZmlhvaz])([^MLHVAZmlhvaz]*)")
 # How far a place may be off, in pixels; of the same font, by the same rules, nothing is.
-NEAR_PX = 0.1
+NEAR_PX = 0.02
 Point = tuple[float, float]
 Matrix = tuple[float, float, float, float, float, float]
 IDENTITY: Matrix = (1, 0, 0, 1, 0, 0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
 from typing import Any
 
 from tkperf.report.svg import defaults
@@ -284,7 +285,7 @@ class _Drawing:
             path = "".join(f"M{place + 0.5:g},0.5v{write(self.across)}" for place in places)
         else:
             path = "".join(f"M{x},{place + 0.5:g}H{end}" for place in places)
-        return f'<path d="{path}" stroke="{self.options["gridColor"]}"/>'
+        return f'<path d="{path}" stroke="{escape(self.options["gridColor"])}"/>'
 
     def _lines(self, places: Sequence[int]) -> str:
         end = self.sign * defaults.TICK_PX
@@ -294,8 +295,8 @@ class _Drawing:
         else:
             marks = "".join(f"M0,{place}h{end}" for place in places)
             domain = f"M0,0v{write(self.length)}"
-        drawn = f'<path d="{marks}" stroke="{self.options["tickColor"]}"/>' if marks else ""
-        return f'{drawn}<path d="{domain}" stroke="{self.options["domainColor"]}"/>'
+        drawn = f'<path d="{marks}" stroke="{escape(self.options["tickColor"])}"/>' if marks else ""
+        return f'{drawn}<path d="{domain}" stroke="{escape(self.options["domainColor"])}"/>'
 
 
 def _too_near(one: Box, other: Box, apart: float) -> bool:
@@ -303,7 +304,7 @@ def _too_near(one: Box, other: Box, apart: float) -> bool:
 
 
 def _overlap(labels: Sequence[_Label], apart: float) -> bool:
-    return any(_too_near(one.box, other.box, apart) for one, other in itertools.pairwise(labels))
+    return any(_too_near(one.box, other.box, apart) for one, other in pairwise(labels))
 
 
 def _scan(labels: Sequence[_Label], apart: float) -> list[_Label]:

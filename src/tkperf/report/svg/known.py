@@ -13,17 +13,42 @@ CHART = {
     "params", "resolve", "usermeta",
 }  # fmt: skip
 LAYER = {"name", "data", "mark", "encoding", "layer", "transform", "params"}
-MARK = {
-    "type", "color", "opacity", "strokeWidth", "strokeDash", "stroke", "filled", "size", "shape", "point", "clip",
-    "align", "baseline", "dx", "dy", "angle", "limit", "fontSize", "fontWeight", "text", "height", "extent",
-}  # fmt: skip
-MARKS = {"line", "area", "point", "rule", "rect", "bar", "text", "boxplot"}
+# Of each mark its properties, and its channels beside those that all have.
+_MARK = {"type", "color", "opacity", "clip"}
+MARKS: Mapping[str, Collection[str]] = {
+    "line": _MARK | {"strokeWidth", "strokeDash", "stroke", "filled", "point"},
+    "area": _MARK,
+    "point": _MARK | {"strokeWidth", "filled", "size", "shape"},
+    "rule": _MARK | {"strokeWidth", "strokeDash"},
+    "rect": _MARK,
+    "bar": _MARK | {"height"},
+    "text": _MARK
+    | {"align", "baseline", "dx", "dy", "angle", "limit", "fontSize", "fontWeight", "text"},
+    "boxplot": {"type", "color", "extent"},
+}
+_CHANNELS = {"x", "y", "xOffset", "yOffset", "color", "opacity"}
+CHANNELS_OF: Mapping[str, Collection[str]] = {
+    "line": _CHANNELS | {"strokeDash", "detail", "order", "fill"},
+    "area": _CHANNELS | {"strokeDash", "detail", "order", "y2"},
+    "point": _CHANNELS | {"detail"},
+    "rule": _CHANNELS | {"strokeDash", "detail", "x2", "y2"},
+    "rect": _CHANNELS | {"detail", "x2", "y2"},
+    "bar": _CHANNELS | {"x2"},
+    "text": _CHANNELS | {"detail", "text"},
+    "boxplot": {"x", "y"},
+}
 # Told to a pointer on the screen.
 TOLD = {"tooltip"}
-POSITIONS = {"x", "y", "x2", "y2", "xOffset", "yOffset"}
-STYLES = {"color", "fill", "strokeDash"}
-CHANNELS = POSITIONS | STYLES | TOLD | {"opacity", "order", "detail", "text"}
-CHANNEL = {"field", "type", "title", "value", "scale", "axis", "legend", "sort", "aggregate"}
+_FIELD = {"field", "type"}
+_AT = _FIELD | {"title", "scale", "axis", "sort", "aggregate"}
+_STYLE = _FIELD | {"title", "scale", "legend", "sort"}
+CHANNELS: Mapping[str, Collection[str]] = {
+    "x": _AT, "y": _AT, "x2": {"field", "aggregate"}, "y2": {"field", "aggregate"}, "xOffset": _FIELD | {"sort"},
+    "yOffset": _FIELD | {"sort"}, "color": _STYLE, "strokeDash": _STYLE, "fill": _FIELD | {"scale"}, "order": _FIELD,
+    "detail": _FIELD, "text": _FIELD, "opacity": (), "tooltip": (),
+}  # fmt: skip
+# A number of pixels, or a colour, in place of a field.
+VALUED = {"x", "y", "x2", "y2", "color"}
 SCALE = {"type", "domain", "range", "nice", "zero", "padding", "domainMin", "domainMax"}
 AXIS = {
     "values", "tickCount", "tickMinStep", "format", "labelExpr", "labelAngle", "labelLimit", "labelOverlap",

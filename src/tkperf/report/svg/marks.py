@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import Any
@@ -14,154 +12,17 @@ from tkperf.report.svg import defaults
 from tkperf.report.svg.boxes import Box
 from tkperf.report.svg.data import Rows, is_number
 from tkperf.report.svg.expressions import compile_expression
-from tkperf.report.svg.known import NotDrawnError, Row, Spec, check_keys, check_value
-from tkperf.report.svg.positions import OFFSETS, Scales, dashes, stack
-from tkperf.report.svg.scales import Bands, Continuous
+from tkperf.report.svg.known import NotDrawnError, Row, Spec, check_keys
+from tkperf.report.svg.placed import DrawnMark, Placed, fade
+from tkperf.report.svg.positions import Scales, stack
+from tkperf.report.svg.scales import Continuous
 from tkperf.report.svg.text import Style, Text, cut_lines, write, write_texts
 from tkperf.report.svg.units import Unit
-
-Place = Callable[[Row], float]
-_BESIDE = re.compile(r"(width|height) ([+-]) (\d+(?:\.\d+)?)\Z")
-_COLOURS = {"rule": defaults.RULE_COLOUR, "text": defaults.TEXT_COLOUR}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnMark:
-    """``grouped``: it is of several paths, which Vega counts to what lies around the plot."""
-
-    svg: str
-    box: Box
-    grouped: bool = False
 
 
 def draw_mark(unit: Unit, scales: Scales, config: Spec) -> DrawnMark:
     """All of a unit."""
-    return _DRAWN[unit.kind](_Mark(unit, scales, config))
-
-
-class _Mark:
-    """A unit with its scales: where its rows are, and how they look."""
-
-    def __init__(self, unit: Unit, scales: Scales, config: Spec) -> None:
-        self.unit, self.scales, self.config = unit, scales, config
-        self.mark, self.encoding = unit.mark, unit.encoding
-        self.rows = self._valid_rows() if unit.kind not in ("line", "area") else unit.rows
-
-    def is_continuous(self, key: str) -> bool:
-        return self.unit.field(key) is not None and isinstance(
-            self.scales.of(self.unit, key), Continuous
-        )
-
-    def _valid_rows(self) -> Rows:
-        """Those that have a place on the axes."""
-        fields = [self.encoding[key]["field"] for key in ("x", "y") if self.is_continuous(key)]
-        return [row for row in self.unit.rows if all(is_number(row.get(each)) for each in fields)]
-
-    def places(self, key: str, rows: Rows, *, start: bool = False) -> list[float]:
-        """Pixels of rows in a channel.
-
-        Args:
-            start: where a band begins, not its middle.
-        """
-        axis = key[0]
-        channel = self.encoding[key]
-        if "value" in channel:
-            return [self._value(channel["value"])] * len(rows)
-        scale, field = self.scales.of(self.unit, axis), channel["field"]
-        if isinstance(scale, Continuous):
-            values = [row.get(field) for row in rows]
-            return scale.many([0 if value is None else value for value in values])
-        offset = OFFSETS[axis]
-        if offset in self.encoding:
-            inner = self.scales.positions[offset]
-            assert isinstance(inner, Bands)
-            within = inner.starts() if start else inner.middles()
-            inside = self.encoding[offset]["field"]
-            begins = scale.starts()
-            return [_look_up(begins, row, field) + _look_up(within, row, inside) for row in rows]
-        at = scale.starts() if start else scale.middles()
-        return [_look_up(at, row, field) for row in rows]
-
-    def _value(self, value: object) -> float:
-        sizes = {"width": self.scales.width, "height": self.scales.height}
-        if isinstance(value, Mapping):
-            found = _BESIDE.match(str(value["expr"]))
-            if found is None:
-                raise NotDrawnError(f"the place {value['expr']!r:.60}")
-            away = float(found[3])
-            return sizes[found[1]] + (away if found[2] == "+" else -away)
-        if isinstance(value, str):
-            check_value(value, sizes, "the place")
-            return sizes[value]
-        if not is_number(value):
-            raise NotDrawnError(f"the place {value!r:.60}")
-        assert isinstance(value, int | float)
-        return float(value)
-
-    def spans(self, axis: str) -> list[tuple[float, float]]:
-        """From where to where each row reaches: all of the plot where it says nothing."""
-        second = f"{axis}2"
-        if axis not in self.encoding:
-            if second in self.encoding:
-                raise NotDrawnError(f"{second} without {axis}")
-            length = self.scales.width if axis == "x" else self.scales.height
-            return [(0.0, length)] * len(self.rows)
-        first = self.places(axis, self.rows)
-        last = self.places(second, self.rows) if second in self.encoding else first
-        return list(zip(first, last, strict=True))
-
-    def colours(self, rows: Rows) -> list[str]:
-        if "color" not in self.encoding:
-            default = _COLOURS.get(self.unit.kind, defaults.MARK_COLOUR)
-            if self.unit.kind == "text":
-                default = self.config.get("text", {}).get("color", default)
-            return [escape(str(self.mark.get("color", default)))] * len(rows)
-        return self._styles("color", rows)
-
-    def _styles(self, key: str, rows: Rows) -> list[str]:
-        channel = self.encoding[key]
-        if "value" in channel:
-            return [escape(str(channel["value"]))] * len(rows)
-        field = channel["field"]
-        if key not in self.scales.styles:
-            return [escape(str(row.get(field))) for row in rows]
-        names = self.scales.styles[key].of_names()
-        return [escape(str(_look_up(names, row, field))) for row in rows]
-
-    def fill_of(self, row: Row) -> str:
-        return self._styles("fill", [row])[0]
-
-    def opacity(self, default: float = 1.0) -> float:
-        if "opacity" in self.encoding:
-            return float(self.encoding["opacity"]["condition"]["value"])
-        return float(self.mark.get("opacity", default))
-
-    def line_look(self, row: Row, px: float) -> str:
-        """Width and dashes."""
-        width = float(self.mark.get("strokeWidth", px))
-        look = f' stroke-width="{write(width)}"' if width != 1 else ""
-        told = self.mark.get("strokeDash")
-        if "strokeDash" in self.encoding:
-            names = self.scales.styles["strokeDash"].of_names()
-            told = _look_up(names, row, self.encoding["strokeDash"]["field"])
-        return look + (f' stroke-dasharray="{dashes(told)}"' if told is not None else "")
-
-    def drawn(self, svg: str, box: Box, *, grouped: bool = False) -> DrawnMark:
-        if self.unit.clip:
-            svg = f'<g clip-path="url(#plot)">{svg}</g>' if svg else ""
-            box = box.clipped(self.scales.width, self.scales.height)
-        return DrawnMark(svg=svg, box=box, grouped=grouped)
-
-
-def _look_up(names: Mapping[object, Any], row: Row, field: str) -> Any:
-    try:
-        return names[row.get(field)]
-    except (KeyError, TypeError):
-        raise NotDrawnError(f"a name that its scale lacks: {row.get(field)!r:.60}") from None
-
-
-def _fade(opacity: float, look: str = "") -> str:
-    return f' opacity="{opacity:g}"{look}' if opacity != 1 else look
+    return _DRAWN[unit.kind](Placed(unit, scales, config))
 
 
 def _segments(*columns: Sequence[float | None]) -> Iterator[list[tuple[float, ...]]]:
@@ -177,7 +38,7 @@ def _path(points: Sequence[tuple[float, ...]]) -> str:
     return f"M{text}Z" if len(points) == 1 else f"M{text}"
 
 
-def _optional(mark: _Mark, key: str, rows: Rows) -> Sequence[float | None]:
+def _optional(mark: Placed, key: str, rows: Rows) -> Sequence[float | None]:
     """Pixels, None of what has no place."""
     if not mark.is_continuous(key):
         return mark.places(key, rows)
@@ -187,10 +48,9 @@ def _optional(mark: _Mark, key: str, rows: Rows) -> Sequence[float | None]:
     return [next(found) if ok else None for ok in valid]
 
 
-def _in_order(mark: _Mark, rows: Rows) -> Rows:
+def _in_order(mark: Placed, rows: Rows) -> Rows:
     """Along the order asked for, else from left to right."""
     if "order" in mark.encoding:
-        check_keys(mark.encoding["order"], ("field", "type"), "order")
         field = mark.encoding["order"]["field"]
         return sorted(rows, key=lambda row: row[field])
     if len(rows) < 2:
@@ -202,7 +62,7 @@ def _in_order(mark: _Mark, rows: Rows) -> Rows:
     return sorted(rows, key=lambda row: value if is_number(value := row.get(field)) else -math.inf)
 
 
-def _draw_line(mark: _Mark) -> DrawnMark:
+def _draw_line(mark: Placed) -> DrawnMark:
     parts, boxes = [], []
     groups = mark.unit.groups()
     width = float(mark.mark.get("strokeWidth", defaults.LINE_PX))
@@ -216,11 +76,11 @@ def _draw_line(mark: _Mark) -> DrawnMark:
             continue
         across, down = zip(*(point for segment in segments for point in segment), strict=True)
         boxes.append(Box(min(across), min(down), max(across), max(down)).grown(width))
-        stroke = mark.mark.get("stroke") or mark.colours(rows[:1])[0]
+        stroke = escape(mark.mark["stroke"]) if "stroke" in mark.mark else mark.colours(rows[:1])[0]
         look = mark.line_look(rows[0], defaults.LINE_PX)
         if "fill" in mark.encoding:
             look += f' fill="{mark.fill_of(rows[0])}"'
-        parts.append(f'<path d="{path}" stroke="{stroke}"{_fade(mark.opacity(), look)}/>')
+        parts.append(f'<path d="{path}" stroke="{stroke}"{fade(mark.opacity(), look)}/>')
     if mark.unit.filled and "fill" not in mark.encoding:
         raise NotDrawnError("a filled line without the colour of its filling")
     return mark.drawn("".join(parts), Box.around(boxes), grouped=_is_grouped(mark.unit))
@@ -232,7 +92,7 @@ def _is_grouped(unit: Unit) -> bool:
     )
 
 
-def _draw_area(mark: _Mark) -> DrawnMark:
+def _draw_area(mark: Placed) -> DrawnMark:
     if not mark.unit.clip and _is_grouped(mark.unit) is False:
         raise NotDrawnError("an area without a colour of its own")
     parts, boxes = [], []
@@ -250,7 +110,7 @@ def _draw_area(mark: _Mark) -> DrawnMark:
         down = (*ones, *others)
         boxes.append(Box(min(across), min(down), max(across), max(down)))
         fill = mark.colours(rows[:1])[0]
-        parts.append(f'<path d="{path}" fill="{fill}"{_fade(mark.opacity())}/>')
+        parts.append(f'<path d="{path}" fill="{fill}"{fade(mark.opacity())}/>')
     return mark.drawn("".join(parts), Box.around(boxes), grouped=_is_grouped(mark.unit))
 
 
@@ -261,24 +121,22 @@ def _outline(points: Sequence[tuple[float, ...]]) -> str:
     return f"{_path([*there, *back])}Z"
 
 
-def _draw_points(mark: _Mark) -> DrawnMark:
+def _draw_points(mark: Placed) -> DrawnMark:
     rows = mark.rows
     radius = math.sqrt(float(mark.mark.get("size", defaults.POINT_SIZE))) / 2
     filled = bool(mark.mark.get("filled", False))
     width = float(mark.mark.get("strokeWidth", defaults.POINT_LINE_PX))
-    if "strokeDash" in mark.encoding or "strokeDash" in mark.mark:
-        raise NotDrawnError("points with dashes")
     places = list(zip(_places(mark, "x"), _places(mark, "y"), strict=True))
     colours = mark.colours(rows)
     round_ = mark.mark.get("shape", "circle") == "circle"
     high = radius if round_ else radius * math.sqrt(3) / 2
-    fade = _fade(mark.opacity(defaults.POINT_OPACITY))
+    faint = fade(mark.opacity(defaults.POINT_OPACITY))
     parts = []
     for colour, group in groupby(zip(colours, places, strict=True), key=lambda each: each[0]):
         shapes = [
-            f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{radius:.3f}"{fade}/>'
+            f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{radius:.3f}"{faint}/>'
             if round_
-            else f'<path d="M{x:.2f},{y + high:.2f}l{-radius:.3f},{-2 * high:.3f}h{2 * radius:.3f}Z"{fade}/>'
+            else f'<path d="M{x:.2f},{y + high:.2f}l{-radius:.3f},{-2 * high:.3f}h{2 * radius:.3f}Z"{faint}/>'
             for _, (x, y) in group
         ]
         look = f'fill="{colour}"' if filled else f'stroke="{colour}" stroke-width="{write(width)}"'
@@ -290,14 +148,14 @@ def _draw_points(mark: _Mark) -> DrawnMark:
     return mark.drawn("".join(parts), box if filled else box.grown(width))
 
 
-def _places(mark: _Mark, key: str) -> list[float]:
+def _places(mark: Placed, key: str) -> list[float]:
     if key in mark.encoding:
         return mark.places(key, mark.rows)
     length = mark.scales.width if key == "x" else mark.scales.height
     return [length / 2] * len(mark.rows)
 
 
-def _draw_rules(mark: _Mark) -> DrawnMark:
+def _draw_rules(mark: Placed) -> DrawnMark:
     if not {"x", "y"} & mark.encoding.keys():
         raise NotDrawnError("a rule without a place")
     width = float(mark.mark.get("strokeWidth", defaults.RULE_PX))
@@ -306,12 +164,12 @@ def _draw_rules(mark: _Mark) -> DrawnMark:
     for row, colour, (x1, x2), (y1, y2) in spans:
         look = mark.line_look(row, defaults.RULE_PX)
         path = f"M{write(x1)},{write(y1)}L{write(x2)},{write(y2)}"
-        parts.append(f'<path d="{path}" stroke="{colour}"{_fade(mark.opacity(), look)}/>')
+        parts.append(f'<path d="{path}" stroke="{colour}"{fade(mark.opacity(), look)}/>')
         boxes.append(Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)).grown(width))
     return mark.drawn("".join(parts), Box.around(boxes))
 
 
-def _draw_rectangles(mark: _Mark) -> DrawnMark:
+def _draw_rectangles(mark: Placed) -> DrawnMark:
     for axis in ("x", "y"):
         if axis in mark.encoding and f"{axis}2" not in mark.encoding:
             raise NotDrawnError(f"rectangles without {axis}2")
@@ -319,20 +177,20 @@ def _draw_rectangles(mark: _Mark) -> DrawnMark:
 
 
 def _rectangles(
-    mark: _Mark, across: Sequence[tuple[float, float]], down: Sequence[tuple[float, float]],
+    mark: Placed, across: Sequence[tuple[float, float]], down: Sequence[tuple[float, float]],
     default_opacity: float = 1.0,
 ) -> DrawnMark:  # fmt: skip
     parts, boxes = [], []
-    fade = _fade(mark.opacity(default_opacity))
+    faint = fade(mark.opacity(default_opacity))
     for colour, xs, ys in zip(mark.colours(mark.rows), across, down, strict=True):
         box = Box(min(xs), min(ys), max(xs), max(ys))
         boxes.append(box)
         path = f"M{box.x1:.3f},{box.y1:.3f}h{box.width:.3f}v{box.height:.3f}h{-box.width:.3f}Z"
-        parts.append(f'<path d="{path}" fill="{colour}"{fade}/>')
+        parts.append(f'<path d="{path}" fill="{colour}"{faint}/>')
     return mark.drawn("".join(parts), Box.around(boxes))
 
 
-def _draw_bars(mark: _Mark) -> DrawnMark:
+def _draw_bars(mark: Placed) -> DrawnMark:
     if mark.is_continuous("x"):
         return _draw_flat_bars(mark)
     if not mark.is_continuous("y") or mark.encoding.keys() & {"x2", "y2"}:
@@ -351,7 +209,7 @@ def _draw_bars(mark: _Mark) -> DrawnMark:
     return _rectangles(mark, across, down)
 
 
-def _draw_flat_bars(mark: _Mark) -> DrawnMark:
+def _draw_flat_bars(mark: Placed) -> DrawnMark:
     """From one number to another, as high as they say, in the middle of a name's band."""
     if "x2" not in mark.encoding or "height" not in mark.mark or mark.is_continuous("y"):
         raise NotDrawnError("bars of another kind")
@@ -360,13 +218,13 @@ def _draw_flat_bars(mark: _Mark) -> DrawnMark:
     return _rectangles(mark, mark.spans("x"), down)
 
 
-def _draw_boxes(mark: _Mark) -> DrawnMark:
+def _draw_boxes(mark: Placed) -> DrawnMark:
     half = defaults.BOX_PX / 2
     across = [(middle - half, middle + half) for middle in mark.places("x", mark.rows)]
     return _rectangles(mark, across, mark.spans("y"))
 
 
-def _draw_medians(mark: _Mark) -> DrawnMark:
+def _draw_medians(mark: Placed) -> DrawnMark:
     half = defaults.BOX_PX / 2
     across = [(middle - half, middle + half) for middle in mark.places("x", mark.rows)]
     high = defaults.MEDIAN_PX / 2
@@ -383,7 +241,7 @@ def _told(mark: Spec, key: str, default: Any) -> Callable[[Row], Any]:
     return lambda _: given
 
 
-def _draw_texts(mark: _Mark) -> DrawnMark:
+def _draw_texts(mark: Placed) -> DrawnMark:
     config = mark.config.get("text", {})
     (colour,) = set(mark.colours(mark.rows)) or {""}
     style = Style(
@@ -408,11 +266,10 @@ def _draw_texts(mark: _Mark) -> DrawnMark:
     return mark.drawn(svg, Box.around(text.box() for text in texts))
 
 
-def _words(mark: _Mark, row: Row) -> str:
+def _words(mark: Placed, row: Row) -> str:
     if "text" not in mark.encoding:
         return str(mark.mark.get("text", ""))
     channel = mark.encoding["text"]
-    check_keys(channel, ("field", "type"), "a text")
     value = row.get(channel["field"])
     if isinstance(value, str):
         return value
@@ -421,7 +278,7 @@ def _words(mark: _Mark, row: Row) -> str:
     return str(value)
 
 
-_DRAWN: dict[str, Callable[[_Mark], DrawnMark]] = {
+_DRAWN: dict[str, Callable[[Placed], DrawnMark]] = {
     "line": _draw_line,
     "area": _draw_area,
     "point": _draw_points,

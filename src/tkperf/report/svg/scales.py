@@ -43,10 +43,10 @@ class Continuous:
         first, last = self.range_
         if self.log:
             try:
-                values = list(map(math.log10, values))
+                values = list(map(math.log, values))
             except ValueError as error:
                 raise NotDrawnError("0 on a logarithmic axis") from error
-            low, high = math.log10(low), math.log10(high)
+            low, high = math.log(low), math.log(high)
         if low == high:
             return [(first + last) / 2 for _ in values]
         span = high - low

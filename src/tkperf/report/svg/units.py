@@ -14,7 +14,7 @@ Encoding = Mapping[str, Any]
 
 DISCRETE = ("nominal", "ordinal")
 FILLED = {"bar", "area", "rect", "text", "tick"}
-_OF_TEXTS = ("align", "baseline", "dx", "dy", "angle", "limit", "fontSize", "fontWeight", "text")
+_SORTED = (*DISCRETE, None)
 _QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75, "min": 0.0, "max": 1.0}
 
 
@@ -122,12 +122,12 @@ def _read_part(part: Spec, spec: Spec, layer: int, *, zoomed: bool) -> Iterator[
         return
     mark = part.get("mark")
     mark = {"type": mark} if isinstance(mark, str) else mark
-    check_keys(mark, known.MARK, "a mark")
-    assert isinstance(mark, Mapping)
-    check_value(mark.get("type"), known.MARKS, "a mark")
+    _check_mark(mark)
+    encoding = _read_encoding(part.get("encoding", {}))
+    check_keys(encoding, known.CHANNELS_OF[mark["type"]], f"the encoding of {mark['type']}")
     unit = Unit(
         mark=mark,
-        encoding=_read_encoding(part.get("encoding", {})),
+        encoding=encoding,
         rows=_read_rows(part, spec),
         layer=layer,
         clip=bool(mark.get("clip", zoomed)),
@@ -166,16 +166,19 @@ def _check_channel(key: str, channel: Spec) -> None:
         check_keys(channel, ("condition", "value"), where)
         check_keys(channel["condition"], ("param", "value"), where)
         return
-    check_keys(channel, known.CHANNEL, where)
-    if ("value" in channel) == ("field" in channel):
+    if isinstance(channel, Mapping) and "value" in channel and key in known.VALUED:
+        check_keys(channel, ("value",), where)
+        if isinstance(channel["value"], Mapping):
+            check_keys(channel["value"], ("expr",), where)
+        return
+    check_keys(channel, known.CHANNELS[key], where)
+    if not isinstance(channel.get("field"), str):
         raise NotDrawnError(f"{where} without a field")
-    if key in known.POSITIONS and isinstance(channel.get("value"), Mapping):
-        check_keys(channel["value"], ("expr",), where)
     known_types = ("quantitative", "temporal", *DISCRETE)
     check_value(channel.get("type", "nominal"), known_types, where)
     sort = channel.get("sort")
-    if sort is not None and not isinstance(sort, list):
-        raise NotDrawnError(f"the order {sort!r:.60}")
+    if sort is not None and (not isinstance(sort, list) or channel.get("type") not in _SORTED):
+        raise NotDrawnError(f"the order {sort!r:.60} of {where}")
     for part, keys in (("scale", known.SCALE), ("axis", known.AXIS), ("legend", known.LEGEND)):
         if channel.get(part) is not None:
             check_keys(channel[part], keys, f"{part} of {where}")
@@ -217,7 +220,6 @@ def _expand(unit: Unit) -> Iterator[Unit]:
     if unit.kind == "boxplot":
         yield from _expand_boxes(unit)
         return
-    _check_mark(unit.mark)
     yield unit
     point = unit.mark.get("point", False)
     if unit.kind != "line" or point is False:
@@ -232,24 +234,21 @@ def _expand(unit: Unit) -> Iterator[Unit]:
 
 
 def _check_mark(mark: Spec) -> None:
-    kind = mark["type"]
+    if not isinstance(mark, Mapping):
+        raise NotDrawnError(f"the mark {mark!r:.60}")
+    check_value(mark.get("type"), known.MARKS, "a mark")
+    check_keys(mark, known.MARKS[mark["type"]], str(mark["type"]))
     check_value(mark.get("shape", "circle"), ("circle", "triangle-down"), "a point's shape")
-    of_kinds = {
-        "extent": {"boxplot"}, "point": {"line"}, "height": {"bar"}, "shape": {"point"}, "size": {"point"},
-        "stroke": {"line"},
-        **{key: {"text"} for key in _OF_TEXTS},
-    }  # fmt: skip
-    for key in mark:
-        if kind not in of_kinds.get(key, {kind}):
-            raise NotDrawnError(f"{key} of {kind}")
+    for key in ("filled", "clip"):
+        check_value(mark.get(key, False), (True, False), key)
+    if "point" in mark and not isinstance(mark["point"], bool | Mapping):
+        raise NotDrawnError(f"the points {mark['point']!r:.60}")
 
 
 def _expand_boxes(unit: Unit) -> Iterator[Unit]:
     """From the least to the greatest a line, the middle half a box, the median a light line across it."""
     mark = unit.mark
-    check_keys(mark, ("type", "extent", "color"), "a box plot")
     check_value(mark.get("extent"), ("min-max",), "the extent of a box plot")
-    check_keys(unit.encoding, ("x", "y"), "the encoding of a box plot")
     x, y = unit.encoding["x"], unit.encoding["y"]
     if not unit.is_discrete("x") or unit.is_discrete("y"):
         raise NotDrawnError("a box plot of another kind")
