@@ -115,7 +115,7 @@ def _outlines(tag: str, node: ET.Element) -> Iterator[tuple[Point, ...]]:
         yield (x, y), (x + width, y), (x + width, y + height), (x, y + height)
     elif tag == "circle":
         x, y, radius = map(number, ("cx", "cy", "r"))
-        yield (x + radius, y), (x - radius, y), (x + radius, y)
+        yield (x + radius, y), (x, y + radius), (x - radius, y), (x, y - radius)
     elif tag == "path":
         yield from _strokes(node.get("d", ""))
 
@@ -135,12 +135,16 @@ def _strokes(path: str) -> Iterator[tuple[Point, ...]]:
         assert numbers, path[:80]
         for at in range(0, len(numbers), step):
             end = numbers[at : at + step][-2:]
+            before = x, y
             if kind == "H":
                 x = end[0] + x * relative
             elif kind == "V":
                 y = end[0] + y * relative
             else:
                 x, y = end[0] + x * relative, end[1] + y * relative
+            if kind == "A":  # half a circle: the place in its middle
+                half = (x - before[0]) / 2, (y - before[1]) / 2
+                points.append((before[0] + half[0] + half[1], before[1] + half[1] - half[0]))
             points.append((x, y))
     if points:
         yield _closed(points)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
@@ -23,7 +23,6 @@ from tests.test_telemetry_runs import run_cli
 from tkperf import process
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.arrangement import Arrangement
-from tkperf.engine.simulation.presets import PRESETS
 from tkperf.report import drawing
 from tkperf.report.charts.vega import build_chart, colour, linear_axis, log_axis
 from tkperf.report.comparison import build_comparison_view, build_plots
@@ -107,35 +106,35 @@ def history() -> ReportView:
     return build_comparison_view(compare(runs, Arrangement.HISTORY))
 
 
-COLLECTIONS: dict[str, Callable[[Path], Sequence[Spec]]] = {
-    **{
-        f"disturbed {name}": lambda folder, name=name: printed(disturbed(name, folder))
-        for name in SUITES
-    },
-    **{
-        f"simulated {name}": lambda folder, name=name: printed(of_preset(name, folder))
-        for name in ("nvme-4kn", "unsteady")
-        if name in PRESETS
-    },
-    "throttled": lambda folder: printed(throttled(folder)),
-    "a history": lambda folder: printed(history()),
-    **{
-        f"{number} runs as {each}": lambda folder, each=each, number=number: printed(
-            compared(each, number)
-        )
-        for each in Arrangement
-        for number in (3, 12)
-    },
-    "tkperf-cmp's plots": lambda folder: [
-        for_print(chart) for number in (2, 12) for chart in build_plots(compare(drives(number)))
-    ],
-}  # fmt: skip
+def collect(name: str, folder: Path) -> Sequence[Spec]:
+    """The charts of one of ``COLLECTIONS``."""
+    kind, _, which = name.partition(" ")
+    match kind:
+        case "disturbed":
+            return printed(disturbed(which, folder))
+        case "simulated":
+            return printed(of_preset(which, folder))
+        case "throttled":
+            return printed(throttled(folder))
+        case "firmware":
+            return printed(history())
+        case "plots":
+            compared_runs = (compare(drives(number)) for number in (2, 12))
+            return [for_print(chart) for each in compared_runs for chart in build_plots(each)]
+        case _:
+            return printed(compared(Arrangement(which), int(kind)))
+
+
+COLLECTIONS = (
+    *(f"disturbed {name}" for name in SUITES), "simulated nvme-4kn", "simulated unsteady", "throttled", "firmware", "plots",
+    *(f"{number} {each}" for each in Arrangement for number in (3, 12)),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_each_chart_is_as_vega_draws_it(name: str, tmp_path: Path) -> None:
     """The same texts, lines, areas, points, colours and dashes, in the same order at the same places, none by Vega."""
-    specs = COLLECTIONS[name](tmp_path)
+    specs = collect(name, tmp_path)
     assert specs
     found = {
         number: differences(draw(spec), vega)
@@ -147,8 +146,8 @@ def test_each_chart_is_as_vega_draws_it(name: str, tmp_path: Path) -> None:
 def test_every_view_of_the_page_could_be_printed(tmp_path: Path) -> None:
     """Also those that only a click shows: none asks for what is not known."""
     view = of_preset("sata-ssd", tmp_path)
-    sections = [section for test in view.tests for section in test.sections]
-    charts = [chart for part in (*view.tests, *sections) for chart in part.charts]
+    charts = [chart for test in view.tests for chart in test.charts]
+    charts += [chart for test in view.tests for part in test.sections for chart in part.charts]
     for chart in charts:
         for each in chart.views:
             draw(for_print(each))
@@ -163,7 +162,7 @@ def test_what_the_comparison_would_not_see_it_tells() -> None:
     for one, other in (
         ('cx="', 'cx="1'), ("#0B6BB8", "#0B6BB9"), (">Round<", ">Runde<"), ("<circle", "<circles"),
         ('stroke-width="2"', 'stroke-width="2.5"'), ('text-anchor="middle"', 'text-anchor="end"'),
-        ('height="', 'height="1'), ("#E1E5EA", "none"), ('<text x="', '<text x="9'),
+        ('height="', 'height="1'), ("#E1E5EA", "none"), (' y="', ' y="1'),
     ):  # fmt: skip
         assert one in svg
         assert differences(svg.replace(one, other), svg), one
@@ -306,6 +305,24 @@ def at(part: Any, path: tuple[object, ...]) -> Any:
     return part
 
 
+def is_refused(spec: Spec) -> bool:
+    try:
+        draw(spec)
+    except NotDrawnError:
+        return True
+    return False
+
+
+@contextmanager
+def changed(part: dict[str, Any], key: str, value: object) -> Iterator[None]:
+    """An object of a specification with another value for a moment."""
+    before = dict(part)
+    part[key] = value
+    yield
+    part.clear()
+    part.update(before)
+
+
 @pytest.fixture(scope="module")
 def kinds(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Spec]:
     """A chart of each kind that there is, told apart by the keys that they have."""
@@ -326,11 +343,9 @@ def test_a_key_that_is_not_known_is_refused_wherever_it_stands(kinds: Sequence[S
     tried = 0
     for spec in kinds:
         draw(spec)
-        for path in objects(spec):
-            changed = copy.deepcopy(spec)
-            at(changed, path)["surprise"] = 1
-            with pytest.raises(NotDrawnError):
-                draw(changed)
+        for path in list(objects(spec)):
+            with changed(at(spec, path), "surprise", 1):
+                assert is_refused(spec), path
             tried += 1
     assert tried > 1000
 
@@ -350,15 +365,14 @@ def test_a_value_that_is_not_known_is_refused(kinds: Sequence[Spec]) -> None:
     """Of what has a few values: each other one."""
     tried = set()
     for spec in kinds:
-        for path in objects(spec):
-            for key in at(spec, path).keys() & OTHER_VALUES.keys():
+        for path in list(objects(spec)):
+            part = at(spec, path)
+            for key in part.keys() & OTHER_VALUES.keys():
                 if path and path[-1] in ("title", "select"):
                     continue
                 for value in OTHER_VALUES[key]:
-                    changed = copy.deepcopy(spec)
-                    at(changed, path)[key] = value
-                    with pytest.raises(NotDrawnError):
-                        draw(changed)
+                    with changed(part, key, value):
+                        assert is_refused(spec), f"{key} {value!r} in {path}"
                     tried.add(key)
     assert len(tried) > 15, tried
 
@@ -405,7 +419,7 @@ def test_what_the_process_fails_to_draw_is_drawn_all_the_same(
     ("value", "form", "text"),
     [
         (1234.5, ",.10~f", "1,234.5"), (0.1 + 0.2, ",.10~f", "0.3"), (-5, "d", "\u22125"), (2.5, "d", "3"), (1500, "~s", "1.5k"),
-        (1e-6, "~s", "1µ"), (0.00012345678, "~r", "0.000123457"), (1e-7, "~g", "1e-7"), (0.0001, "~g", "0.0001"),
+        (1e-6, "~s", "1\u00b5"), (0.00012345678, "~r", "0.000123457"), (1e-7, "~g", "1e-7"), (0.0001, "~g", "0.0001"),
         (1e21, "~g", "1e+21"), (0, "~s", "0"), (1e6, ",", "1,000,000"),
     ],
 )  # fmt: skip
@@ -413,7 +427,7 @@ def test_numbers_are_written_as_d3_writes_them(value: float, form: str, text: st
     assert format_number(value, form) == text
 
 
-@given(low=st.floats(-1e9, 1e9), span=st.floats(1e-6, 1e9), most=st.integers(1, 12))
+@given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e9), most=st.integers(1, 12))
 def test_ticks_are_within_and_evenly_apart(low: float, span: float, most: int) -> None:
     found = linear_ticks(low, low + span, most)
     assert len(found) <= 2.5 * most + 2

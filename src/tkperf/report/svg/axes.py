@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from typing import Any
+
+from msgspec import Struct
 
 from tkperf.report.svg import defaults
 from tkperf.report.svg.boxes import Box, round_half_up
@@ -15,7 +15,7 @@ from tkperf.report.svg.expressions import compile_expression
 from tkperf.report.svg.known import NotDrawnError, Spec, check_value
 from tkperf.report.svg.positions import Scales, channels_of, merge
 from tkperf.report.svg.scales import Bands, Continuous, Scale
-from tkperf.report.svg.text import Style, Text, cut_lines, write, write_texts
+from tkperf.report.svg.text import Style, Text, cut_lines, escape, write, write_texts
 from tkperf.report.svg.units import DISCRETE, Unit
 
 _TURNED = {"left": -90, "right": 90}
@@ -23,8 +23,7 @@ _TURNED = {"left": -90, "right": 90}
 _OVERLAPS = {True: "parity", "parity": "parity", "greedy": "greedy", False: ""}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class Axis(Struct, frozen=True, kw_only=True):
     """An axis before its length is known: what a specification says of it, with the defaults of its kind."""
 
     key: str
@@ -42,8 +41,7 @@ class Axis:
         return _Drawing(self, scales).draw()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnAxis:
+class DrawnAxis(Struct, frozen=True, kw_only=True):
     """Its lines across the plot, and itself; how far it reaches beside the plot."""
 
     grid: str
@@ -104,8 +102,7 @@ def _find_title(channels: Sequence[Spec], key: str) -> str | None:
     return ", ".join(titles) if titles != [None] else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Label:
+class _Label(Struct, frozen=True, kw_only=True):
     text: Text
     box: Box
 

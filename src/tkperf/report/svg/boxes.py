@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Self
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Box:
+
+class Box(Struct, frozen=True):
     """A rectangle in pixels; what is empty reaches from infinity to minus infinity."""
 
     x1: float = math.inf

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
+
+from msgspec import Struct
 
 from tkperf.report.fonts import FAMILY
 from tkperf.report.svg import defaults, known
@@ -14,8 +14,10 @@ from tkperf.report.svg.boxes import Box
 from tkperf.report.svg.known import NotDrawnError, Spec, check_keys
 from tkperf.report.svg.legends import Legend, draw_legend, find_legends, place_legends
 from tkperf.report.svg.marks import draw_mark
+from tkperf.report.svg.placed import Placed
 from tkperf.report.svg.positions import Position, Scales, find_position, find_styles
 from tkperf.report.svg.scales import Styles
+from tkperf.report.svg.text import escape
 from tkperf.report.svg.units import Unit, read_units
 
 _BAD_DATA = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
@@ -29,7 +31,7 @@ def draw(spec: Spec) -> str:
     """
     try:
         chart = _read(spec)
-        first = chart.lay_out(chart.outer_width)
+        first = chart.lay_out(chart.outer_width, measuring=True)
         left, right, top, bottom = first.margins()
         width = max(0.0, chart.outer_width - 2 * defaults.PADDING - left - right)
         return chart.lay_out(width).write(left, top, bottom)
@@ -37,8 +39,7 @@ def draw(spec: Spec) -> str:
         raise NotDrawnError(f"a specification in which something does not fit ({error})") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layout:
+class _Layout(Struct, frozen=True, kw_only=True):
     """All of a chart at one width of its plot."""
 
     chart: _Chart
@@ -63,7 +64,7 @@ class _Layout:
         behind = f'<rect {size} fill="{escape(background)}"/>' if background else ""
         clip = (
             f'<clipPath id="plot"><rect width="{self.width:g}" height="{chart.height:g}"/></clipPath>'
-            if any(unit.clip for unit in chart.units)
+            if any(mark.unit.clip for mark in chart.marks)
             else ""
         )
         return (
@@ -73,24 +74,23 @@ class _Layout:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chart:
+class _Chart(Struct, frozen=True, kw_only=True):
     """A specification that is known in all its parts."""
 
     config: Spec
     outer_width: float
     height: float
-    units: Sequence[Unit]
+    marks: Sequence[Placed]
     positions: Mapping[str, Position]
     styles: Mapping[str, Styles]
     axes: Sequence[Axis]
     legends: Sequence[Legend]
 
-    def lay_out(self, width: float) -> _Layout:
+    def lay_out(self, width: float, *, measuring: bool = False) -> _Layout:
         """With a plot of this width."""
-        scales = self._scale(width)
+        scales = self._scale(width, measuring=measuring)
         axes = [axis.draw(scales) for axis in self.axes]
-        marks = [draw_mark(unit, scales, self.config) for unit in self.units]
+        marks = [draw_mark(mark, scales) for mark in self.marks]
         plot = Box(0, 0, width, self.height)
         grouped = Box.around([plot, *(mark.box for mark in marks if mark.grouped)])
         across = Box.around([grouped, *self._boxes(axes, upright=False)])
@@ -112,7 +112,7 @@ class _Chart:
             each.box for axis, each in zip(self.axes, drawn, strict=True) if axis.is_x is upright
         ]
 
-    def _scale(self, width: float) -> Scales:
+    def _scale(self, width: float, *, measuring: bool) -> Scales:
         ends = {"x": (0.0, width), "y": (self.height, 0.0)}
         scales = {
             key: position.scale(*ends[key[0]])
@@ -122,7 +122,13 @@ class _Chart:
         for key, position in self.positions.items():
             if key.endswith("Offset"):
                 scales[key] = position.scale(0.0, scales[key[0]].bandwidth)
-        return Scales(width=width, height=self.height, positions=scales, styles=self.styles)
+        return Scales(
+            width=width,
+            height=self.height,
+            measuring=measuring,
+            positions=scales,
+            styles=self.styles,
+        )
 
 
 def _read(spec: Spec) -> _Chart:
@@ -153,7 +159,7 @@ def _read(spec: Spec) -> _Chart:
         config=config,
         outer_width=_size(spec, "width"),
         height=_size(spec, "height"),
-        units=units,
+        marks=[Placed(unit, config) for unit in units],
         positions=positions,
         styles=styles,
         axes=axes,

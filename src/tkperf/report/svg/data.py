@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, groupby
 from typing import Any, TypeGuard
 
@@ -37,6 +38,15 @@ def is_number(value: object) -> TypeGuard[int | float]:
     if isinstance(value, str):
         raise NotDrawnError("text as a number")
     return isinstance(value, int | float) and math.isfinite(value)
+
+
+def column(rows: Rows, field: str) -> list[int | float | None]:
+    """A field's numbers, None of what is none."""
+    values: list[Any] = [row.get(field) for row in rows]
+    with suppress(TypeError):  # nearly always all are numbers
+        if all(map(math.isfinite, values)):
+            return values
+    return [value if is_number(value) else None for value in values]
 
 
 def quantile(values: Iterable[Number], share: float) -> float:

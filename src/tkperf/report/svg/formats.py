@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+
+from msgspec import Struct
 
 from tkperf.report.svg.known import NotDrawnError
 
@@ -17,8 +18,7 @@ _FORM = re.compile(r"(?P<comma>,)?(?:\.(?P<digits>\d+))?(?P<trim>~)?(?P<kind>[df
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(Struct, frozen=True, kw_only=True):
     """A d3 format: thousands apart, digits, without zeros at the end, and the kind of notation."""
 
     comma: bool
@@ -47,11 +47,11 @@ def parse_form(text: str) -> Form:
     found = _FORM.match(text)
     if found is None or not (found["kind"] or text == ","):
         raise NotDrawnError(f"format {text!r}")
+    digits = None if found["digits"] is None else int(found["digits"])
+    if not found["kind"]:
+        return Form(comma=True, digits=digits or _MOST_DIGITS, trim=True, kind="g")
     return Form(
-        comma=bool(found["comma"]),
-        digits=None if found["digits"] is None else int(found["digits"]),
-        trim=bool(found["trim"]),
-        kind=found["kind"] or "g",
+        comma=bool(found["comma"]), digits=digits, trim=bool(found["trim"]), kind=found["kind"]
     )
 
 

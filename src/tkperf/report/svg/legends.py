@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
 from typing import Any
+
+from msgspec import Struct
 
 from tkperf.report.svg import defaults
 from tkperf.report.svg.boxes import Box, lay_out_grid, round_half_up
 from tkperf.report.svg.known import NotDrawnError, Spec, check_value
 from tkperf.report.svg.positions import channels_of, dashes, merge
 from tkperf.report.svg.scales import Styles, name_text
-from tkperf.report.svg.text import Style, Text, cut_lines, write, write_texts
+from tkperf.report.svg.text import Style, Text, cut_lines, escape, write, write_texts
 from tkperf.report.svg.units import Unit
 
 _SYMBOLS = {
@@ -21,8 +21,7 @@ _SYMBOLS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Legend:
+class Legend(Struct, frozen=True, kw_only=True):
     """A legend before it has its place. Colours fill its symbols, or are those of their lines, or both."""
 
     orient: str
@@ -36,8 +35,7 @@ class Legend:
     dashes: Mapping[object, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnLegend:
+class DrawnLegend(Struct, frozen=True, kw_only=True):
     """Its width and height, and its drawing from its own corner on."""
 
     orient: str

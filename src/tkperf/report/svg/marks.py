@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from html import escape
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, groupby
 from typing import Any
 
 from tkperf.report.svg import defaults
 from tkperf.report.svg.boxes import Box
-from tkperf.report.svg.data import Rows, is_number
 from tkperf.report.svg.expressions import compile_expression
 from tkperf.report.svg.known import NotDrawnError, Row, Spec, check_keys
 from tkperf.report.svg.placed import DrawnMark, Placed, fade
 from tkperf.report.svg.positions import Scales, stack
 from tkperf.report.svg.scales import Continuous
-from tkperf.report.svg.text import Style, Text, cut_lines, write, write_texts
+from tkperf.report.svg.text import Style, Text, cut_lines, escape, write, write_texts
 from tkperf.report.svg.units import Unit
 
 
-def draw_mark(unit: Unit, scales: Scales, config: Spec) -> DrawnMark:
-    """All of a unit."""
-    return _DRAWN[unit.kind](Placed(unit, scales, config))
+def draw_mark(mark: Placed, scales: Scales) -> DrawnMark:
+    """All of a unit; nothing yet of what does not reach beyond the plot, while that is measured."""
+    if scales.measuring and mark.unit.clip:
+        return DrawnMark(svg="", box=Box())
+    mark.scales = scales
+    return _DRAWN[mark.unit.kind](mark)
 
 
-def _segments(*columns: Sequence[float | None]) -> Iterator[list[tuple[float, ...]]]:
+def _segments(*columns: Sequence[float | None]) -> list[list[tuple[float, ...]]]:
     """Points in a row that have all their places."""
     points = zip(*columns, strict=True)
-    for whole, segment in groupby(points, key=lambda point: None not in point):
-        if whole:
-            yield list(segment)
+    if not any(None in column for column in columns):
+        whole: list[tuple[Any, ...]] = list(points)
+        return [whole] if whole else []
+    runs = groupby(points, key=lambda point: None not in point)
+    return [list(run) for complete, run in runs if complete]
 
 
 def _path(points: Sequence[tuple[float, ...]]) -> str:
@@ -38,52 +41,30 @@ def _path(points: Sequence[tuple[float, ...]]) -> str:
     return f"M{text}Z" if len(points) == 1 else f"M{text}"
 
 
-def _optional(mark: Placed, key: str, rows: Rows) -> Sequence[float | None]:
-    """Pixels, None of what has no place."""
-    if not mark.is_continuous(key):
-        return mark.places(key, rows)
-    field = mark.encoding[key]["field"]
-    valid = [is_number(row.get(field)) for row in rows]
-    found = iter(mark.places(key, [row for row, ok in zip(rows, valid, strict=True) if ok]))
-    return [next(found) if ok else None for ok in valid]
-
-
-def _in_order(mark: Placed, rows: Rows) -> Rows:
-    """Along the order asked for, else from left to right."""
-    if "order" in mark.encoding:
-        field = mark.encoding["order"]["field"]
-        return sorted(rows, key=lambda row: row[field])
-    if len(rows) < 2:
-        return rows
-    if not mark.is_continuous("x"):
-        at = mark.places("x", rows)
-        return [row for _, row in sorted(zip(at, rows, strict=True), key=lambda each: each[0])]
-    field = mark.encoding["x"]["field"]
-    return sorted(rows, key=lambda row: value if is_number(value := row.get(field)) else -math.inf)
-
-
 def _draw_line(mark: Placed) -> DrawnMark:
+    if mark.unit.filled and "fill" not in mark.encoding:
+        raise NotDrawnError("a filled line without the colour of its filling")
     parts, boxes = [], []
-    groups = mark.unit.groups()
     width = float(mark.mark.get("strokeWidth", defaults.LINE_PX))
-    for group in groups:
-        if not group:
+    for rows in mark.paths():
+        segments = _segments(mark.along("x", rows), mark.along("y", rows))
+        if not segments:
             continue
-        rows = _in_order(mark, group)
-        segments = list(_segments(_optional(mark, "x", rows), _optional(mark, "y", rows)))
-        path = "".join(map(_path, segments))
-        if not path:
+        boxes.append(_box(segments).grown(width))
+        if mark.scales.measuring:
             continue
-        across, down = zip(*(point for segment in segments for point in segment), strict=True)
-        boxes.append(Box(min(across), min(down), max(across), max(down)).grown(width))
         stroke = escape(mark.mark["stroke"]) if "stroke" in mark.mark else mark.colours(rows[:1])[0]
         look = mark.line_look(rows[0], defaults.LINE_PX)
         if "fill" in mark.encoding:
             look += f' fill="{mark.fill_of(rows[0])}"'
+        path = "".join(map(_path, segments))
         parts.append(f'<path d="{path}" stroke="{stroke}"{fade(mark.opacity(), look)}/>')
-    if mark.unit.filled and "fill" not in mark.encoding:
-        raise NotDrawnError("a filled line without the colour of its filling")
     return mark.drawn("".join(parts), Box.around(boxes), grouped=_is_grouped(mark.unit))
+
+
+def _box(segments: Sequence[Sequence[tuple[float, ...]]]) -> Box:
+    across, *down = zip(*chain.from_iterable(segments), strict=True)
+    return Box(min(across), min(map(min, down)), max(across), max(map(max, down)))
 
 
 def _is_grouped(unit: Unit) -> bool:
@@ -93,23 +74,17 @@ def _is_grouped(unit: Unit) -> bool:
 
 
 def _draw_area(mark: Placed) -> DrawnMark:
-    if not mark.unit.clip and _is_grouped(mark.unit) is False:
-        raise NotDrawnError("an area without a colour of its own")
     parts, boxes = [], []
-    for group in mark.unit.groups():
-        if not group:
+    for rows in mark.paths():
+        edges = mark.along("y", rows), mark.places("y2", rows)
+        segments = _segments(mark.along("x", rows), *edges)
+        if not segments:
             continue
-        rows = _in_order(mark, group)
-        edges = (_optional(mark, "y", rows), mark.places("y2", rows))
-        segments = list(_segments(_optional(mark, "x", rows), *edges))
-        path = "".join(map(_outline, segments))
-        if not path:
+        boxes.append(_box(segments))
+        if mark.scales.measuring:
             continue
-        points = [point for segment in segments for point in segment]
-        across, ones, others = zip(*points, strict=True)
-        down = (*ones, *others)
-        boxes.append(Box(min(across), min(down), max(across), max(down)))
         fill = mark.colours(rows[:1])[0]
+        path = "".join(map(_outline, segments))
         parts.append(f'<path d="{path}" fill="{fill}"{fade(mark.opacity())}/>')
     return mark.drawn("".join(parts), Box.around(boxes), grouped=_is_grouped(mark.unit))
 
@@ -122,37 +97,36 @@ def _outline(points: Sequence[tuple[float, ...]]) -> str:
 
 
 def _draw_points(mark: Placed) -> DrawnMark:
-    rows = mark.rows
     radius = math.sqrt(float(mark.mark.get("size", defaults.POINT_SIZE))) / 2
-    filled = bool(mark.mark.get("filled", False))
     width = float(mark.mark.get("strokeWidth", defaults.POINT_LINE_PX))
-    places = list(zip(_places(mark, "x"), _places(mark, "y"), strict=True))
-    colours = mark.colours(rows)
-    round_ = mark.mark.get("shape", "circle") == "circle"
-    high = radius if round_ else radius * math.sqrt(3) / 2
-    faint = fade(mark.opacity(defaults.POINT_OPACITY))
-    parts = []
-    for colour, group in groupby(zip(colours, places, strict=True), key=lambda each: each[0]):
-        shapes = [
-            f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{radius:.3f}"{faint}/>'
-            if round_
-            else f'<path d="M{x:.2f},{y + high:.2f}l{-radius:.3f},{-2 * high:.3f}h{2 * radius:.3f}Z"{faint}/>'
-            for _, (x, y) in group
-        ]
-        look = f'fill="{colour}"' if filled else f'stroke="{colour}" stroke-width="{write(width)}"'
-        parts.append(f"<g {look}>{''.join(shapes)}</g>")
+    places = list(zip(mark.places("x", mark.rows), mark.places("y", mark.rows), strict=True))
     if not places:
         return mark.drawn("", Box())
+    circle = mark.mark.get("shape", "circle") == "circle"
+    high = radius if circle else radius * math.sqrt(3) / 2
+    shape = _circle if circle else _triangle
+    faint = fade(mark.opacity(defaults.POINT_OPACITY))
+    parts = []
+    runs = groupby(zip(mark.colours(mark.rows), places, strict=True), key=lambda each: each[0])
+    for colour, run in runs if not mark.scales.measuring else ():
+        shapes = "".join([shape(x, y, radius, faint) for _, (x, y) in run])
+        outline = f'stroke="{colour}" stroke-width="{write(width)}"'
+        look = f'fill="{colour}"' if mark.unit.filled else outline
+        parts.append(f"<g {look}>{shapes}</g>")
     across, down = zip(*places, strict=True)
     box = Box(min(across) - radius, min(down) - high, max(across) + radius, max(down) + high)
-    return mark.drawn("".join(parts), box if filled else box.grown(width))
+    return mark.drawn("".join(parts), box if mark.unit.filled else box.grown(width))
 
 
-def _places(mark: Placed, key: str) -> list[float]:
-    if key in mark.encoding:
-        return mark.places(key, mark.rows)
-    length = mark.scales.width if key == "x" else mark.scales.height
-    return [length / 2] * len(mark.rows)
+def _circle(x: float, y: float, radius: float, look: str) -> str:
+    return f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{radius:.3f}"{look}/>'
+
+
+def _triangle(x: float, y: float, radius: float, look: str) -> str:
+    """Its tip points down."""
+    high = radius * math.sqrt(3) / 2
+    sides = f"l{-radius:.3f},{-2 * high:.3f}h{2 * radius:.3f}"
+    return f'<path d="M{x:.2f},{y + high:.2f}{sides}Z"{look}/>'
 
 
 def _draw_rules(mark: Placed) -> DrawnMark:
@@ -177,16 +151,15 @@ def _draw_rectangles(mark: Placed) -> DrawnMark:
 
 
 def _rectangles(
-    mark: Placed, across: Sequence[tuple[float, float]], down: Sequence[tuple[float, float]],
-    default_opacity: float = 1.0,
-) -> DrawnMark:  # fmt: skip
-    parts, boxes = [], []
-    faint = fade(mark.opacity(default_opacity))
-    for colour, xs, ys in zip(mark.colours(mark.rows), across, down, strict=True):
-        box = Box(min(xs), min(ys), max(xs), max(ys))
-        boxes.append(box)
-        path = f"M{box.x1:.3f},{box.y1:.3f}h{box.width:.3f}v{box.height:.3f}h{-box.width:.3f}Z"
-        parts.append(f'<path d="{path}" fill="{colour}"{faint}/>')
+    mark: Placed, across: Sequence[tuple[float, float]], down: Sequence[tuple[float, float]]
+) -> DrawnMark:
+    boxes = [Box(min(xs), min(ys), max(xs), max(ys)) for xs, ys in zip(across, down, strict=True)]
+    parts = []
+    if not mark.scales.measuring:
+        faint = fade(mark.opacity())
+        for colour, box in zip(mark.colours(mark.rows), boxes, strict=True):
+            path = f"M{box.x1:.3f},{box.y1:.3f}h{box.width:.3f}v{box.height:.3f}h{-box.width:.3f}Z"
+            parts.append(f'<path d="{path}" fill="{colour}"{faint}/>')
     return mark.drawn("".join(parts), Box.around(boxes))
 
 
@@ -256,7 +229,7 @@ def _draw_texts(mark: Placed) -> DrawnMark:
             x=x, y=y, lines=cut_lines(style, [_words(mark, row)]), style=style, align=align(row), dx=dx(row),
             baseline=mark.mark.get("baseline", "middle"), dy=mark.mark.get("dy", 0), angle=mark.mark.get("angle", 0),
         )
-        for x, y, row in zip(_places(mark, "x"), _places(mark, "y"), mark.rows, strict=True)
+        for x, y, row in zip(mark.places("x", mark.rows), mark.places("y", mark.rows), mark.rows, strict=True)
     ]  # fmt: skip
     if not texts:
         return mark.drawn("", Box())

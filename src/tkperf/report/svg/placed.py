@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec import Struct
 
 from tkperf.report.svg import defaults
 from tkperf.report.svg.boxes import Box
-from tkperf.report.svg.data import Rows, is_number
+from tkperf.report.svg.data import Rows, column, is_number
 from tkperf.report.svg.known import NotDrawnError, Row, Spec, check_value
 from tkperf.report.svg.positions import OFFSETS, Scales, dashes
 from tkperf.report.svg.scales import Bands, Continuous
-from tkperf.report.svg.text import write
+from tkperf.report.svg.text import escape, write
 from tkperf.report.svg.units import Unit
 
 _BESIDE = re.compile(r"(width|height) ([+-]) (\d+(?:\.\d+)?)\Z")
 _COLOURS = {"rule": defaults.RULE_COLOUR, "text": defaults.TEXT_COLOUR}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnMark:
+class DrawnMark(Struct, frozen=True, kw_only=True):
     """``grouped``: it is of several paths, which Vega counts to what lies around the plot."""
 
     svg: str
@@ -31,22 +31,63 @@ class DrawnMark:
 
 
 class Placed:
-    """A unit with its scales: where its rows are, and how they look."""
+    """A unit on scales, which may change: where its rows are, and how they look."""
 
-    def __init__(self, unit: Unit, scales: Scales, config: Spec) -> None:
-        self.unit, self.scales, self.config = unit, scales, config
+    scales: Scales
+
+    def __init__(self, unit: Unit, config: Spec) -> None:
+        self.unit, self.config = unit, config
         self.mark, self.encoding = unit.mark, unit.encoding
-        self.rows = self._valid_rows() if unit.kind not in ("line", "area") else unit.rows
+        self.rows = unit.rows if unit.kind in ("line", "area") else self._valid_rows()
+        self._paths: list[Rows] | None = None
+        self._columns: dict[tuple[str, int], list[int | float | None]] = {}
 
     def is_continuous(self, key: str) -> bool:
-        return self.unit.field(key) is not None and isinstance(
-            self.scales.of(self.unit, key), Continuous
-        )
+        return self.unit.field(key) is not None and not self.unit.is_discrete(key)
 
     def _valid_rows(self) -> Rows:
         """Those that have a place on the axes."""
-        fields = [self.encoding[key]["field"] for key in ("x", "y") if self.is_continuous(key)]
-        return [row for row in self.unit.rows if all(is_number(row.get(each)) for each in fields)]
+        rows = self.unit.rows
+        keys = [key for key in ("x", "y") if self.is_continuous(key)]
+        columns = [column(rows, self.encoding[key]["field"]) for key in keys]
+        if not any(None in each for each in columns):
+            return rows
+        return [row for row, *each in zip(rows, *columns, strict=True) if None not in each]
+
+    def paths(self) -> list[Rows]:
+        """The rows of each line, along the order asked for, else from left to right."""
+        if self._paths is None:
+            self._paths = [self._in_order(group) for group in self.unit.groups() if group]
+        return self._paths
+
+    def _in_order(self, rows: Rows) -> Rows:
+        if "order" in self.encoding:
+            field = self.encoding["order"]["field"]
+            return sorted(rows, key=lambda row: row[field])
+        if len(rows) < 2:
+            return rows
+        if self.is_continuous("x"):
+            values = column(rows, self.encoding["x"]["field"])
+            at = [-math.inf if value is None else float(value) for value in values]
+        else:
+            at = self.places("x", rows)
+        numbers = sorted(range(len(rows)), key=at.__getitem__)
+        return [rows[number] for number in numbers]
+
+    def along(self, key: str, rows: Rows) -> Sequence[float | None]:
+        """Pixels of the rows of a line, None of what has no place."""
+        if not self.is_continuous(key):
+            return self.places(key, rows)
+        known = (key, id(rows))
+        if known not in self._columns:
+            self._columns[known] = column(rows, self.encoding[key]["field"])
+        values = self._columns[known]
+        scale = self.scales.of(self.unit, key[0])
+        assert isinstance(scale, Continuous)
+        if None not in values:
+            return scale.many(values)  # type: ignore[arg-type]
+        found = iter(scale.many([value for value in values if value is not None]))
+        return [None if value is None else next(found) for value in values]
 
     def places(self, key: str, rows: Rows, *, start: bool = False) -> list[float]:
         """Pixels of rows in a channel.
@@ -60,8 +101,7 @@ class Placed:
             return [self._value(channel["value"])] * len(rows)
         scale, field = self.scales.of(self.unit, axis), channel["field"]
         if isinstance(scale, Continuous):
-            values = [row.get(field) for row in rows]
-            return scale.many([0 if value is None else value for value in values])
+            return scale.many([0 if value is None else value for value in column(rows, field)])
         offset = OFFSETS[axis]
         if offset in self.encoding:
             inner = self.scales.positions[offset]

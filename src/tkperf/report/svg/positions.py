@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
+
 from tkperf.report.svg import defaults, ticks
-from tkperf.report.svg.data import is_number
+from tkperf.report.svg.data import column, is_number
 from tkperf.report.svg.known import NotDrawnError, Spec, check_value
 from tkperf.report.svg.scales import Bands, Continuous, Scale, Styles, name_text, pad_domain
 from tkperf.report.svg.units import DISCRETE, Unit
@@ -18,8 +19,7 @@ OFFSETS = {"x": "xOffset", "y": "yOffset"}
 _BANDED = {"bar", "rect", "rule", "box", "tick"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Position(Struct, frozen=True, kw_only=True):
     """A scale before its length is known: ``inner`` and ``outer`` are room between bands; padding is in pixels."""
 
     domain: tuple[Any, ...]
@@ -182,7 +182,7 @@ def _values(unit: Unit, key: str, channel: Spec) -> Iterator[float]:
     fields = [channel["field"]]
     second = unit.field(f"{key}2")
     for field in [*fields, *([second] if second else [])]:
-        yield from (value for row in unit.rows if is_number(value := row.get(field)))
+        yield from (value for value in column(unit.rows, field) if value is not None)
 
 
 def _begins_at_0(key: str, unit: Unit, channel: Spec) -> bool:
@@ -195,7 +195,7 @@ def _begins_at_0(key: str, unit: Unit, channel: Spec) -> bool:
 def stack(unit: Unit) -> list[tuple[float, float]]:
     """From where to where each bar reaches: those of one place above each other, if colours tell them apart."""
     field = unit.encoding["y"]["field"]
-    values = [value if is_number(value := row.get(field)) else None for row in unit.rows]
+    values = column(unit.rows, field)
     if unit.field("color") is None:
         return [(0.0, 0.0 if value is None else value) for value in values]
     reached: dict[object, float] = {}
@@ -231,12 +231,12 @@ def find_styles(units: Sequence[Unit], key: str) -> Styles | None:
     return Styles(domain=domain, range_=range_)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scales:
-    """All of a chart at one width."""
+class Scales(Struct, frozen=True, kw_only=True):
+    """All of a chart at one width; while it is measured, only what reaches beyond the plot matters."""
 
     width: float
     height: float
+    measuring: bool
     positions: Mapping[str, Scale]
     styles: Mapping[str, Styles]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from tkperf.report.svg import ticks
 from tkperf.report.svg.formats import (
@@ -20,8 +21,7 @@ from tkperf.report.svg.known import NotDrawnError
 Labeller = Callable[[Any], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Continuous:
+class Continuous(Struct, frozen=True, kw_only=True):
     """Numbers from ``domain`` on pixels from ``range_``: linear, logarithmic, or times in ms."""
 
     domain: tuple[float, float]
@@ -51,8 +51,7 @@ class Continuous:
             return [(first + last) / 2 for _ in values]
         span = high - low
         # Not by a factor: the ends of the domain are exactly those of the range.
-        shares = [(value - low) / span for value in values]
-        return [first * (1 - share) + last * share for share in shares]
+        return [first * (1 - (share := (value - low) / span)) + last * share for value in values]
 
     def __call__(self, value: float) -> float:
         return self.many((value,))[0]
@@ -85,8 +84,7 @@ class Continuous:
         return lambda value: format_loosely(value, given) if shown(value) else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bands:
+class Bands(Struct, frozen=True, kw_only=True):
     """Names side by side; a point for each is a band without a width."""
 
     domain: tuple[object, ...]
@@ -147,8 +145,7 @@ def pad_domain(
     return (math.exp(low), math.exp(high)) if log else (low, high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Styles:
+class Styles(Struct, frozen=True, kw_only=True):
     """What names are told apart by: colours or dashes, again from the first where they are too few."""
 
     domain: tuple[object, ...]

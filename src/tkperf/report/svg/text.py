@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
+
+from msgspec import Struct
 
 from tkperf.report.svg.boxes import Box, round_half_up
 from tkperf.report.svg.known import NotDrawnError
@@ -19,10 +19,10 @@ BASELINES = {"top": 0.79, "middle": 0.3, "bottom": -0.21, "alphabetic": 0.0}
 _ABOVE = 0.8
 _LINE_GAP_PX = 2
 WEIGHTS = ("normal", "bold")
+_MARKUP = {ord(each): f"&#{ord(each)};" for each in "&<>\"'"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
+class Style(Struct, frozen=True, kw_only=True):
     """What texts of one kind share. Sizes in pixels; a limit of 0 is none."""
 
     colour: str
@@ -57,8 +57,7 @@ class Style:
         return f'font-size="{write(self.px)}px"{weight} fill="{escape(self.colour)}"'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(Struct, frozen=True, kw_only=True):
     """Lines at a place, in degrees from it."""
 
     x: float
@@ -90,7 +89,7 @@ class Text:
 
     def svg(self) -> str:
         """Without what its style has, but for its anchor."""
-        shown = [escape(line, quote=False) for line in self.lines]
+        shown = [escape(line) for line in self.lines]
         if not any(shown):
             return ""
         down = self._down
@@ -118,6 +117,11 @@ def write_texts(texts: Sequence[Text]) -> str:
 
 def cut_lines(style: Style, lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(style.cut(line) for line in lines)
+
+
+def escape(text: str) -> str:
+    """As SVG takes it, within quotes too."""
+    return text.translate(_MARKUP)
 
 
 def write(value: float) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tkperf.report.svg import known
 from tkperf.report.svg.data import Rows, group_rows, is_number, quantile, transform
@@ -18,8 +20,7 @@ _SORTED = (*DISCRETE, None)
 _QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75, "min": 0.0, "max": 1.0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(Struct, frozen=True, kw_only=True):
     """One kind of mark; ``layer`` is its place among the specification's own layers."""
 
     mark: Spec
@@ -120,8 +121,8 @@ def _read_part(part: Spec, spec: Spec, layer: int, *, zoomed: bool) -> Iterator[
         for inner in part["layer"]:
             yield from _read_part(_inherit(inner, part), spec, layer, zoomed=zoomed)
         return
-    mark = part.get("mark")
-    mark = {"type": mark} if isinstance(mark, str) else mark
+    told: Any = part.get("mark")
+    mark: Spec = {"type": told} if isinstance(told, str) else told
     _check_mark(mark)
     encoding = _read_encoding(part.get("encoding", {}))
     check_keys(encoding, known.CHANNELS_OF[mark["type"]], f"the encoding of {mark['type']}")
