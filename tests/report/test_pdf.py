@@ -17,7 +17,6 @@ from click.testing import CliRunner
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
-from tkperf import process
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult
@@ -25,7 +24,6 @@ from tkperf.analysis.told import Told
 from tkperf.analysis.verdicts import format_verdict_value
 from tkperf.cli.main import cli
 from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
-from tkperf.report import drawing
 from tkperf.report.drawing import Drawer
 from tkperf.report.fonts import FAMILY
 from tkperf.report.page import ChartView, ReportView, TableView
@@ -147,23 +145,6 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
         assert f"page {number} of {len(found)}" in page
         assert page.count("NOTICE") >= 4
     assert " ".join(found[0].split()).count("many words") == 4 * 40
-
-
-def test_what_a_process_fails_to_draw_is_drawn_all_the_same(
-    run_file: Path, monkeypatch: pytest.MonkeyPatch, pages: list[str], tmp_path: Path
-) -> None:
-    """Processes that cannot start, or end at once, cost time and nothing else."""
-    dead = [None, process.start_module("tkperf.no_such_module")]
-    monkeypatch.setattr(drawing, "_start_helper", dead.pop)
-    drawn = render_pdf(run_file)
-    found, text = text_of(drawn, tmp_path), flow_of(drawn, tmp_path)
-    assert not dead
-    # Other fonts are known here, so labels may move.
-    titles = [chart.spec["title"] for chart in charts_of(view_of(run_file))]
-    assert len(found) == len(pages)
-    for title in titles:
-        assert isinstance(title, dict)
-        assert title["text"] in text
 
 
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ _LONGEST_EPOCH = 11  # digits: to the year 5138
 
 @contextmanager
 def start_drawer() -> Iterator[Drawer]:
-    """What draws the charts of a PDF, getting ready while results are read.
+    """What draws the charts of a PDF.
 
     Raises:
         UsageError: the packages for reports are missing; so do all below.

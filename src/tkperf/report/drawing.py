@@ -1,10 +1,8 @@
-"""Charts as SVG, for print, drawn by processes of their own.
+"""Charts as SVG, for print: drawn here, and by Vega where a specification asks for what is not known here.
 
-vl-convert draws one chart at a time, keeps Python from doing anything else meanwhile, and needs most
-of its time for measuring texts. So two processes share the charts, and both get ready while the
-results are still being read. Run as a module, this is such a process: specifications come in as
-JSON, drawings go out as JSON. It knows only the fonts that the package and vl-convert bring: texts get the
-same room on every machine, and a third less time is spent on looking for fonts.
+Vega draws in a process of its own, which is started only when a chart needs it: vl-convert keeps Python from doing
+anything else meanwhile. Run as a module, this is that process: specifications come in as JSON, drawings go out as JSON.
+It knows only the fonts that the package and vl-convert bring: texts get the same room on every machine.
 """
 
 from __future__ import annotations
@@ -19,25 +17,21 @@ from importlib import resources
 from types import TracebackType
 from typing import Self
 
-import vl_convert
-
 from tkperf.process import Process, start_module
 from tkperf.report.fonts import FOLDER
+from tkperf.report.svg.chart import draw
+from tkperf.report.svg.known import NotDrawnError
 
 Spec = dict[str, object]
 
-PROCESSES = 2
-_SHARES = [slice(number, None, PROCESSES) for number in range(PROCESSES)]
-
-_SMALLEST_CHART: Spec = {"data": {"values": [{}]}, "mark": "point"}
-
 
 class Drawer:
-    """Draws the charts of one document. Make it early: it gets ready in the background."""
+    """Draws the charts of one document."""
 
     def __init__(self) -> None:
-        self._helpers: list[Process | None] = [_start_helper() for _ in range(PROCESSES)]
-        self._specs: Sequence[Spec] = ()
+        self._drawn: list[str | None] = []
+        self._left: list[Spec] = []
+        self._helper: Process | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -48,29 +42,37 @@ class Drawer:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        for helper in self._helpers:
-            if helper is not None:
-                helper.kill()
-                helper.wait()
-                for stream in (helper.stdin, helper.stdout):
-                    if stream is not None and not stream.closed:
-                        stream.close()
+        if self._helper is not None:
+            self._helper.kill()
+            self._helper.wait()
+            for stream in (self._helper.stdin, self._helper.stdout):
+                if stream is not None and not stream.closed:
+                    stream.close()
 
     def start(self, specs: Sequence[Spec]) -> None:
-        """Begin with the charts. To be called once."""
-        self._specs = specs
-        for helper, share in zip(self._helpers, _SHARES, strict=True):
-            _hand_over(helper, specs[share])
+        """Draw the charts; Vega begins with those that are left. To be called once."""
+        self._drawn = [_draw_here(spec) for spec in specs]
+        self._left = [spec for spec, svg in zip(specs, self._drawn, strict=True) if svg is None]
+        if self._left:
+            self._helper = _start_helper()
+            _hand_over(self._helper, self._left)
 
     def finish(self) -> list[str]:
         """The SVG of each chart, in the order of ``start``.
 
-        What a process failed to draw is drawn here.
+        What the process failed to draw Vega draws in this one.
         """
-        drawn = [""] * len(self._specs)
-        for helper, share in zip(self._helpers, _SHARES, strict=True):
-            drawn[share] = _read(helper) or [_draw(spec) for spec in self._specs[share]]
-        return drawn
+        if not self._left:
+            return [svg for svg in self._drawn if svg is not None]
+        by_vega = iter(_read(self._helper) or [_draw_by_vega(spec) for spec in self._left])
+        return [next(by_vega) if svg is None else svg for svg in self._drawn]
+
+
+def _draw_here(spec: Spec) -> str | None:
+    try:
+        return draw(spec)
+    except NotDrawnError:
+        return None
 
 
 def _start_helper() -> Process | None:
@@ -102,10 +104,14 @@ def _read(helper: Process | None) -> list[str] | None:
 
 @cache
 def _use_own_fonts() -> None:
+    import vl_convert  # noqa: PLC0415 - it loads V8, which most reports do without
+
     vl_convert.register_font_directory(str(FOLDER))
 
 
-def _draw(spec: Spec) -> str:
+def _draw_by_vega(spec: Spec) -> str:
+    import vl_convert  # noqa: PLC0415 - as above
+
     _use_own_fonts()
     svg: str = vl_convert.vegalite_to_svg(spec)
     return svg
@@ -113,6 +119,8 @@ def _draw(spec: Spec) -> str:
 
 def draw_png(spec: Spec) -> bytes:
     """A chart as a picture for slides and web pages."""
+    import vl_convert  # noqa: PLC0415 - as above
+
     _use_own_fonts()
     picture: bytes = vl_convert.vegalite_to_png(spec | {"width": 700}, scale=2.0)
     return picture
@@ -121,5 +129,4 @@ def draw_png(spec: Spec) -> bytes:
 if __name__ == "__main__":
     fonts = resources.files("tkperf.report") / "templates/no-system-fonts.conf"
     os.environ["FONTCONFIG_FILE"] = str(fonts)
-    _draw(_SMALLEST_CHART)  # the first drawing of a process takes much longer than all others
-    json.dump([_draw(spec) for spec in json.load(sys.stdin)], sys.stdout)
+    json.dump([_draw_by_vega(spec) for spec in json.load(sys.stdin)], sys.stdout)

@@ -1,0 +1,461 @@
+"""Charts for print are drawn as Vega draws them, to a fiftieth of a pixel; what is not known is left to Vega."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import run_info, simulate, view_of
+from tests.report.svg_compared import differences, see
+from tests.report.test_comparison import drives
+from tests.report.test_flagged import SUITES, keep
+from tests.test_telemetry_runs import run_cli
+from tkperf import process
+from tkperf.analysis.compare import compare
+from tkperf.analysis.comparing.arrangement import Arrangement
+from tkperf.report import drawing
+from tkperf.report.charts.vega import build_chart, colour, linear_axis, log_axis
+from tkperf.report.comparison import build_comparison_view, build_plots
+from tkperf.report.drawing import Drawer
+from tkperf.report.page import ChartView, ReportView
+from tkperf.report.pdf import Print, _for_print
+from tkperf.report.svg.chart import draw
+from tkperf.report.svg.expressions import compile_expression
+from tkperf.report.svg.formats import format_number
+from tkperf.report.svg.known import NotDrawnError
+from tkperf.report.svg.ticks import linear_ticks, utc_ticks
+
+Spec = dict[str, Any]
+HOSTILE = "</text><script>&\"'\x00\x1b[31m\u202eRTL\u200b\ud800 \U0001f600 日本 " + "W" * 300
+
+
+class Kept(Drawer):
+    """Draws nothing, and keeps what it was asked to draw."""
+
+    specs: Sequence[Spec] = ()
+
+    def start(self, specs: Sequence[Spec]) -> None:
+        self.specs = list(specs)
+
+
+def printed(view: ReportView) -> Sequence[Spec]:
+    """The charts of a PDF."""
+    kept = Kept()
+    Print(view, kept, footer="")
+    return kept.specs
+
+
+def for_print(chart: ChartView) -> Spec:
+    """A chart of the page, as wide as the print."""
+    return _for_print({"spec": chart.spec, "wide": True, "low": False}, "")
+
+
+def by_vega(specs: Sequence[Spec]) -> Sequence[str]:
+    """As the process draws them that is there for what is not known."""
+    helper = drawing._start_helper()
+    drawing._hand_over(helper, list(specs))
+    drawn = drawing._read(helper)
+    assert helper is not None
+    assert helper.stdout is not None
+    helper.stdout.close()
+    assert drawn is not None
+    return drawn
+
+
+def disturbed(name: str, folder: Path) -> ReportView:
+    """One of all tests that there are, each third step of it disturbed."""
+    numbers = count()
+    keep(folder / "run.tkperf", list(SUITES[name]), lambda _: next(numbers) % 3 == 0)
+    return view_of(folder / "run.tkperf")
+
+
+def of_preset(preset: str, folder: Path) -> ReportView:
+    simulate(folder, run_info(), preset)
+    return view_of(folder / "run.tkperf")
+
+
+def throttled(folder: Path) -> ReportView:
+    """With telemetry: temperatures, limits, what was written."""
+    run_cli(
+        "ssd", "hot", "--no-report", "sim:client-tlc", "--profile", "pts-2.0", "--active-range", "200GiB", "-ssdt", "tp",
+        "--output", folder, "-q",
+    )  # fmt: skip
+    return view_of(folder / "hot.tkperf")
+
+
+def compared(arrangement: Arrangement, number: int) -> ReportView:
+    return build_comparison_view(compare(drives(number), arrangement))
+
+
+def history() -> ReportView:
+    """One drive whose firmware changes."""
+    runs = [
+        replace(run, info=replace(run.info, device={**run.info.device, "firmware": f"{at // 3}.0"}))
+        for at, run in enumerate(drives(7, serial="S1"))
+    ]
+    return build_comparison_view(compare(runs, Arrangement.HISTORY))
+
+
+def collect(name: str, folder: Path) -> Sequence[Spec]:
+    """The charts of one of ``COLLECTIONS``."""
+    kind, _, which = name.partition(" ")
+    match kind:
+        case "disturbed":
+            return printed(disturbed(which, folder))
+        case "simulated":
+            return printed(of_preset(which, folder))
+        case "throttled":
+            return printed(throttled(folder))
+        case "firmware":
+            return printed(history())
+        case "plots":
+            compared_runs = (compare(drives(number)) for number in (2, 12))
+            return [for_print(chart) for each in compared_runs for chart in build_plots(each)]
+        case _:
+            return printed(compared(Arrangement(which), int(kind)))
+
+
+COLLECTIONS = (
+    *(f"disturbed {name}" for name in SUITES), "simulated nvme-4kn", "simulated unsteady", "throttled", "firmware", "plots",
+    *(f"{number} {each}" for each in Arrangement for number in (3, 12)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLLECTIONS)
+def test_each_chart_is_as_vega_draws_it(name: str, tmp_path: Path) -> None:
+    """The same texts, lines, areas, points, colours and dashes, in the same order at the same places, none by Vega."""
+    specs = collect(name, tmp_path)
+    assert specs
+    found = {
+        number: differences(draw(spec), vega)
+        for number, (spec, vega) in enumerate(zip(specs, by_vega(specs), strict=True))
+    }
+    assert {number: told[:3] for number, told in found.items() if told} == {}
+
+
+def test_every_view_of_the_page_could_be_printed(tmp_path: Path) -> None:
+    """Also those that only a click shows: none asks for what is not known."""
+    view = of_preset("sata-ssd", tmp_path)
+    charts = [chart for test in view.tests for chart in test.charts]
+    charts += [chart for test in view.tests for part in test.sections for chart in part.charts]
+    for chart in charts:
+        for each in chart.views:
+            draw(for_print(each))
+
+
+def test_what_the_comparison_would_not_see_it_tells() -> None:
+    """A shift, another colour, a label more, a mark less: each is a difference."""
+    spec = line_chart([1.0, 3.0, 2.0])
+    svg = draw(spec)
+    assert differences(svg, svg) == []
+    assert "<circle" in svg
+    for one, other in (
+        ('cx="', 'cx="1'), ("#0B6BB8", "#0B6BB9"), (">Round<", ">Runde<"), ("<circle", "<circles"),
+        ('stroke-width="2"', 'stroke-width="2.5"'), ('text-anchor="middle"', 'text-anchor="end"'),
+        ('height="', 'height="1'), ("#E1E5EA", "none"), (' y="', ' y="1'),
+    ):  # fmt: skip
+        assert one in svg
+        assert differences(svg.replace(one, other), svg), one
+
+
+def line_chart(
+    values: Sequence[object], *, log: bool = False, names: Sequence[str] = ("a", "b")
+) -> Spec:
+    """A curve for each name over rounds, for print."""
+    rows = [
+        {"round": number, "value": value, "series": name}
+        for number, value in enumerate(values, start=1)
+        for name in names
+    ]
+    spec = build_chart(
+        "title",
+        rows,
+        {
+            "x": {"field": "round", "type": "ordinal", "title": "Round", "axis": {"labelAngle": 0}},
+            "y": {
+                "field": "value", "type": "quantitative", "title": "IOPS",
+                **(log_axis if log else linear_axis)(values),
+            },
+            "color": colour("Name"),
+        },
+        mark={"type": "line", "point": True},
+    )  # fmt: skip
+    return for_print(ChartView(key="k", text="", spec=spec))
+
+
+NAMES = (
+    "AVATAR Ty",
+    "µs 100/0",
+    "\u22120.5",
+    "a  b",
+    " lead",
+    "日本",
+    "Привет",
+    "ΔΩ",
+    "x<y & z",
+    "tab\tx",
+    "",
+    "\u00a0",
+    "i" * 70,
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_texts_have_the_room_that_vega_gives_them(name: str) -> None:
+    """Kerning, spaces, cut ends, letters that the fonts lack: at the plot, in a legend, on an axis."""
+    names = [name, *(f"{name} {letter}" for letter in "bcdef")]
+    rows = [{"n": each, "value": place, "series": each} for place, each in enumerate(names)]
+    y = {"field": "n", "type": "nominal", "title": name or "y", "sort": names}
+    x = {"field": "value", "type": "quantitative", "title": "x", "scale": {"domain": [0, 9]}}
+    spec = build_chart("t", rows, {"x": x, "y": y, "color": colour(name or "c")}, mark="point")
+    specs = [
+        line_chart([1.0, 2.0], names=names[:2]),
+        for_print(ChartView(key="k", text="", spec=spec)),
+    ]
+    for own, vega in zip(specs, by_vega(specs), strict=True):
+        assert differences(draw(own), vega.replace("\u00a0", "")) == []
+
+
+ODD = [
+    None,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    1e300,
+    -1e300,
+    1e-300,
+    0.0,
+    -0.0,
+    5e-324,
+    3,
+    True,
+]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0, None, 3.0], [None, 2.0], [None, None, 4.0, None], [7.0], [5.0, 5.0], [0.0, 0.0], [-4.0, 3.0], [1e-6, 3e-6],
+        [1e12, 4e12],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("log", [False, True])
+def test_gaps_and_extremes_are_as_vega_draws_them(values: list[object], log: bool) -> None:
+    spec = line_chart(values, log=log)
+    (vega,) = by_vega([spec])
+    assert differences(draw(spec), vega) == []
+
+
+@settings(max_examples=150)
+@given(
+    values=st.lists(st.one_of(st.sampled_from(ODD), st.floats(), st.integers()), max_size=6),
+    log=st.booleans(),
+)
+def test_whatever_the_numbers_a_chart_is_drawn_or_refused(values: list[object], log: bool) -> None:
+    """And what is drawn has no place that is not a number."""
+    try:
+        spec = line_chart(values, log=log)
+    except (OverflowError, ValueError, StopIteration):
+        return  # the axis itself has no ticks of such numbers
+    try:
+        svg = draw(spec)
+    except NotDrawnError:
+        return
+    ET.fromstring(svg)
+    assert "nan" not in svg
+    assert "inf" not in svg
+
+
+def test_hostile_texts_are_texts() -> None:
+    """No markup, no control characters, nothing endless; names are cut at their limits."""
+    svg = draw(line_chart([1.0, 2.0], names=[HOSTILE, f"{HOSTILE}2", "<b>", "&amp;", "x"]))
+    seen = see(svg)
+    assert "<script" not in svg
+    assert not set(svg) & set("\0\x1b\u202e\u200b\ud800")
+    assert {"<b>", "&amp;"} <= {words.text for words in seen.words}
+    assert max(len(words.text) for words in seen.words) < 60
+
+
+def objects(part: object, path: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
+    """The path of each object of a specification in which a key means something."""
+    if isinstance(part, Mapping):
+        yield path
+        for key, value in part.items():
+            # Rows have any fields; what is told on the screen, and notes for the page, are not drawn.
+            if key not in ("values", "datasets", "tooltip", "usermeta"):
+                yield from objects(value, (*path, key))
+    elif isinstance(part, list):
+        for number, value in enumerate(part):
+            yield from objects(value, (*path, number))
+
+
+def at(part: Any, path: tuple[object, ...]) -> Any:
+    for key in path:
+        part = part[key]
+    return part
+
+
+def is_refused(spec: Spec) -> bool:
+    try:
+        draw(spec)
+    except NotDrawnError:
+        return True
+    return False
+
+
+@contextmanager
+def changed(part: dict[str, Any], key: str, value: object) -> Iterator[None]:
+    """An object of a specification with another value for a moment."""
+    before = dict(part)
+    part[key] = value
+    yield
+    part.clear()
+    part.update(before)
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Spec]:
+    """A chart of each kind that there is, told apart by the keys that they have."""
+    specs: list[Spec] = []
+    for name in ("tp", "iops", "lat", "writesat", "demand", "xsr", "hdd-tp"):
+        specs += printed(disturbed(name, tmp_path_factory.mktemp(name)))
+    for view in (compared(Arrangement.COHORT, 3), compared(Arrangement.RUNS, 3), history()):
+        specs += printed(view)
+    found: dict[str, Spec] = {}
+    for spec in specs:
+        found.setdefault(json.dumps([path for path in objects(spec) if path], default=str), spec)
+    return list(found.values())
+
+
+def test_a_key_that_is_not_known_is_refused_wherever_it_stands(kinds: Sequence[Spec]) -> None:
+    """So no property of a chart is ever left out without a word."""
+    assert len(kinds) >= 15
+    tried = 0
+    for spec in kinds:
+        draw(spec)
+        for path in list(objects(spec)):
+            with changed(at(spec, path), "surprise", 1):
+                assert is_refused(spec), path
+            tried += 1
+    assert tried > 1000
+
+
+OTHER_VALUES: Mapping[str, Sequence[object]] = {
+    "type": ["arc", "sqrt", "geojson", 3, None, {}], "shape": ["square", None], "orient": ["top-left", None, 1],
+    "labelOverlap": ["sometimes", [], 7], "align": ["justify"], "baseline": ["hanging"], "resolve": [{}, {"axis": {}}],
+    "autosize": ["fit", None], "width": ["container", None, 0, -1, float("nan")], "height": [{"step": 3}],
+    "font": ["Comic Sans", None], "stroke": ["red"], "sort": ["-y", {"field": "x"}, "descending"], "labelExpr": ["f()", "1 +"],
+    "format": ["$.2f", ".3", "q"], "fontWeight": [650, "lighter"], "symbolType": ["cross"], "nice": [5, "day"],
+    "filter": [{"field": "x", "gt": 1}, "datum.x in [1]"], "extent": [1.5], "op": ["stdev"], "expr": ["height / 2", "x"],
+    "bind": ["slider"], "aria": [True], "field": [["a"], {}],
+}  # fmt: skip
+
+
+def test_a_value_that_is_not_known_is_refused(kinds: Sequence[Spec]) -> None:
+    """Of what has a few values: each other one."""
+    tried = set()
+    for spec in kinds:
+        for path in list(objects(spec)):
+            part = at(spec, path)
+            for key in part.keys() & OTHER_VALUES.keys():
+                if path and path[-1] in ("title", "select"):
+                    continue
+                for value in OTHER_VALUES[key]:
+                    with changed(part, key, value):
+                        assert is_refused(spec), f"{key} {value!r} in {path}"
+                    tried.add(key)
+    assert len(tried) > 15, tried
+
+
+ARC: Spec = {
+    "data": {"values": [{"a": 1}]},
+    "mark": "arc",
+    "encoding": {"theta": {"field": "a", "type": "quantitative"}},
+}
+
+
+def test_vega_draws_what_is_not_known_and_only_that() -> None:
+    """In the order of the charts."""
+    known = line_chart([1.0, 2.0])
+    with Drawer() as drawer:
+        drawer.start([known, ARC, known])
+        first, other, last = drawer.finish()
+    assert first == last == draw(known)
+    assert "mark-arc" in other
+
+
+def test_no_process_is_started_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """V8 takes longer to start than all charts."""
+    monkeypatch.setattr(drawing, "_start_helper", None)
+    with Drawer() as drawer:
+        drawer.start([line_chart([1.0])])
+        assert len(drawer.finish()) == 1
+
+
+@pytest.mark.parametrize("module", ["tkperf.no_such_module", None])
+def test_what_the_process_fails_to_draw_is_drawn_all_the_same(
+    module: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that cannot start, or ends at once, costs time and nothing else."""
+    dead = None if module is None else process.start_module(module)
+    monkeypatch.setattr(drawing, "_start_helper", lambda: dead)
+    with Drawer() as drawer:
+        drawer.start([ARC])
+        (drawn,) = drawer.finish()
+    assert "mark-arc" in drawn
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "text"),
+    [
+        (1234.5, ",.10~f", "1,234.5"), (0.1 + 0.2, ",.10~f", "0.3"), (-5, "d", "\u22125"), (2.5, "d", "3"), (1500, "~s", "1.5k"),
+        (1e-6, "~s", "1\u00b5"), (0.00012345678, "~r", "0.000123457"), (1e-7, "~g", "1e-7"), (0.0001, "~g", "0.0001"),
+        (1e21, "~g", "1e+21"), (0, "~s", "0"), (1e6, ",", "1,000,000"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_as_d3_writes_them(value: float, form: str, text: str) -> None:
+    assert format_number(value, form) == text
+
+
+@given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e9), most=st.integers(1, 12))
+def test_ticks_are_within_and_evenly_apart(low: float, span: float, most: int) -> None:
+    found = linear_ticks(low, low + span, most)
+    assert len(found) <= 2.5 * most + 2
+    assert all(low - 1e-6 * span <= tick <= low + span + 1e-6 * span for tick in found)
+    steps = [after - before for before, after in pairwise(found)]
+    assert all(step == pytest.approx(steps[0], rel=1e-3) for step in steps)
+
+
+@given(start=st.floats(-1e13, 4e12), length=st.floats(1, 1e12), most=st.integers(2, 12))
+def test_ticks_of_times_are_within(start: float, length: float, most: int) -> None:
+    found = utc_ticks(start, start + length, most)
+    assert found == sorted(found)
+    assert all(start <= tick <= start + length for tick in found)
+    assert len(found) <= 4 * most
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 + 2 * 3", 7), ("(1 + 2) * 3", 9), ("datum.x > 1 ? 'a' : 'b'", "a"), ("datum.n || 0", 0), ("floor(7 / 2) + 'h'", "3h"),
+        ("split(replace(datum.t, /, /g, ': '), ': ')", ["a", "b", "c"]), ("isValid(datum.n) && true", False),
+        ("max(1, datum.x, 2) - -1", 4), ("sequence(1, 4)", [1, 2, 3]), ("-datum.x % 2", -1), ("1 / 0", float("inf")),
+        ("datum.t === 'a, b: c'", True), ("datum.x !== 3", False), ("utcFormat(90061000, ':%M:%S')", ":01:01"),
+    ],
+)  # fmt: skip
+def test_expressions_have_vegas_meaning(text: str, value: object) -> None:
+    if "true" in text:
+        with pytest.raises(NotDrawnError):
+            compile_expression(text)
+        return
+    assert compile_expression(text)({"x": 3, "n": None, "t": "a, b: c"}) == value
