@@ -24,14 +24,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.rendering import build_run_view
+from tkperf.report.document import charts_of, compose
 from tkperf.report.html import render_view
 from tkperf.report.page import ReportView
-from tkperf.report.pdf import _for_print, _lay_out
 from tkperf.report.svg.chart import draw
 from tkperf.runfile.reader import RunFile
 
@@ -70,10 +68,7 @@ def collect(folder: Path, profile: str) -> tuple[Path, list[Spec]]:
         stderr=subprocess.DEVNULL,
     )
     view = read_view(path)
-    charts = [each.charts for test in view.tests for each in test.sections]
-    charts += [test.charts for test in view.tests]
-    rows = [row for drawn in charts for row in _lay_out(msgspec.to_builtins(drawn))]
-    return path, [_for_print(chart, "") for row in rows for chart in row]
+    return path, [chart["spec"] for chart in charts_of(compose(view, footer=""))]
 
 
 def read_view(path: Path) -> ReportView:

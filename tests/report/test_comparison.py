@@ -18,10 +18,10 @@ from tkperf.report.charts.comparison import compared_exceedance, find_named, sho
 from tkperf.report.charts.headlines import ratios_with_intervals
 from tkperf.report.charts.vega import PALETTE
 from tkperf.report.comparison import build_comparison_view, build_plots
-from tkperf.report.drawing import Drawer
+from tkperf.report.document import compose
 from tkperf.report.html import render_view
 from tkperf.report.page import ChartView, ReportView
-from tkperf.report.pdf import Print
+from tkperf.report.pdf import set_document
 
 CELLS = [work(mix, size) for mix in (100, 65, 50, 0) for size in (4096, 8192)]
 
@@ -253,6 +253,5 @@ def test_twenty_runs_fit_on_paper(arrangement: Arrangement) -> None:
     ]
     comparison = compare(runs, arrangement)
     view = build_comparison_view(comparison)
-    with Drawer() as drawer:
-        page = Print(view, drawer, footer="").render()
+    page = set_document(compose(view, footer=""))
     assert page.startswith(b"%PDF")

@@ -17,7 +17,7 @@ import tkperf
 from tests.builders import run_info, simulate, view_of, work
 from tkperf.analysis.layout import BLOCKS
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
-from tkperf.report import pdf
+from tkperf.report import document
 from tkperf.report.cells import build_cell_charts
 from tkperf.report.charts import curves, flagged, over_time, telemetry
 from tkperf.report.charts.colours import colour_values
@@ -217,8 +217,8 @@ def test_letters_are_large_enough_in_print() -> None:
         (TEMPLATES / "report.typ").read_text("utf-8"),
     )
     half_pt = (width_pt - int(gutter_mm) / 25.4 * 72) / 2
-    assert TEXT_PX * half_pt / pdf.HALF_WIDTH >= 7.45
-    assert TEXT_PX * width_pt / pdf.WHOLE_WIDTH >= 7.45
+    assert TEXT_PX * half_pt / document.HALF_WIDTH >= 7.45
+    assert TEXT_PX * width_pt / document.WHOLE_WIDTH >= 7.45
 
 
 def test_every_axis_names_its_unit(charts: Charts) -> None:
@@ -388,9 +388,9 @@ def test_labels_do_not_cover_each_other(values: list[float]) -> None:
     spec = draw_lines(values)
     low, high = spec["encoding"]["y"]["scale"]["domain"]
     rows = spec["layer"][-1]["data"]["values"]
-    places = [(row["at"] - low) / (high - low) * 300 * pdf.CHART_SCALE for row in rows]
+    places = [(row["at"] - low) / (high - low) * 300 * document.CHART_SCALE for row in rows]
     assert all(above - below >= 15 - 1e-6 for above, below in pairwise(places))
-    assert -1e-6 <= places[-1] <= places[0] <= 300 * pdf.CHART_SCALE + 1e-6
+    assert -1e-6 <= places[-1] <= places[0] <= 300 * document.CHART_SCALE + 1e-6
     ends = [values[int(row["series"][1:])] for row in rows]
     assert ends == sorted(ends, reverse=True)
 

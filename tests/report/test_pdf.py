@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
+from tkperf import process
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult
@@ -24,10 +25,11 @@ from tkperf.analysis.told import Told
 from tkperf.analysis.verdicts import format_verdict_value
 from tkperf.cli.main import cli
 from tkperf.quantity import IOPS, LATENCY_MEAN, THROUGHPUT
-from tkperf.report.drawing import Drawer
+from tkperf.report import printing
+from tkperf.report.document import _lay_out, compose_run
 from tkperf.report.fonts import FAMILY
 from tkperf.report.page import ChartView, ReportView, TableView
-from tkperf.report.pdf import _lay_out, print_run
+from tkperf.report.pdf import set_document
 from tkperf.report.view import build_view
 from tkperf.units import format_number
 
@@ -59,9 +61,8 @@ def printed(run_file: Path) -> bytes:
 
 
 def render_pdf(run_file: Path) -> bytes:
-    with Drawer() as drawer:
-        view = view_of(run_file, Told(report_date="2026-01-02"))
-        return print_run(view, tkperf.load(run_file), drawer).render()
+    view = view_of(run_file, Told(report_date="2026-01-02"))
+    return set_document(compose_run(view, tkperf.load(run_file)))
 
 
 def charts_of(view: ReportView) -> list[ChartView]:
@@ -139,19 +140,30 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
     """However much there is to say, each page has its title and number, the first every word."""
     notices = tuple(f"NOTICE {number}: " + "many words " * 40 + "end" for number in range(4))
     told = replace(result, info=replace(result.info, notices=notices))
-    with Drawer() as drawer:
-        found = text_of(print_run(build_view(told), told, drawer).render(), tmp_path)
+    found = text_of(set_document(compose_run(build_view(told), told)), tmp_path)
     for number, page in enumerate(found, start=1):
         assert f"page {number} of {len(found)}" in page
         assert page.count("NOTICE") >= 4
     assert " ".join(found[0].split()).count("many words") == 4 * 40
 
 
+@pytest.mark.parametrize("process_", [None, "tkperf.no_such_module"])
+def test_what_a_process_fails_to_make_is_made_all_the_same(
+    process_: str | None, run_file: Path, printed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that cannot start, or ends at once, costs time and nothing else."""
+    started = process_ and process.start_module(process_)
+    monkeypatch.setattr(printing, "_start_process", lambda: started)
+    view = view_of(run_file, Told(report_date="2026-01-02"))
+    with printing.Printer() as printer:
+        printer.start(compose_run(view, tkperf.load(run_file)))
+        assert printer.finish() == printed
+
+
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:
     """A run that was cut off says of each test that was begun how far it came."""
     cut = with_findings(replace(result, tests=(replace(result.tests[1], sections=()),)))
-    with Drawer() as drawer:
-        found = text_of(print_run(build_view(cut), cut, drawer).render(), tmp_path)
+    found = text_of(set_document(compose_run(build_view(cut), cut)), tmp_path)
     (page,) = (each for each in found[1:] if "No step was finished." in each)
     assert page.splitlines()[0].startswith("Latency")
 
@@ -239,8 +251,7 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
     tests = tuple(
         replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
     )
-    with Drawer() as drawer:
-        printed = print_run(replace(view, tests=tests), tkperf.load(run_file), drawer).render()
+    printed = set_document(compose_run(replace(view, tests=tests), tkperf.load(run_file)))
     pages = text_of(printed, tmp_path)
     told = [page for page in pages if "Drive told" in page]
     assert len(told) == len(tests)

@@ -26,9 +26,8 @@ from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.report import drawing
 from tkperf.report.charts.vega import build_chart, colour, linear_axis, log_axis
 from tkperf.report.comparison import build_comparison_view, build_plots
-from tkperf.report.drawing import Drawer
+from tkperf.report.document import _for_print, charts_of, compose
 from tkperf.report.page import ChartView, ReportView
-from tkperf.report.pdf import Print, _for_print
 from tkperf.report.svg.chart import draw
 from tkperf.report.svg.expressions import compile_expression
 from tkperf.report.svg.formats import format_number
@@ -39,37 +38,19 @@ Spec = dict[str, Any]
 HOSTILE = "</text><script>&\"'\x00\x1b[31m\u202eRTL\u200b\ud800 \U0001f600 日本 " + "W" * 300
 
 
-class Kept(Drawer):
-    """Draws nothing, and keeps what it was asked to draw."""
-
-    specs: Sequence[Spec] = ()
-
-    def start(self, specs: Sequence[Spec]) -> None:
-        self.specs = list(specs)
-
-
 def printed(view: ReportView) -> Sequence[Spec]:
     """The charts of a PDF."""
-    kept = Kept()
-    Print(view, kept, footer="")
-    return kept.specs
+    return [chart["spec"] for chart in charts_of(compose(view, footer=""))]
 
 
 def for_print(chart: ChartView) -> Spec:
     """A chart of the page, as wide as the print."""
-    return _for_print({"spec": chart.spec, "wide": True, "low": False}, "")
+    return dict(_for_print({"spec": chart.spec, "wide": True, "low": False}, ""))
 
 
 def by_vega(specs: Sequence[Spec]) -> Sequence[str]:
     """As the process draws them that is there for what is not known."""
-    helper = drawing._start_helper()
-    drawing._hand_over(helper, list(specs))
-    drawn = drawing._read(helper)
-    assert helper is not None
-    assert helper.stdout is not None
-    helper.stdout.close()
-    assert drawn is not None
-    return drawn
+    return drawing.ask_vega(list(specs))
 
 
 def disturbed(name: str, folder: Path) -> ReportView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Collection, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 from tkperf import load
@@ -18,10 +19,10 @@ from tkperf.cli.console import open_console
 from tkperf.cli.output import Outputs, files_in
 from tkperf.cli.rendering import (
     build_comparison_view,
-    render_comparison_pdf,
+    print_comparison_pdf,
     render_html,
     render_tkperf_plots,
-    start_drawer,
+    start_printer,
 )
 from tkperf.errors import UsageError
 
@@ -89,12 +90,15 @@ def _render(
         contents["markdown"] = render_comparison_markdown(comparison)
     if "html" not in kinds and "pdf" not in kinds:
         return contents
-    view = build_comparison_view(comparison)
-    if "html" in kinds:
-        contents["html"] = render_html(view)
-    if "pdf" in kinds:
-        with start_drawer() as drawer:
-            contents["pdf"] = render_comparison_pdf(view, comparison, drawer)
+    with ExitStack() as stack:
+        printer = stack.enter_context(start_printer()) if "pdf" in kinds else None
+        view = build_comparison_view(comparison)
+        if printer is not None:
+            print_comparison_pdf(view, comparison, printer)
+        if "html" in kinds:
+            contents["html"] = render_html(view)
+        if printer is not None:
+            contents["pdf"] = printer.finish()
     return contents | (render_tkperf_plots(comparison) if plots else {})
 
 

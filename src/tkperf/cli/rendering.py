@@ -22,34 +22,30 @@ from tkperf.runfile.reader import RunFile
 
 if TYPE_CHECKING:
     from tkperf.analysis.comparing.comparison import Comparison
-    from tkperf.report.drawing import Drawer
     from tkperf.report.page import ReportView
-    from tkperf.report.pdf import Print
+    from tkperf.report.printing import Printer
 
 
 _LONGEST_EPOCH = 11  # digits: to the year 5138
 
 
 @contextmanager
-def start_drawer() -> Iterator[Drawer]:
-    """What draws the charts of a PDF.
+def start_printer() -> Iterator[Printer]:
+    """What makes a PDF, getting ready while results are read.
 
     Raises:
         UsageError: the packages for reports are missing; so do all below.
     """
     with _packages():
-        from tkperf.report.drawing import Drawer  # noqa: PLC0415
-    with Drawer() as drawer:
-        yield drawer
+        from tkperf.report.printing import Printer  # noqa: PLC0415
+    with Printer() as printer:
+        yield printer
 
 
-def require_packages(*, pdf: bool) -> None:
-    """Find out before anything is written that a page, or a PDF too, could not be."""
+def require_packages() -> None:
+    """Find out before anything is written that a page could not be."""
     with _packages():
-        import tkperf.report.html  # noqa: PLC0415
-
-        if pdf:
-            import tkperf.report.pdf  # noqa: F401, PLC0415
+        import tkperf.report.html  # noqa: F401, PLC0415
 
 
 def find_report_date() -> str:
@@ -103,17 +99,19 @@ def render_html(view: ReportView) -> str:
     return render_view(view)
 
 
-def print_run(view: ReportView, result: RunResult, drawer: Drawer) -> Print:
+def print_run_pdf(view: ReportView, result: RunResult, printer: Printer) -> None:
+    """Begin with the PDF of a run's report."""
     with _packages():
-        from tkperf.report.pdf import print_run  # noqa: PLC0415
-    return print_run(view, result, drawer)
+        from tkperf.report.document import compose_run  # noqa: PLC0415
+    printer.start(compose_run(view, result))
 
 
-def render_comparison_pdf(view: ReportView, comparison: Comparison, drawer: Drawer) -> bytes:
+def print_comparison_pdf(view: ReportView, comparison: Comparison, printer: Printer) -> None:
+    """Begin with the PDF of a comparison."""
     with _packages():
-        from tkperf.report.pdf import Print  # noqa: PLC0415
+        from tkperf.report.document import compose  # noqa: PLC0415
     about = f"runs {', '.join(comparison.names)}"
-    return Print(replace(view, about=about), drawer, footer="tkperf compare").render()
+    printer.start(compose(replace(view, about=about), footer="tkperf compare"))
 
 
 def render_tkperf_plots(comparison: Comparison) -> dict[str, bytes]:

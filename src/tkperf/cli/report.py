@@ -23,10 +23,10 @@ from tkperf.cli.parquet import render_parquet, require_parquet
 from tkperf.cli.rendering import (
     build_run_view,
     find_report_date,
-    print_run,
+    print_run_pdf,
     render_html,
     require_packages,
-    start_drawer,
+    start_printer,
 )
 from tkperf.cli.streams import complain
 from tkperf.errors import UsageError
@@ -58,9 +58,9 @@ def report(
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
         # All that may fail comes first: then nothing is written.
-        drawer = stack.enter_context(start_drawer()) if pdf_file else None
+        printer = stack.enter_context(start_printer()) if pdf_file else None
         if html is not None or pdf_file is not None:
-            require_packages(pdf=pdf_file is not None)
+            require_packages()
         if parquet_folder is not None:
             require_parquet()
         opened = stack.enter_context(RunFile(run_file))
@@ -102,11 +102,12 @@ def report(
         if markdown_file is not None:
             outputs.write(markdown_file, (render_markdown(result),))
         if view is not None:
-            printed = None if drawer is None else print_run(view, result, drawer)
+            if printer is not None:
+                print_run_pdf(view, result, printer)
             if html is not None:
                 outputs.write(html, render_html(view))
-            if pdf_file is not None and printed is not None:
-                outputs.write(pdf_file, printed.render())
+            if printer is not None and pdf_file is not None:
+                outputs.write(pdf_file, printer.finish())
 
 
 def _render_xml(result: RunResult) -> TkperfXml:

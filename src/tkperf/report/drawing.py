@@ -11,13 +11,10 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from importlib import resources
-from types import TracebackType
-from typing import Self
 
-from tkperf.process import Process, start_module
+from tkperf.process import start_module
 from tkperf.report.fonts import FOLDER
 from tkperf.report.svg.chart import draw
 from tkperf.report.svg.known import NotDrawnError
@@ -25,47 +22,12 @@ from tkperf.report.svg.known import NotDrawnError
 Spec = dict[str, object]
 
 
-class Drawer:
-    """Draws the charts of one document."""
-
-    def __init__(self) -> None:
-        self._drawn: list[str | None] = []
-        self._left: list[Spec] = []
-        self._helper: Process | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        if self._helper is not None:
-            self._helper.kill()
-            self._helper.wait()
-            for stream in (self._helper.stdin, self._helper.stdout):
-                if stream is not None and not stream.closed:
-                    stream.close()
-
-    def start(self, specs: Sequence[Spec]) -> None:
-        """Draw the charts; Vega begins with those that are left. To be called once."""
-        self._drawn = [_draw_here(spec) for spec in specs]
-        self._left = [spec for spec, svg in zip(specs, self._drawn, strict=True) if svg is None]
-        if self._left:
-            self._helper = _start_helper()
-            _hand_over(self._helper, self._left)
-
-    def finish(self) -> list[str]:
-        """The SVG of each chart, in the order of ``start``.
-
-        What the process failed to draw Vega draws in this one.
-        """
-        if not self._left:
-            return [svg for svg in self._drawn if svg is not None]
-        by_vega = iter(_read(self._helper) or [_draw_by_vega(spec) for spec in self._left])
-        return [next(by_vega) if svg is None else svg for svg in self._drawn]
+def draw_all(specs: Sequence[Spec]) -> list[str]:
+    """The SVG of each chart."""
+    drawn = [_draw_here(spec) for spec in specs]
+    left = [spec for spec, svg in zip(specs, drawn, strict=True) if svg is None]
+    by_vega = iter(ask_vega(left) if left else ())
+    return [next(by_vega) if svg is None else svg for svg in drawn]
 
 
 def _draw_here(spec: Spec) -> str | None:
@@ -75,29 +37,15 @@ def _draw_here(spec: Spec) -> str | None:
         return None
 
 
-def _start_helper() -> Process | None:
+def ask_vega(specs: Sequence[Spec]) -> list[str]:
+    """Drawn by a process of its own; in this one if that fails, for whatever reason."""
     try:
-        return start_module("tkperf.report.drawing")
+        with start_module("tkperf.report.drawing") as process:
+            answer, _ = process.communicate(json.dumps(specs).encode())
     except OSError:
-        return None
-
-
-def _hand_over(helper: Process | None, specs: Sequence[Spec]) -> None:
-    if helper is None or helper.stdin is None:
-        return
-    with suppress(BrokenPipeError):  # it ended early; what it answers tells
-        helper.stdin.write(json.dumps(specs).encode())
-    with suppress(BrokenPipeError):
-        helper.stdin.close()
-
-
-def _read(helper: Process | None) -> list[str] | None:
-    """What a helper drew; None if it failed, for whatever reason."""
-    if helper is None or helper.stdout is None:
-        return None
-    answer = helper.stdout.read()
-    if helper.wait() != 0:
-        return None
+        return [_draw_by_vega(spec) for spec in specs]
+    if process.returncode != 0:
+        return [_draw_by_vega(spec) for spec in specs]
     drawn: list[str] = json.loads(answer)
     return drawn
 

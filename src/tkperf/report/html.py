@@ -59,8 +59,15 @@ def render_view(view: ReportView) -> str:
 
 def _script_json(value: object) -> str:
     """JSON that cannot end the script element it stands in; without blanks, a twentieth of a page."""
-    text = json.dumps(finite(value), allow_nan=False, separators=(",", ":"))
+    try:
+        text = _dense_json(value)
+    except ValueError:  # a value that JSON has no number for; looking at each takes longer than writing it
+        text = _dense_json(finite(value))
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
+
+
+def _dense_json(value: object) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def _unbroken(sentence: str) -> Markup:

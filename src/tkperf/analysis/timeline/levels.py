@@ -134,14 +134,13 @@ def _reduced(series: Series) -> Series:
         return series
     firsts = np.arange(0, len(series), part_length)
     lasts = np.minimum(firsts + part_length, len(series)) - 1
-    medians = [
-        np.median(series.values[first : last + 1])
-        for first, last in zip(firsts, lasts, strict=True)
-    ]
+    whole = series.values[: len(series) // part_length * part_length].reshape(-1, part_length)
+    rest = series.values[whole.size :]
+    medians = np.concatenate((np.median(whole, axis=1), [np.median(rest)] if rest.size else []))
     return Series(
         place=series.place[firsts],
         width=series.place[lasts] + series.width[lasts] - series.place[firsts],
-        values=np.array(medians),
+        values=medians,
     )
 
 
