@@ -14,7 +14,7 @@ from tkperf.report.svg.known import NotDrawnError, Row, Spec, check_keys
 from tkperf.report.svg.placed import DrawnMark, Placed, fade
 from tkperf.report.svg.positions import Scales, stack
 from tkperf.report.svg.scales import Continuous
-from tkperf.report.svg.text import Style, Text, cut_lines, escape, write, write_texts
+from tkperf.report.svg.text import Style, Text, escape, write, write_texts
 from tkperf.report.svg.units import Unit
 
 
@@ -226,7 +226,7 @@ def _draw_texts(mark: Placed) -> DrawnMark:
     align, dx = _told(mark.mark, "align", "center"), _told(mark.mark, "dx", 0)
     texts = [
         Text(
-            x=x, y=y, lines=cut_lines(style, [_words(mark, row)]), style=style, align=align(row), dx=dx(row),
+            x=x, y=y, lines=[_words(mark, row)], style=style, align=align(row), dx=dx(row),
             baseline=mark.mark.get("baseline", "middle"), dy=mark.mark.get("dy", 0), angle=mark.mark.get("angle", 0),
         )
         for x, y, row in zip(mark.places("x", mark.rows), mark.places("y", mark.rows), mark.rows, strict=True)

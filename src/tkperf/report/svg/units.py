@@ -227,9 +227,8 @@ def _expand(unit: Unit) -> Iterator[Unit]:
         return
     more = {} if point is True else point
     check_keys(more, ("filled", "size"), "points of a line")
+    # As Vega-Lite has it: a colour that the line has by itself is not theirs.
     mark = {"type": "point", "filled": True, "opacity": 1, **more}
-    if "color" in unit.mark:
-        mark["color"] = unit.mark["color"]
     kept = {key: each for key, each in unit.encoding.items() if key not in ("order", "strokeDash")}
     yield replace(unit, mark=mark, encoding=kept)
 
