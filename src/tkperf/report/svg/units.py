@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tkperf.report.svg import known
 from tkperf.report.svg.data import Rows, group_rows, is_number, quantile, transform
 from tkperf.report.svg.known import NotDrawnError, Spec, check_keys, check_value
+from tkperf.report.svg.text import ANCHORS, BASELINES
 
 Encoding = Mapping[str, Any]
 
@@ -239,6 +240,9 @@ def _check_mark(mark: Spec) -> None:
     check_value(mark.get("type"), known.MARKS, "a mark")
     check_keys(mark, known.MARKS[mark["type"]], str(mark["type"]))
     check_value(mark.get("shape", "circle"), ("circle", "triangle-down"), "a point's shape")
+    if not isinstance(mark.get("align"), Mapping):
+        check_value(mark.get("align", "center"), ANCHORS, "text at the")
+    check_value(mark.get("baseline", "middle"), BASELINES, "text at the")
     for key in ("filled", "clip"):
         check_value(mark.get(key, False), (True, False), key)
     if "point" in mark and not isinstance(mark["point"], bool | Mapping):
