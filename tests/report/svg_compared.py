@@ -16,7 +16,7 @@ Matrix = tuple[float, float, float, float, float, float]
 IDENTITY: Matrix = (1, 0, 0, 1, 0, 0)
 INHERITED = (
     "fill", "stroke", "stroke-width", "stroke-dasharray", "font-family", "font-size", "font-weight", "text-anchor",
-    "stroke-miterlimit",
+    "stroke-miterlimit", "fill-opacity", "stroke-opacity",
 )  # fmt: skip
 
 
@@ -90,9 +90,17 @@ def _look(
         "stroke": stroke.lower() if drawn else None,
         "width": float(style.get("stroke-width", 1)) if drawn else None,
         "dashes": _dashes(style.get("stroke-dasharray", "none")) if drawn else None,
-        "opacity": round(opacity, 6),
+        "opacity": round(opacity * _own_opacity(style, fill, stroke), 6),
         "clipped": clipped,
     }
+
+
+def _own_opacity(style: Mapping[str, str], fill: str, stroke: str) -> float:
+    """That of the filling or of the stroke, whichever there is, counts like that of all."""
+    seen = [key for key, value in (("fill", fill), ("stroke", stroke)) if value != "none"]
+    told = {float(style.get(f"{key}-opacity", 1)) for key in seen}
+    assert len(told) < 2, style
+    return told.pop() if told else 1.0
 
 
 def _dashes(text: str) -> tuple[float, ...]:

@@ -141,7 +141,7 @@ def test_what_the_comparison_would_not_see_it_tells() -> None:
     assert differences(svg, svg) == []
     assert "<circle" in svg
     for one, other in (
-        ('cx="', 'cx="1'), ("#0B6BB8", "#0B6BB9"), (">Round<", ">Runde<"), ("<circle", "<circles"),
+        ("translate(", "translate(1"), ("#0B6BB8", "#0B6BB9"), (">Round<", ">Runde<"), ("<circle", "<circles"),
         ('stroke-width="2"', 'stroke-width="2.5"'), ('text-anchor="middle"', 'text-anchor="end"'),
         ('height="', 'height="1'), ("#E1E5EA", "none"), (' y="', ' y="1'),
     ):  # fmt: skip
@@ -184,9 +184,7 @@ NAMES = (
     "Привет",
     "ΔΩ",
     "x<y & z",
-    "tab\tx",
     "",
-    "\u00a0",
     "i" * 70,
 )
 
@@ -204,7 +202,7 @@ def test_texts_have_the_room_that_vega_gives_them(name: str) -> None:
         for_print(ChartView(key="k", text="", spec=spec)),
     ]
     for own, vega in zip(specs, by_vega(specs), strict=True):
-        assert differences(draw(own), vega.replace("\u00a0", "")) == []
+        assert differences(draw(own), vega) == []
 
 
 ODD = [
@@ -335,7 +333,7 @@ OTHER_VALUES: Mapping[str, Sequence[object]] = {
     "type": ["arc", "sqrt", "geojson", 3, None, {}], "shape": ["square", None], "orient": ["top-left", None, 1],
     "labelOverlap": ["sometimes", [], 7], "align": ["justify"], "baseline": ["hanging"], "resolve": [{}, {"axis": {}}],
     "autosize": ["fit", None], "width": ["container", None, 0, -1, float("nan")], "height": [{"step": 3}],
-    "font": ["Comic Sans", None], "stroke": ["red"], "sort": ["-y", {"field": "x"}, "descending"], "labelExpr": ["f()", "1 +"],
+    "font": ["Comic Sans", None], "stroke": [3, {}], "sort": ["-y", {"field": "x"}, "descending"], "labelExpr": ["f()", "1 +"],
     "format": ["$.2f", ".3", "q"], "fontWeight": [650, "lighter"], "symbolType": ["cross"], "nice": [5, "day"],
     "filter": [{"field": "x", "gt": 1}, "datum.x in [1]"], "extent": [1.5], "op": ["stdev"], "expr": ["height / 2", "x"],
     "bind": ["slider"], "aria": [True], "field": [["a"], {}],
@@ -344,7 +342,7 @@ OTHER_VALUES: Mapping[str, Sequence[object]] = {
 
 def test_a_value_that_is_not_known_is_refused(kinds: Sequence[Spec]) -> None:
     """Of what has a few values: each other one."""
-    tried = set()
+    tried, drawn = set(), []
     for spec in kinds:
         for path in list(objects(spec)):
             part = at(spec, path)
@@ -353,8 +351,9 @@ def test_a_value_that_is_not_known_is_refused(kinds: Sequence[Spec]) -> None:
                     continue
                 for value in OTHER_VALUES[key]:
                     with changed(part, key, value):
-                        assert is_refused(spec), f"{key} {value!r} in {path}"
+                        drawn += [] if is_refused(spec) else [(path, key, value)]
                     tried.add(key)
+    assert drawn == []
     assert len(tried) > 15, tried
 
 

@@ -15,7 +15,7 @@ from tkperf.report.svg.expressions import compile_expression
 from tkperf.report.svg.known import NotDrawnError, Spec, check_value
 from tkperf.report.svg.positions import Scales, channels_of, merge
 from tkperf.report.svg.scales import Bands, Continuous, Scale
-from tkperf.report.svg.text import Style, Text, cut_lines, escape, write, write_texts
+from tkperf.report.svg.text import Style, Text, escape, write, write_texts
 from tkperf.report.svg.units import DISCRETE, Unit
 
 _TURNED = {"left": -90, "right": 90}
@@ -207,7 +207,7 @@ class _Drawing:
             x, y = (place, away) if self.axis.is_x else (away, place)
             align, baseline, angle = self._turn(place)
             text = Text(
-                x=x, y=y, lines=cut_lines(self.style, [str(line) for line in lines]), style=self.style,
+                x=x, y=y, lines=[str(line) for line in lines], style=self.style,
                 align=align, baseline=baseline, angle=angle,
             )  # fmt: skip
             labels.append(_Label(text=text, box=text.box()))
@@ -266,7 +266,7 @@ class _Drawing:
             weight=self.options["titleFontWeight"],
         )
         away = self.sign * (extent + self.options["titlePadding"])
-        lines = cut_lines(style, [self.axis.title])
+        lines = [self.axis.title]
         if self.axis.is_x:
             return Text(x=self.length / 2, y=away, lines=lines, style=style, baseline="top")
         return Text(

@@ -13,7 +13,7 @@ from tkperf.report.svg.boxes import Box, lay_out_grid, round_half_up
 from tkperf.report.svg.known import NotDrawnError, Spec, check_value
 from tkperf.report.svg.positions import channels_of, dashes, merge
 from tkperf.report.svg.scales import Styles, name_text
-from tkperf.report.svg.text import Style, Text, cut_lines, escape, write, write_texts
+from tkperf.report.svg.text import Style, Text, escape, write, write_texts
 from tkperf.report.svg.units import Unit
 
 _SYMBOLS = {
@@ -126,7 +126,7 @@ class _Entries:
             Text(
                 x=self.size + defaults.LEGEND_LABEL_PX,
                 y=self.size / 2,
-                lines=cut_lines(self.style, [name_text(name)]),
+                lines=[name_text(name)],
                 style=self.style,
                 align="left",
             )
@@ -196,7 +196,7 @@ def draw_legend(legend: Legend) -> DrawnLegend:
         text = Text(
             x=0,
             y=0,
-            lines=cut_lines(style, [legend.title]),
+            lines=[legend.title],
             style=style,
             align="left",
             baseline="top",

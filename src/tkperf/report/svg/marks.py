@@ -14,7 +14,7 @@ from tkperf.report.svg.known import NotDrawnError, Row, Spec, check_keys
 from tkperf.report.svg.placed import DrawnMark, Placed, fade
 from tkperf.report.svg.positions import Scales, stack
 from tkperf.report.svg.scales import Continuous
-from tkperf.report.svg.text import Style, Text, cut_lines, escape, write, write_texts
+from tkperf.report.svg.text import Style, Text, escape, write, write_texts
 from tkperf.report.svg.units import Unit
 
 
@@ -44,7 +44,10 @@ def _path(points: Sequence[tuple[float, ...]]) -> str:
 def _draw_line(mark: Placed) -> DrawnMark:
     if mark.unit.filled and "fill" not in mark.encoding:
         raise NotDrawnError("a filled line without the colour of its filling")
+    if mark.opacity() != 1 and mark.unit.filled:
+        raise NotDrawnError("a faint filled line")
     parts, boxes = [], []
+    faint = fade(mark.opacity(), "stroke")
     width = float(mark.mark.get("strokeWidth", defaults.LINE_PX))
     for rows in mark.paths():
         segments = _segments(mark.along("x", rows), mark.along("y", rows))
@@ -58,7 +61,7 @@ def _draw_line(mark: Placed) -> DrawnMark:
         if "fill" in mark.encoding:
             look += f' fill="{mark.fill_of(rows[0])}"'
         path = "".join(map(_path, segments))
-        parts.append(f'<path d="{path}" stroke="{stroke}"{fade(mark.opacity(), look)}/>')
+        parts.append(f'<path d="{path}" stroke="{stroke}"{look}{faint}/>')
     return mark.drawn("".join(parts), Box.around(boxes), grouped=_is_grouped(mark.unit))
 
 
@@ -75,6 +78,7 @@ def _is_grouped(unit: Unit) -> bool:
 
 def _draw_area(mark: Placed) -> DrawnMark:
     parts, boxes = [], []
+    faint = fade(mark.opacity(), "fill")
     for rows in mark.paths():
         edges = mark.along("y", rows), mark.places("y2", rows)
         segments = _segments(mark.along("x", rows), *edges)
@@ -85,7 +89,7 @@ def _draw_area(mark: Placed) -> DrawnMark:
             continue
         fill = mark.colours(rows[:1])[0]
         path = "".join(map(_outline, segments))
-        parts.append(f'<path d="{path}" fill="{fill}"{fade(mark.opacity())}/>')
+        parts.append(f'<path d="{path}" fill="{fill}"{faint}/>')
     return mark.drawn("".join(parts), Box.around(boxes), grouped=_is_grouped(mark.unit))
 
 
@@ -105,7 +109,8 @@ def _draw_points(mark: Placed) -> DrawnMark:
     circle = mark.mark.get("shape", "circle") == "circle"
     high = radius if circle else radius * math.sqrt(3) / 2
     shape = _circle if circle else _triangle
-    faint = fade(mark.opacity(defaults.POINT_OPACITY))
+    what = "fill" if mark.unit.filled else "stroke"
+    faint = fade(mark.opacity(defaults.POINT_OPACITY), what)
     parts = []
     runs = groupby(zip(mark.colours(mark.rows), places, strict=True), key=lambda each: each[0])
     for colour, run in runs if not mark.scales.measuring else ():
@@ -119,7 +124,8 @@ def _draw_points(mark: Placed) -> DrawnMark:
 
 
 def _circle(x: float, y: float, radius: float, look: str) -> str:
-    return f'<circle cx="{x:.2f}" cy="{y:.2f}" r="{radius:.3f}"{look}/>'
+    # By a transform: all circles of a size are then the same bytes, of which a PDF keeps few.
+    return f'<circle transform="translate({x:.2f},{y:.2f})" r="{radius:.3f}"{look}/>'
 
 
 def _triangle(x: float, y: float, radius: float, look: str) -> str:
@@ -133,12 +139,13 @@ def _draw_rules(mark: Placed) -> DrawnMark:
     if not {"x", "y"} & mark.encoding.keys():
         raise NotDrawnError("a rule without a place")
     width = float(mark.mark.get("strokeWidth", defaults.RULE_PX))
+    faint = fade(mark.opacity(), "stroke")
     parts, boxes = [], []
     spans = zip(mark.rows, mark.colours(mark.rows), mark.spans("x"), mark.spans("y"), strict=True)
     for row, colour, (x1, x2), (y1, y2) in spans:
         look = mark.line_look(row, defaults.RULE_PX)
         path = f"M{write(x1)},{write(y1)}L{write(x2)},{write(y2)}"
-        parts.append(f'<path d="{path}" stroke="{colour}"{fade(mark.opacity(), look)}/>')
+        parts.append(f'<path d="{path}" stroke="{colour}"{look}{faint}/>')
         boxes.append(Box(min(x1, x2), min(y1, y2), max(x1, x2), max(y1, y2)).grown(width))
     return mark.drawn("".join(parts), Box.around(boxes))
 
@@ -156,7 +163,7 @@ def _rectangles(
     boxes = [Box(min(xs), min(ys), max(xs), max(ys)) for xs, ys in zip(across, down, strict=True)]
     parts = []
     if not mark.scales.measuring:
-        faint = fade(mark.opacity())
+        faint = fade(mark.opacity(), "fill")
         for colour, box in zip(mark.colours(mark.rows), boxes, strict=True):
             path = f"M{box.x1:.3f},{box.y1:.3f}h{box.width:.3f}v{box.height:.3f}h{-box.width:.3f}Z"
             parts.append(f'<path d="{path}" fill="{colour}"{faint}/>')
@@ -226,7 +233,7 @@ def _draw_texts(mark: Placed) -> DrawnMark:
     align, dx = _told(mark.mark, "align", "center"), _told(mark.mark, "dx", 0)
     texts = [
         Text(
-            x=x, y=y, lines=cut_lines(style, [_words(mark, row)]), style=style, align=align(row), dx=dx(row),
+            x=x, y=y, lines=[_words(mark, row)], style=style, align=align(row), dx=dx(row),
             baseline=mark.mark.get("baseline", "middle"), dy=mark.mark.get("dy", 0), angle=mark.mark.get("angle", 0),
         )
         for x, y, row in zip(mark.places("x", mark.rows), mark.places("y", mark.rows), mark.rows, strict=True)

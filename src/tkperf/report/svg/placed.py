@@ -191,5 +191,6 @@ def _look_up(names: Mapping[object, Any], row: Row, field: str) -> Any:
         raise NotDrawnError(f"a name that its scale lacks: {row.get(field)!r:.60}") from None
 
 
-def fade(opacity: float, look: str = "") -> str:
-    return f' opacity="{opacity:g}"{look}' if opacity != 1 else look
+def fade(opacity: float, what: str) -> str:
+    """How faint a filling or a stroke is. Of a whole element it would be a layer of its own in a PDF."""
+    return f' {what}-opacity="{opacity:g}"' if opacity != 1 else ""

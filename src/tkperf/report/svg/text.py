@@ -35,7 +35,8 @@ class Style(Struct, frozen=True, kw_only=True):
             raise NotDrawnError(f"a weight of type {self.weight!r}")
 
     def width(self, text: str) -> float:
-        return self.px * measure_text(text, self.weight == "bold")
+        """Of all of a line, whatever the limit."""
+        return self.px * measure_text(drop_controls(text), self.weight == "bold")
 
     def cut(self, text: str) -> str:
         """As much of it as the limit has room for, as Vega cuts it."""
@@ -81,6 +82,7 @@ class Text(Struct, frozen=True, kw_only=True):
     def box(self) -> Box:
         px = self.style.px
         width = max(self.style.width(line) for line in self.lines)
+        width = min(width, self.style.limit or width)
         share = {"left": 0.0, "center": 0.5, "right": 1.0}[self.align]
         x1 = self.x + self.dx - share * width
         y1 = self.y + self._down - round_half_up(_ABOVE * px)
@@ -89,7 +91,7 @@ class Text(Struct, frozen=True, kw_only=True):
 
     def svg(self) -> str:
         """Without what its style has, but for its anchor."""
-        shown = [escape(line) for line in self.lines]
+        shown = [escape(self.style.cut(line)) for line in self.lines]
         if not any(shown):
             return ""
         down = self._down
@@ -113,10 +115,6 @@ def write_texts(texts: Sequence[Text]) -> str:
     """Texts of one style."""
     drawn = "".join(text.svg() for text in texts)
     return f"<g {texts[0].style.attributes()}>{drawn}</g>" if drawn else ""
-
-
-def cut_lines(style: Style, lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(style.cut(line) for line in lines)
 
 
 def escape(text: str) -> str:

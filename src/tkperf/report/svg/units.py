@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tkperf.report.svg import known
 from tkperf.report.svg.data import Rows, group_rows, is_number, quantile, transform
 from tkperf.report.svg.known import NotDrawnError, Spec, check_keys, check_value
+from tkperf.report.svg.text import ANCHORS, BASELINES
 
 Encoding = Mapping[str, Any]
 
@@ -227,9 +228,8 @@ def _expand(unit: Unit) -> Iterator[Unit]:
         return
     more = {} if point is True else point
     check_keys(more, ("filled", "size"), "points of a line")
+    # As Vega-Lite has it: a colour that the line has by itself is not theirs.
     mark = {"type": "point", "filled": True, "opacity": 1, **more}
-    if "color" in unit.mark:
-        mark["color"] = unit.mark["color"]
     kept = {key: each for key, each in unit.encoding.items() if key not in ("order", "strokeDash")}
     yield replace(unit, mark=mark, encoding=kept)
 
@@ -240,6 +240,9 @@ def _check_mark(mark: Spec) -> None:
     check_value(mark.get("type"), known.MARKS, "a mark")
     check_keys(mark, known.MARKS[mark["type"]], str(mark["type"]))
     check_value(mark.get("shape", "circle"), ("circle", "triangle-down"), "a point's shape")
+    if not isinstance(mark.get("align"), Mapping):
+        check_value(mark.get("align", "center"), ANCHORS, "text at the")
+    check_value(mark.get("baseline", "middle"), BASELINES, "text at the")
     for key in ("filled", "clip"):
         check_value(mark.get(key, False), (True, False), key)
     if "point" in mark and not isinstance(mark["point"], bool | Mapping):
