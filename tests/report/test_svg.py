@@ -27,6 +27,7 @@ from tkperf.report import drawing
 from tkperf.report.charts.vega import build_chart, colour, linear_axis, log_axis
 from tkperf.report.comparison import build_comparison_view, build_plots
 from tkperf.report.document import _for_print, charts_of, compose
+from tkperf.report.drawing import ask_vega, draw_all
 from tkperf.report.page import ChartView, ReportView
 from tkperf.report.svg.chart import draw
 from tkperf.report.svg.expressions import compile_expression
@@ -50,7 +51,7 @@ def for_print(chart: ChartView) -> Spec:
 
 def by_vega(specs: Sequence[Spec]) -> Sequence[str]:
     """As the process draws them that is there for what is not known."""
-    return drawing.ask_vega(list(specs))
+    return ask_vega(list(specs))
 
 
 def disturbed(name: str, folder: Path) -> ReportView:
@@ -367,19 +368,15 @@ ARC: Spec = {
 def test_vega_draws_what_is_not_known_and_only_that() -> None:
     """In the order of the charts."""
     known = line_chart([1.0, 2.0])
-    with Drawer() as drawer:
-        drawer.start([known, ARC, known])
-        first, other, last = drawer.finish()
+    first, other, last = draw_all([known, ARC, known])
     assert first == last == draw(known)
     assert "mark-arc" in other
 
 
 def test_no_process_is_started_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """V8 takes longer to start than all charts."""
-    monkeypatch.setattr(drawing, "_start_helper", None)
-    with Drawer() as drawer:
-        drawer.start([line_chart([1.0])])
-        assert len(drawer.finish()) == 1
+    monkeypatch.setattr(drawing, "start_module", None)
+    assert len(draw_all([line_chart([1.0])])) == 1
 
 
 @pytest.mark.parametrize("module", ["tkperf.no_such_module", None])
@@ -387,11 +384,14 @@ def test_what_the_process_fails_to_draw_is_drawn_all_the_same(
     module: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that cannot start, or ends at once, costs time and nothing else."""
-    dead = None if module is None else process.start_module(module)
-    monkeypatch.setattr(drawing, "_start_helper", lambda: dead)
-    with Drawer() as drawer:
-        drawer.start([ARC])
-        (drawn,) = drawer.finish()
+
+    def start(_: str) -> process.Process:
+        if module is None:
+            raise OSError
+        return process.start_module(module)
+
+    monkeypatch.setattr(drawing, "start_module", start)
+    (drawn,) = draw_all([ARC])
     assert "mark-arc" in drawn
 
 

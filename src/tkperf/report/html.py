@@ -61,7 +61,9 @@ def _script_json(value: object) -> str:
     """JSON that cannot end the script element it stands in; without blanks, a twentieth of a page."""
     try:
         text = _dense_json(value)
-    except ValueError:  # a value that JSON has no number for; looking at each takes longer than writing it
+    except (
+        ValueError
+    ):  # a value that JSON has no number for; looking at each takes longer than writing it
         text = _dense_json(finite(value))
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
