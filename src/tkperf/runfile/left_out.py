@@ -300,6 +300,10 @@ class Rows:
         The sequences of the first are kept to find their samples by.
         """
         steps, sequences, set_aside = [], [], []
+        disturbed = {
+            row["step_sequence"]
+            for row in self._all("SELECT DISTINCT step_sequence FROM disturbance")
+        }
         for columns in self._all(
             # In the order of the table: sorted by SQLite, all rows would be kept at once.
             f"SELECT {', '.join(STEP_COLUMNS)}, job.text AS job_file FROM step NOT INDEXED "  # noqa: S608 - own names only
@@ -324,8 +328,8 @@ class Rows:
             for column, reason in unread.items():
                 what = f"{column} of {_row_name(test, columns)}"
                 self.leave_out(what, reason, test=test, section=step.section, number=step.number)
-            disturbances = self._disturbances(test, columns) or step.disturbances
-            step = replace(step, disturbances=disturbances)
+            if columns["sequence"] in disturbed and (found := self._disturbances(test, columns)):
+                step = replace(step, disturbances=found)
             if again := self._is_set_aside(columns):
                 set_aside.append((columns["sequence"], step))
             else:

@@ -122,22 +122,35 @@ def parse_step(columns: Columns) -> tuple[StepRecord, dict[str, str]]:
     Raises:
         ValueError: a column that must not be NULL holds what cannot be.
     """
+    unread: dict[str, str] = {}
+    try:
+        return _parse_step(columns, unread), unread
+    except ValueError:
+        mended, unread = _mend(columns)
+        return _parse_step(mended, unread), unread
+
+
+def _mend(columns: Columns) -> tuple[Columns, dict[str, str]]:
+    """The row without what cannot be in columns that may be NULL, and what was wrong with each of these."""
     mended, unread = dict(columns), dict[str, str]()
     for name, type_ in _OPTIONAL.items():
         try:
             msgspec.convert(mended[name], type_)
         except msgspec.ValidationError as error:
             mended[name], unread[name] = None, f"{str(columns[name])[:30]}: {error}"
-    flags = convert("step", mended, _FlagsRow)
-    record = StepRecord(
-        **msgspec.structs.asdict(convert("step", mended, _StepRow)),
+    return mended, unread
+
+
+def _parse_step(columns: Columns, unread: dict[str, str]) -> StepRecord:
+    flags = convert("step", columns, _FlagsRow)
+    return StepRecord(
+        **msgspec.structs.asdict(convert("step", columns, _StepRow)),
         planned_pause=bool(flags.planned_pause),
         disturbances=() if flags.watched else None,
-        workload=parse_workload("step", mended),
-        measurement=_measurement(mended, unread),
+        workload=parse_workload("step", columns),
+        measurement=_measurement(columns, unread),
         host=_host_use(columns["host_use"], unread),
     )
-    return record, unread
 
 
 def render_host_use(use: HostUse) -> str:
