@@ -24,14 +24,13 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.rendering import build_run_view
+from tkperf.report.drawing import Drawer
 from tkperf.report.html import render_view
 from tkperf.report.page import ReportView
-from tkperf.report.pdf import _for_print, _lay_out
+from tkperf.report.pdf import print_run
 from tkperf.report.svg.chart import draw
 from tkperf.runfile.reader import RunFile
 
@@ -59,6 +58,17 @@ print(json.dumps([first, time.time()]))
 """
 
 
+class Kept(Drawer):
+    """Draws nothing, and keeps what it was asked to draw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.specs: list[Spec] = []
+
+    def start(self, specs: Sequence[Spec]) -> None:
+        self.specs = list(specs)
+
+
 def collect(folder: Path, profile: str) -> tuple[Path, list[Spec]]:
     """The charts of the PDF of a run on a simulated drive."""
     path = folder / "run.tkperf"
@@ -69,11 +79,12 @@ def collect(folder: Path, profile: str) -> tuple[Path, list[Spec]]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    view = read_view(path)
-    charts = [each.charts for test in view.tests for each in test.sections]
-    charts += [test.charts for test in view.tests]
-    rows = [row for drawn in charts for row in _lay_out(msgspec.to_builtins(drawn))]
-    return path, [_for_print(chart, "") for row in rows for chart in row]
+    kept = Kept()
+    with RunFile(path) as opened:
+        record = opened.record()
+        result = with_seconds(analyse(record), record, opened.seconds)
+        print_run(build_run_view(opened, record, result), result, kept)
+    return path, kept.specs
 
 
 def read_view(path: Path) -> ReportView:
