@@ -70,12 +70,17 @@ def _walk(
         seen.words += _words(node, matrix, style, opacity, clipped)
         return
     for points in _outlines(tag, node):
-        look = _look(style, opacity, clipped, len(set(points)) > 2)
+        look = _look(style, opacity, clipped, _has_area(points))
         if look["fill"] or look["stroke"]:
             moved = tuple(_apply(matrix, point) for point in points)
             seen.shapes.append(Shape(_normal(moved), look))
     for child in node:
         _walk(child, matrix, style, opacity, clipped, seen)
+
+
+def _has_area(points: tuple[Point, ...]) -> bool:
+    """Whether there is anything to fill: to a thousandth of a pixel."""
+    return len({(round(x, 3), round(y, 3)) for x, y in points}) > 2
 
 
 def _look(

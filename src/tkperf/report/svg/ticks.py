@@ -27,7 +27,7 @@ def step_of(start: float, stop: float, count: float) -> float:
 
 def _increment(start: float, stop: float, count: float) -> float:
     """The step; below 1 its reciprocal, negative, which is a whole number."""
-    step = (stop - start) / max(1.0, count)
+    step = (stop - start) / count
     power = math.floor(math.log10(step))
     error = step / 10.0**power
     factor = 10 if error >= _TEN else 5 if error >= _FIVE else 2 if error >= _TWO else 1
@@ -42,20 +42,15 @@ def linear_ticks(start: float, stop: float, count: float) -> list[float]:
     if start > stop:
         return linear_ticks(stop, start, count)[::-1]
     increment = _increment(start, stop, count)
-    if increment < 0:
-        places = _whole_between(start * -increment, stop * -increment)
-        return [place / -increment for place in places]
-    return [place * increment for place in _whole_between(start / increment, stop / increment)]
-
-
-def _whole_between(low: float, high: float) -> range:
-    """Whole numbers from the one to the other; what is no more than rounding beyond is within."""
-    first, last = math.floor(low + 0.5), math.floor(high + 0.5)
-    first += first < low
-    last -= last > high
+    by, per = (increment, 1.0) if increment > 0 else (1.0, -increment)
+    first, last = (math.floor(end * per / by + 0.5) for end in (start, stop))
+    first += first * by / per < start
+    last -= last * by / per > stop
     if last - first > MOST_TICKS:
         raise NotDrawnError("an axis with thousands of ticks")
-    return range(first, last + 1)
+    if last < first and count < 2:  # 0 or 1 of them: finer, until there is one
+        return linear_ticks(start, stop, 2 * count)
+    return [place * by / per for place in range(first, last + 1)]
 
 
 def nice_linear(start: float, stop: float, count: float = 10) -> tuple[float, float]:
