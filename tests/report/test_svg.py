@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import run_info, simulate, view_of
+from tests.report.made_up_charts import make_up_chart
 from tests.report.svg_compared import differences, see
 from tests.report.test_comparison import drives
 from tests.report.test_flagged import SUITES, keep
@@ -123,6 +124,20 @@ def test_each_chart_is_as_vega_draws_it(name: str, tmp_path: Path) -> None:
         for number, (spec, vega) in enumerate(zip(specs, by_vega(specs), strict=True))
     }
     assert {number: told[:3] for number, told in found.items() if told} == {}
+
+
+@pytest.mark.parametrize("first", range(0, 60, 12))
+def test_made_up_charts_are_as_vega_draws_them(first: int) -> None:
+    """Numbers of any magnitude, names of any length, dates, gaps: ticks, labels and marks are the same."""
+    charts = (
+        ChartView(key="k", text="", spec=make_up_chart(seed)) for seed in range(first, first + 12)
+    )
+    specs = [for_print(chart) for chart in charts]
+    drawn = zip(specs, by_vega(specs), strict=True)
+    found = {
+        first + number: differences(draw(spec), vega) for number, (spec, vega) in enumerate(drawn)
+    }
+    assert {seed: told[:3] for seed, told in found.items() if told} == {}
 
 
 def test_every_view_of_the_page_could_be_printed(tmp_path: Path) -> None:

@@ -53,9 +53,6 @@ class Continuous(Struct, frozen=True, kw_only=True):
         # Not by a factor: the ends of the domain are exactly those of the range.
         return [first * (1 - (share := (value - low) / span)) + last * share for value in values]
 
-    def __call__(self, value: float) -> float:
-        return self.many((value,))[0]
-
     def ticks(self, count: float) -> list[float]:
         low, high = self.domain
         if self.utc:

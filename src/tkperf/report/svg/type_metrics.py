@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 
 from tkperf.report.fonts import FILES
@@ -12,7 +12,7 @@ from tkperf.report.fonts import FILES
 _BY_PAIR, _BY_CLASS = 1, 2
 
 
-@cache
+@lru_cache(maxsize=4096)
 def measure_text(text: str, bold: bool) -> float:
     """The width of a line, in parts of the size of the type."""
     font = _load(700 if bold else 400)
