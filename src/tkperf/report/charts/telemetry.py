@@ -41,6 +41,7 @@ def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
         for drive in course.drives
         for at_s, celsius in drive.temperatures
     ]
+    scale = linear_axis(_reached(rows, course.drives), zero=False)
     return _chart(
         course,
         title,
@@ -49,13 +50,8 @@ def temperature(course: Course, title: str, unit: str, unit_s: float) -> Spec:
         [drive.facts.drive for drive in course.drives if drive.temperatures],
         [
             *_throttled(course, unit_s),
-            *_limits(course.drives),
-            *_lines(
-                rows,
-                "Temperature (°C)",
-                unit,
-                linear_axis(_reached(rows, course.drives), zero=False),
-            ),
+            *_limits(course.drives, scale),
+            *_lines(rows, "Temperature (°C)", unit, scale),
         ],
     )
 
@@ -179,8 +175,8 @@ def _throttled(course: Course, unit_s: float) -> list[Spec]:
     ]
 
 
-def _limits(drives: Iterable[DriveCourse]) -> list[Spec]:
-    """A line for each limit that any of the drives has."""
+def _limits(drives: Iterable[DriveCourse], scale: dict[str, object]) -> list[Spec]:
+    """A line for each limit that any of the drives has, on the same axis."""
     facts = [drive.facts for drive in drives]
     limits = [
         (celsius, words, colour)
@@ -192,7 +188,7 @@ def _limits(drives: Iterable[DriveCourse]) -> list[Spec]:
     ]
     layers: list[Spec] = []
     for celsius, words, colour in limits:
-        y = {"field": "value", "type": "quantitative", "title": "Temperature (°C)"}
+        y = {"field": "value", "type": "quantitative", "title": "Temperature (°C)", **scale}
         values = [{"value": celsius, "text": f"{words} {celsius:g} °C"}]
         shown = {"y": y, "color": None, "x": {"value": 0}}
         layers += [
