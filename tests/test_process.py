@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,6 +28,25 @@ def test_a_module_of_ours_loads_nothing_from_the_current_folder(
     process.communicate(b"{}", timeout=60)
     assert process.returncode == 0
     assert not (tmp_path / "strangers file was run").exists()
+
+
+def test_a_module_of_ours_does_not_outlive_us() -> None:
+    """Killed, we tell it nothing; it may hang, or draw for nobody."""
+    program = (
+        "import time; from tkperf.process import start_module; process = start_module('json.tool');"
+        "print(process.pid, flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as ours:
+        assert ours.stdout is not None
+        pid = int(ours.stdout.readline())
+        _wait_until(lambda: Path(f"/proc/{pid}/comm").read_text().startswith("python"))
+        os.kill(pid, signal.SIGSTOP)
+        ours.kill()
+    try:
+        _wait_until(lambda: not _is_alive(pid))
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_a_program_that_prints_without_end_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +76,12 @@ def test_a_program_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None
     number = tmp_path / "pid"
     with pytest.raises(EngineError, match="did not end within 1 s"):
         run_command(["sh", "-c", f"sleep 60 & echo $! > {number}; wait"], timeout_s=1)
+    _wait_until(lambda: not _is_alive(int(number.read_text())))
+
+
+def _wait_until(holds: Callable[[], bool]) -> None:
     until_s = time.monotonic() + 10
-    while _is_alive(int(number.read_text())):
+    while not holds():
         assert time.monotonic() < until_s
         time.sleep(0.02)
 

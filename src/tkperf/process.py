@@ -253,13 +253,16 @@ def fork_early() -> int:
 def start_module(name: str) -> subprocess.Popen[bytes]:
     """Run a module of ours in a Python of its own, which reads stdin and writes stdout.
 
-    Nothing is loaded from the current folder (-P), where others may have put modules.
+    Nothing is loaded from the current folder (-P), where others may have put modules. The kernel kills it
+    when tkperf dies, wherever there is setpriv.
 
     Raises:
         OSError: it cannot be started.
     """
+    setpriv = find_program("setpriv")
+    dying_with_us = () if setpriv is None else (setpriv, "--pdeathsig", "KILL", "--")
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", name],
+        [*dying_with_us, sys.executable, "-P", "-m", name],
         stdin=PIPE,
         stdout=PIPE,
         stderr=subprocess.DEVNULL,

@@ -28,7 +28,7 @@ from tkperf.report import drawing
 from tkperf.report.charts.vega import build_chart, colour, linear_axis, log_axis
 from tkperf.report.comparison import build_comparison_view, build_plots
 from tkperf.report.document import _for_print, charts_of, compose
-from tkperf.report.drawing import ask_vega, draw_all
+from tkperf.report.drawing import ask_vega, draw_all, draw_png
 from tkperf.report.page import ChartView, ReportView
 from tkperf.report.svg.chart import draw
 from tkperf.report.svg.expressions import compile_expression
@@ -197,6 +197,7 @@ NAMES = (
     "a  b",
     " lead",
     "日本",
+    "Gera\u0308t, Le\u0301on",  # as some keyboards and file systems have it
     "Привет",
     "ΔΩ",
     "x<y & z",
@@ -386,6 +387,14 @@ def test_vega_draws_what_is_not_known_and_only_that() -> None:
     first, other, last = draw_all([known, ARC, known])
     assert first == last == draw(known)
     assert "mark-arc" in other
+
+
+def test_vega_is_given_no_text_that_ends_it() -> None:
+    """A NUL aborted the whole process, half a surrogate was a defect: names are in run files of strangers."""
+    hostile = f"{HOSTILE}\ufffe"
+    (drawn,) = draw_all([{**ARC, "title": hostile}])
+    assert "mark-arc" in drawn
+    assert draw_png(line_chart([1.0], names=[hostile])).startswith(b"\x89PNG")
 
 
 def test_no_process_is_started_without_need(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from tkperf.process import start_module
 from tkperf.report.fonts import FOLDER
 from tkperf.report.svg.chart import draw
 from tkperf.report.svg.known import NotDrawnError
+from tkperf.units import drop_controls
 
 Spec = dict[str, object]
+_TWO_IN_VEGA = re.compile("[\U00010000-\U0010ffff]")
 
 
 def draw_all(specs: Sequence[Spec]) -> list[str]:
@@ -61,7 +65,7 @@ def _draw_by_vega(spec: Spec) -> str:
     import vl_convert  # noqa: PLC0415 - as above
 
     _use_own_fonts()
-    svg: str = vl_convert.vegalite_to_svg(spec)
+    svg: str = vl_convert.vegalite_to_svg(_for_vega(spec))
     return svg
 
 
@@ -70,8 +74,24 @@ def draw_png(spec: Spec) -> bytes:
     import vl_convert  # noqa: PLC0415 - as above
 
     _use_own_fonts()
-    picture: bytes = vl_convert.vegalite_to_png(spec | {"width": 700}, scale=2.0)
+    wide: Any = _for_vega(spec | {"width": 700})
+    picture: bytes = vl_convert.vegalite_to_png(wide, scale=2.0)
     return picture
+
+
+def _for_vega(value: object) -> Any:
+    """Texts that vl-convert can draw.
+
+    At a NUL in one of them it aborts the process. What JavaScript has as two characters Vega may cut in half, which
+    vl-convert refuses; it has no letters for these, so they are spelled out.
+    """
+    if isinstance(value, str):
+        return _TWO_IN_VEGA.sub(lambda found: f"U+{ord(found[0]):X}", drop_controls(value))
+    if isinstance(value, dict):
+        return {key: _for_vega(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_for_vega(item) for item in value]
+    return value
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from functools import cache, lru_cache
 from itertools import pairwise
+from unicodedata import combining, normalize
 
 from tkperf.report.fonts import FILES
 
@@ -16,7 +17,7 @@ _BY_PAIR, _BY_CLASS = 1, 2
 def measure_text(text: str, bold: bool) -> float:
     """The width of a line, in parts of the size of the type."""
     font = _load(700 if bold else 400)
-    return font.measure(" ".join(text.split()))
+    return font.measure(normalize("NFC", " ".join(text.split())))
 
 
 @cache
@@ -43,7 +44,11 @@ class _Font:
     def measure(self, text: str) -> float:
         glyphs = [self._glyphs.get(ord(letter), 0) for letter in text]
         last = len(self._advances) - 1
-        width: int = sum(self._advances[min(glyph, last)] for glyph in glyphs)
+        width: int = sum(
+            self._advances[min(glyph, last)]
+            for letter, glyph in zip(text, glyphs, strict=True)
+            if not combining(letter)  # stands above or below the letter before
+        )
         width += sum(self._kern(pair) for pair in pairwise(glyphs))
         return width / float(self._units)
 
