@@ -1,6 +1,6 @@
 """What draws the charts of a PDF fastest? The charts of a full run of four tests, drawn in several ways.
 
-As `tkperf report` does it: by tkperf itself, in the process that reads the run. Beside it vl-convert (Vega-Lite in V8), which
+As `tkperf report` does it: by tkperf itself, in the process that makes the PDF. Beside it vl-convert (Vega-Lite in V8), which
 draws what tkperf refuses, each way in processes started anew: one chart after the other in one process and shared by two, as one
 chart of many below each other, and Vega's specifications without Vega-Lite; how long a process takes until its first chart is
 drawn, and what a chart costs after that.
@@ -27,9 +27,10 @@ from typing import Any
 from tkperf.analysis.over_seconds import with_seconds
 from tkperf.analysis.run_results import analyse
 from tkperf.cli.rendering import build_run_view
-from tkperf.report.document import charts_of, compose
+from tkperf.report.document import compose
 from tkperf.report.html import render_view
 from tkperf.report.page import ReportView
+from tkperf.report.paper import charts_of
 from tkperf.report.svg.chart import draw
 from tkperf.runfile.reader import RunFile
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -158,6 +159,31 @@ def test_what_a_process_fails_to_make_is_made_all_the_same(
     with printing.Printer() as printer:
         printer.start(compose_run(view, tkperf.load(run_file)))
         assert printer.finish() == printed
+
+
+PRINTED_ALONE = """
+import runpy, sys
+runpy.run_module("tkperf.report.pdf", run_name="__main__")
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def test_the_process_makes_all_of_it_and_loads_no_more_than_it_needs(
+    run_file: Path, printed: bytes
+) -> None:
+    """By itself, from plain data: what results are made of would take it several times as long to load."""
+    view = view_of(run_file, Told(report_date="2026-01-02"))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", PRINTED_ALONE],
+        input=pickle.dumps(compose_run(view, tkperf.load(run_file))),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == printed
+    loaded = set(done.stderr.decode().split())
+    assert "typst" in loaded
+    assert not loaded & {"numpy", "jinja2", "vl_convert", "tkperf.analysis", "tkperf.report.page"}
 
 
 def test_a_test_without_a_step_has_its_page(result: RunResult, tmp_path: Path) -> None:

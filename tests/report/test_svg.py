@@ -27,9 +27,10 @@ from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.report import drawing
 from tkperf.report.charts.vega import build_chart, colour, linear_axis, log_axis
 from tkperf.report.comparison import build_comparison_view, build_plots
-from tkperf.report.document import _for_print, charts_of, compose
+from tkperf.report.document import _for_print, compose
 from tkperf.report.drawing import ask_vega, draw_all, draw_png
 from tkperf.report.page import ChartView, ReportView
+from tkperf.report.paper import charts_of
 from tkperf.report.svg.chart import draw
 from tkperf.report.svg.expressions import compile_expression
 from tkperf.report.svg.formats import format_number
@@ -381,8 +382,9 @@ ARC: Spec = {
 }
 
 
-def test_vega_draws_what_is_not_known_and_only_that() -> None:
-    """In the order of the charts."""
+def test_vega_draws_what_is_not_known_and_only_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process of its own, in the order of the charts."""
+    monkeypatch.setattr(drawing, "_draw_by_vega", None)
     known = line_chart([1.0, 2.0])
     first, other, last = draw_all([known, ARC, known])
     assert first == last == draw(known)

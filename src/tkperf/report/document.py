@@ -14,10 +14,9 @@ from tkperf.report.charts.vega import Spec
 from tkperf.report.fonts import FAMILY
 from tkperf.report.marking import find_keywords
 from tkperf.report.page import Blocks, ChartView, ReportView, TestView
+from tkperf.report.paper import Document, charts_of, parts_of
 from tkperf.report.wording import shorten
 from tkperf.units import drop_controls
-
-Document = dict[str, Any]
 
 # In pixels of Vega, all of a chart, for half the width of the text and for all of it: in both its letters of 12 px get 7.5 pt.
 HALF_WIDTH, WHOLE_WIDTH = 390, 806
@@ -53,7 +52,7 @@ def compose(view: ReportView, *, footer: str) -> Document:
         {"overview_charts": view.overview_charts, "tests": _on_paper(view.tests)}
     )
     report["overview_charts"] = _lay_out(report["overview_charts"])
-    for part in _parts(report):
+    for part in parts_of(report):
         part["charts"] = _lay_out(part["charts"])
     specs = [_for_print(chart, keywords) for chart in charts_of(report)]
     document: Any = _clean(report)
@@ -93,17 +92,6 @@ def _shorten(blocks: Blocks) -> Blocks:
         (title, tuple((name, shorten(fact, MOST_OF_FACT)) for name, fact in facts))
         for title, facts in blocks
     )
-
-
-def _parts(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """All that has charts."""
-    return [part for test in report["tests"] for part in (test, test["course"], *test["sections"])]
-
-
-def charts_of(report: Document) -> list[dict[str, Any]]:
-    """All that are drawn, in their order; ``spec`` of each is the specification."""
-    rows = (row for part in _parts(report) for row in part["charts"])
-    return [chart for row in (*report["overview_charts"], *rows) for chart in row]
 
 
 def _lay_out(charts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -16,9 +16,9 @@ from importlib import resources
 
 import typst
 
-from tkperf.report.document import Document, charts_of
 from tkperf.report.drawing import draw_all
 from tkperf.report.fonts import FOLDER
+from tkperf.report.paper import Document, charts_of
 from tkperf.units import drop_controls
 
 # What typst's own fonts lack: all but Latin, Greek, Cyrillic and punctuation.

@@ -13,7 +13,7 @@ from typing import Self
 import typst  # noqa: F401 - that it is missing is to be known before anything is written
 
 from tkperf.process import Process, start_module
-from tkperf.report.document import Document
+from tkperf.report.paper import Document
 
 
 class Printer:
