@@ -39,7 +39,9 @@ def test_a_module_of_ours_does_not_outlive_us() -> None:
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as ours:
         assert ours.stdout is not None
         pid = int(ours.stdout.readline())
-        _wait_until(lambda: Path(f"/proc/{pid}/comm").read_text().startswith("python"))
+        # Neither the fork of us that it is at first, nor setpriv.
+        command = Path(f"/proc/{pid}/cmdline")
+        _wait_until(lambda: command.read_bytes().split(b"\0")[1:4] == [b"-P", b"-m", b"json.tool"])
         os.kill(pid, signal.SIGSTOP)
         ours.kill()
     try:
