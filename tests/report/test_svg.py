@@ -253,6 +253,22 @@ def test_gaps_and_extremes_are_as_vega_draws_them(values: list[object], log: boo
     assert differences(draw(spec), vega) == []
 
 
+def test_boxes_of_one_value_show_it() -> None:
+    """As of a hard disk's first areas, or of a sequential test that varies little."""
+    values = {"one": [3.0], "two": [1.0, 5.0], "alike": [2.0, 2.0, 2.0], "four": [1, 2, 2, 9]}
+    rows = [{"n": name, "value": each} for name, own in values.items() for each in own]
+    x = {"field": "n", "type": "nominal", "title": "x", "sort": list(values)}
+    y = {"field": "value", "type": "quantitative", "title": "y"}
+    mark = {"type": "boxplot", "extent": "min-max", "color": "#0B6BB8"}
+    spec = for_print(
+        ChartView(key="k", text="", spec=build_chart("t", rows, {"x": x, "y": y}, mark=mark))
+    )
+    (vega,) = by_vega([spec])
+    own = draw(spec)
+    assert differences(own, vega) == []
+    assert len([shape for shape in see(own).shapes if shape.look["fill"] == "white"]) == 1 + 2
+
+
 @settings(max_examples=150)
 @given(
     values=st.lists(st.one_of(st.sampled_from(ODD), st.floats(), st.integers()), max_size=6),
@@ -426,7 +442,7 @@ def test_what_the_process_fails_to_draw_is_drawn_all_the_same(
     [
         (1234.5, ",.10~f", "1,234.5"), (0.1 + 0.2, ",.10~f", "0.3"), (-5, "d", "\u22125"), (2.5, "d", "3"), (1500, "~s", "1.5k"),
         (1e-6, "~s", "1\u00b5"), (0.00012345678, "~r", "0.000123457"), (1e-7, "~g", "1e-7"), (0.0001, "~g", "0.0001"),
-        (1e21, "~g", "1e+21"), (0, "~s", "0"), (1e6, ",", "1,000,000"),
+        (1e21, "~g", "1e+21"), (1.5e301, ",f", "1.5e+301"), (9e20, ",.0f", "900,000,000,000,000,000,000"), (0, "~s", "0"), (1e6, ",", "1,000,000"),
     ],
 )  # fmt: skip
 def test_numbers_are_written_as_d3_writes_them(value: float, form: str, text: str) -> None:

@@ -14,6 +14,8 @@ from tkperf.report.svg.known import NotDrawnError
 MINUS = "\N{MINUS SIGN}"
 _PREFIXES = ("y", "z", "a", "f", "p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _MOST_DIGITS = 12
+# From here on JavaScript writes no number in full.
+_LARGE = 1e21
 _FORM = re.compile(r"(?P<comma>,)?(?:\.(?P<digits>\d+))?(?P<trim>~)?(?P<kind>[dfgrs])?\Z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -83,7 +85,7 @@ def number_text(value: float) -> str:
     """As JavaScript turns a number into text."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("-" if value < 0 else "") + "Infinity"
-    if value == int(value) and abs(value) < 1e21:
+    if value == int(value) and abs(value) < _LARGE:
         return str(int(value))
     text = repr(float(value))
     mantissa, exponent, power = text.partition("e")
@@ -113,7 +115,7 @@ def _place(figures: str, whole: int) -> str:
 
 
 def _fixed(value: float, digits: int) -> tuple[str, str]:
-    return f"{value:.{digits}f}", ""
+    return f"{value:.{digits}f}" if value < _LARGE else number_text(value), ""
 
 
 def _whole(value: float, _: int) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tkperf.report.svg import known
+from tkperf.report.svg import defaults, known
 from tkperf.report.svg.data import Rows, group_rows, is_number, quantile, transform
 from tkperf.report.svg.known import NotDrawnError, Spec, check_keys, check_value
 from tkperf.report.svg.text import ANCHORS, BASELINES
@@ -250,7 +250,7 @@ def _check_mark(mark: Spec) -> None:
 
 
 def _expand_boxes(unit: Unit) -> Iterator[Unit]:
-    """From the least to the greatest a line, the middle half a box, the median a light line across it."""
+    """From the least to the greatest a line, the middle half a box, the median a line across it."""
     mark = unit.mark
     check_value(mark.get("extent"), ("min-max",), "the extent of a box plot")
     x, y = unit.encoding["x"], unit.encoding["y"]
@@ -272,4 +272,13 @@ def _expand_boxes(unit: Unit) -> Iterator[Unit]:
     yield part("rule", "min", "q1")
     yield part("rule", "q3", "max")
     yield part("box", "q1", "q3")
-    yield part("tick", "median", None, color="white", opacity=0.7)
+    # As Vega-Lite has it: light on a box, and not in the box's colour where that has no height.
+    low, high = names["q1"], names["q3"]
+    light = [row[low] is not None and row[low] < row[high] for row in rows]
+    coloured = [
+        {**row, "colour": "white" if each else defaults.MARK_COLOUR}
+        for row, each in zip(rows, light, strict=True)
+    ]
+    median = part("tick", "median", None, opacity=0.7)
+    colours = {"color": {"field": "colour", "scale": None}}
+    yield replace(median, rows=coloured, encoding={**median.encoding, **colours})
