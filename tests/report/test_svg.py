@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import run_info, simulate, view_of
+from tests.builders import run_info, simulate, view_of, work
 from tests.report.made_up_charts import make_up_chart
 from tests.report.svg_compared import differences, see
 from tests.report.test_comparison import drives
@@ -24,9 +25,23 @@ from tests.test_telemetry_runs import run_cli
 from tkperf import process
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.arrangement import Arrangement
+from tkperf.analysis.timeline.drops import Drop
+from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.levels import Level, LevelKind
+from tkperf.analysis.timeline.spikes import PeriodicSpikes
+from tkperf.quantity import IOPS, LATENCY_MAX
 from tkperf.report import drawing
-from tkperf.report.charts.vega import build_chart, colour, linear_axis, log_axis
-from tkperf.report.comparison import build_comparison_view, build_plots
+from tkperf.report.charts.over_time import mark_over_time
+from tkperf.report.charts.vega import (
+    Row,
+    build_chart,
+    build_frame,
+    colour,
+    length_axis,
+    linear_axis,
+    log_axis,
+)
+from tkperf.report.comparison import build_comparison_view
 from tkperf.report.document import _for_print, compose
 from tkperf.report.drawing import ask_vega, draw_all, draw_png
 from tkperf.report.page import ChartView, ReportView
@@ -56,6 +71,15 @@ def by_vega(specs: Sequence[Spec]) -> Sequence[str]:
     return ask_vega(list(specs))
 
 
+def apart(specs: Sequence[Spec]) -> dict[int, list[str]]:
+    """What differs between the two drawings of each chart, by its number; all by one process, which takes long to start."""
+    found = {
+        number: differences(draw(spec), vega)
+        for number, (spec, vega) in enumerate(zip(specs, by_vega(specs), strict=True))
+    }
+    return {number: told[:3] for number, told in found.items() if told}
+
+
 def disturbed(name: str, folder: Path) -> ReportView:
     """One of all tests that there are, each third step of it disturbed."""
     numbers = count()
@@ -81,13 +105,54 @@ def compared(arrangement: Arrangement, number: int) -> ReportView:
     return build_comparison_view(compare(drives(number), arrangement))
 
 
-def history() -> ReportView:
+def history(step: timedelta = timedelta(days=1)) -> ReportView:
     """One drive whose firmware changes."""
+    began = [
+        (datetime(1999, 12, 31, 22, 58, tzinfo=UTC) + at * step).isoformat() for at in range(7)
+    ]
     runs = [
-        replace(run, info=replace(run.info, device={**run.info.device, "firmware": f"{at // 3}.0"}))
+        replace(
+            run,
+            info=replace(
+                run.info,
+                started_utc=began[at],
+                device={**run.info.device, "firmware": f"{at // 3}.0"},
+            ),
+        )
         for at, run in enumerate(drives(7, serial="S1"))
     ]
     return build_comparison_view(compare(runs, Arrangement.HISTORY))
+
+
+def dates() -> Iterator[Spec]:
+    """Axes of seconds, minutes, hours, days, weeks, months and years."""
+    for each in ("20 s", "3 min", "50 min", "5 h", "9 d", "40 d", "130 d", "4000 d"):
+        number, unit = each.split()
+        s = {"s": 1, "min": 60, "h": 3600, "d": 86_400}[unit]
+        yield printed(history(timedelta(seconds=int(number) * s)))[0]
+
+
+def found_over_time() -> Iterator[Spec]:
+    """Levels, a sudden drop and spikes that come back, each with its marks."""
+    rows: list[Row] = [{"x": at, "value": 900 if at < 30 else 300} for at in range(100)]
+    x = {"field": "x", "type": "quantitative", "title": "s", **length_axis(range(100))}
+    y = {"field": "value", "type": "quantitative", "title": "IOPS", **linear_axis([0, 900])}
+    levels = (
+        Level(kind=LevelKind.FRESH, start=0, end=30, value=900),
+        Level(kind=LevelKind.STEADY, start=40, end=100, value=300),
+    )
+    drop = Drop(start=60, end=62, before=300, least=20, recovered=True)
+    spikes = PeriodicSpikes(
+        period=20, first=5, expected=5, places=(5, 25, 65, 85), height=9, chance=1e-9
+    )
+    kept: dict[str, Any] = {"workload": work(), "recorded": Recorded.SECONDS, "values": 100}
+    timelines = (
+        Timeline(**kept, quantity=IOPS.key, levels=levels, settled=True, drops=(drop,)),
+        Timeline(**kept, quantity=LATENCY_MAX.key, spikes=spikes),
+    )
+    spec = build_chart("t", rows, {"x": x, "y": y}, mark="line")
+    marked = mark_over_time(spec, timelines, (IOPS, LATENCY_MAX))
+    yield for_print(ChartView(key="k", text="", spec=marked))
 
 
 def collect(name: str, folder: Path) -> Sequence[Spec]:
@@ -102,15 +167,16 @@ def collect(name: str, folder: Path) -> Sequence[Spec]:
             return printed(throttled(folder))
         case "firmware":
             return printed(history())
-        case "plots":
-            compared_runs = (compare(drives(number)) for number in (2, 12))
-            return [for_print(chart) for each in compared_runs for chart in build_plots(each)]
+        case "dates":
+            return list(dates())
+        case "found":
+            return list(found_over_time())
         case _:
             return printed(compared(Arrangement(which), int(kind)))
 
 
 COLLECTIONS = (
-    *(f"disturbed {name}" for name in SUITES), "simulated nvme-4kn", "simulated unsteady", "throttled", "firmware", "plots",
+    *(f"disturbed {name}" for name in SUITES), "simulated nvme-4kn", "simulated unsteady", "throttled", "firmware", "dates", "found over time",
     *(f"{number} {each}" for each in Arrangement for number in (3, 12)),
 )  # fmt: skip
 
@@ -120,11 +186,7 @@ def test_each_chart_is_as_vega_draws_it(name: str, tmp_path: Path) -> None:
     """The same texts, lines, areas, points, colours and dashes, in the same order at the same places, none by Vega."""
     specs = collect(name, tmp_path)
     assert specs
-    found = {
-        number: differences(draw(spec), vega)
-        for number, (spec, vega) in enumerate(zip(specs, by_vega(specs), strict=True))
-    }
-    assert {number: told[:3] for number, told in found.items() if told} == {}
+    assert apart(specs) == {}
 
 
 @pytest.mark.parametrize("first", range(0, 60, 12))
@@ -207,20 +269,20 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_texts_have_the_room_that_vega_gives_them(name: str) -> None:
-    """Kerning, spaces, cut ends, letters that the fonts lack: at the plot, in a legend, on an axis."""
+def named(name: str) -> Sequence[Spec]:
+    """In a legend beside curves; on an axis, as its title and in a legend of points."""
     names = [name, *(f"{name} {letter}" for letter in "bcdef")]
     rows = [{"n": each, "value": place, "series": each} for place, each in enumerate(names)]
     y = {"field": "n", "type": "nominal", "title": name or "y", "sort": names}
     x = {"field": "value", "type": "quantitative", "title": "x", "scale": {"domain": [0, 9]}}
     spec = build_chart("t", rows, {"x": x, "y": y, "color": colour(name or "c")}, mark="point")
-    specs = [
-        line_chart([1.0, 2.0], names=names[:2]),
-        for_print(ChartView(key="k", text="", spec=spec)),
-    ]
-    for own, vega in zip(specs, by_vega(specs), strict=True):
-        assert differences(draw(own), vega) == []
+    chart = ChartView(key="k", text="", spec=spec)
+    return line_chart([1.0, 2.0], names=names[:2]), for_print(chart)
+
+
+def test_texts_have_the_room_that_vega_gives_them() -> None:
+    """Kerning, spaces, cut ends, letters that the fonts lack: at the plot, in a legend, on an axis."""
+    assert apart([spec for name in NAMES for spec in named(name)]) == {}
 
 
 ODD = [
@@ -239,18 +301,15 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [1.0, None, 3.0], [None, 2.0], [None, None, 4.0, None], [7.0], [5.0, 5.0], [0.0, 0.0], [-4.0, 3.0], [1e-6, 3e-6],
-        [1e12, 4e12],
-    ],
+GAPS: Sequence[list[object]] = (
+    [1.0, None, 3.0], [None, 2.0], [None, None, 4.0, None], [7.0], [5.0, 5.0], [0.0, 0.0], [-4.0, 3.0], [1e-6, 3e-6],
+    [1e12, 4e12],
 )  # fmt: skip
-@pytest.mark.parametrize("log", [False, True])
-def test_gaps_and_extremes_are_as_vega_draws_them(values: list[object], log: bool) -> None:
-    spec = line_chart(values, log=log)
-    (vega,) = by_vega([spec])
-    assert differences(draw(spec), vega) == []
+
+
+def test_gaps_and_extremes_are_as_vega_draws_them() -> None:
+    """Of values that are missing, alike, tiny or huge; on both kinds of axes."""
+    assert apart([line_chart(values, log=log) for values in GAPS for log in (False, True)]) == {}
 
 
 def test_boxes_of_one_value_show_it() -> None:
@@ -364,11 +423,11 @@ def test_a_key_that_is_not_known_is_refused_wherever_it_stands(kinds: Sequence[S
 
 
 OTHER_VALUES: Mapping[str, Sequence[object]] = {
-    "type": ["arc", "sqrt", "geojson", 3, None, {}], "shape": ["square", None], "orient": ["top-left", None, 1],
+    "type": ["arc", "sqrt", "geojson", 3, None, {}], "shape": ["square", None], "orient": ["top-left", "left", None, 1],
     "labelOverlap": ["sometimes", [], 7], "align": ["justify"], "baseline": ["hanging"], "resolve": [{}, {"axis": {}}],
     "autosize": ["fit", None], "width": ["container", None, 0, -1, float("nan")], "height": [{"step": 3}],
     "font": ["Comic Sans", None], "stroke": [3, {}], "sort": ["-y", {"field": "x"}, "descending"], "labelExpr": ["f()", "1 +"],
-    "format": ["$.2f", ".3", "q"], "fontWeight": [650, "lighter"], "symbolType": ["cross"], "nice": [5, "day"],
+    "format": ["$.2f", ".3", "q"], "fontWeight": [650, "lighter"], "symbolType": ["cross"], "symbolOpacity": [0.5], "nice": [5, "day"],
     "filter": [{"field": "x", "gt": 1}, "datum.x in [1]"], "extent": [1.5], "op": ["stdev"], "expr": ["height / 2", "x"],
     "bind": ["slider"], "aria": [True], "field": [["a"], {}],
 }  # fmt: skip
@@ -389,6 +448,36 @@ def test_a_value_that_is_not_known_is_refused(kinds: Sequence[Spec]) -> None:
                     tried.add(key)
     assert drawn == []
     assert len(tried) > 15, tried
+
+
+POINT = {"x": 1, "n": "a", "c": "#123456"}
+X, N = (
+    {"field": "x", "type": "quantitative", "title": "x"},
+    {"field": "n", "type": "nominal", "title": "n"},
+)
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [
+        ("point", {"x": X | {"scale": {"range": [0, 9]}}, "y": X}),
+        ("point", {"x": X, "y": X, "xOffset": {"field": "n"}}),
+        ("point", {"x": N, "y": X, "xOffset": {"field": "x", "type": "quantitative"}}),
+        ("point", {"x": X, "y": X, "color": N | {"scale": {"range": ["red"], "nice": True}}}),
+        ("line", {"x": X, "y": X, "fill": {"field": "c", "type": "nominal"}}),
+        ("line", {"x": X, "y": X, "xOffset": {"field": "n"}}),
+        ("text", {"x": X, "y": X, "text": {"field": "x", "type": "quantitative"}}),
+        ("text", {"x": X, "y": X}),
+        ("point", {"x": X | {"scale": {"domain": [9, 0]}}, "y": X}),
+    ],
+)
+def test_what_would_be_left_out_is_refused(mark: str, encoding: Spec) -> None:
+    """Known keys where they have no meaning here: another range, offsets along numbers, formats of texts."""
+    spec: Spec = {**build_frame("t"), "data": {"values": [POINT]}}
+    plain = spec | {"mark": "point", "encoding": {"x": X, "y": X}}
+    assert not is_refused(for_print(ChartView(key="k", text="", spec=plain)))
+    other = spec | {"mark": mark, "encoding": encoding}
+    assert is_refused(for_print(ChartView(key="k", text="", spec=other)))
 
 
 ARC: Spec = {
@@ -466,18 +555,30 @@ def test_ticks_of_times_are_within(start: float, length: float, most: int) -> No
     assert len(found) <= 4 * most
 
 
+DATUM = {"x": 3, "n": None, "t": "a, b: c"}
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
         ("1 + 2 * 3", 7), ("(1 + 2) * 3", 9), ("datum.x > 1 ? 'a' : 'b'", "a"), ("datum.n || 0", 0), ("floor(7 / 2) + 'h'", "3h"),
-        ("split(replace(datum.t, /, /g, ': '), ': ')", ["a", "b", "c"]), ("isValid(datum.n) && true", False),
+        ("split(replace(datum.t, /, /g, ': '), ': ')", ["a", "b", "c"]), ("isValid(datum.n) && datum.x", False),
         ("max(1, datum.x, 2) - -1", 4), ("sequence(1, 4)", [1, 2, 3]), ("-datum.x % 2", -1), ("1 / 0", float("inf")),
         ("datum.t === 'a, b: c'", True), ("datum.x !== 3", False), ("utcFormat(90061000, ':%M:%S')", ":01:01"),
     ],
 )  # fmt: skip
 def test_expressions_have_vegas_meaning(text: str, value: object) -> None:
-    if "true" in text:
-        with pytest.raises(NotDrawnError):
-            compile_expression(text)
-        return
-    assert compile_expression(text)({"x": 3, "n": None, "t": "a, b: c"}) == value
+    assert compile_expression(text)(DATUM) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "datum.x && true", "datum.x == 3", "-datum.t", "datum.t < 'b'", "datum.n + 1", "datum.n + 'a'", "datum.missing * 2",
+        "'3' * 1", "(1 > 0) + 1", "datum['x']", "datum.x in [3]", "abs(datum.x)", "1 +", "replace(datum.t, ', ', '')",
+    ],
+)  # fmt: skip
+def test_what_javascript_would_convert_is_refused(text: str) -> None:
+    """As is all else that charts do not use: nothing has another value here than in the page."""
+    with pytest.raises(NotDrawnError):
+        compile_expression(text)(DATUM)

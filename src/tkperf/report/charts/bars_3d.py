@@ -174,7 +174,7 @@ def _layers(domain: list[float], tip: list[dict[str, object]]) -> list[Spec]:
         layers.append(
             {
                 "data": {"name": "labels"},
-                "transform": [{"filter": f"datum.align == '{align}'"}],
+                "transform": [{"filter": f"datum.align === '{align}'"}],
                 "mark": {"type": "text", "align": align},
                 "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}},
             }

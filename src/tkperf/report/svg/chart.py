@@ -20,7 +20,9 @@ from tkperf.report.svg.scales import Styles
 from tkperf.report.svg.text import escape
 from tkperf.report.svg.units import Unit, read_units
 
-_BAD_DATA = (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError)
+_BAD_DATA = (
+    KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError, AssertionError,
+)  # fmt: skip
 
 
 def draw(spec: Spec) -> str:

@@ -17,12 +17,12 @@ Expression = Callable[[Mapping[str, Any]], Value]
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>\d+\.?\d*(?:[eE][+-]?\d+)?)|(?P<text>'[^'\\]*'|\"[^\"\\]*\")"
     r"|(?P<pattern>(?:(?<=,)|(?<=, ))/[^/\\]+/g)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<sign>===|!==|==|!=|<=|>=|&&|\|\||[-+*/%<>?:()\[\],.]))"
+    r"|(?P<sign>===|!==|<=|>=|&&|\|\||[-+*/%<>?:()\[\],.]))"
 )
 _BINARY = (
     ("||",),
     ("&&",),
-    ("===", "!==", "==", "!="),
+    ("===", "!=="),
     ("<", ">", "<=", ">="),
     ("+", "-"),
     ("*", "/", "%"),
@@ -138,8 +138,6 @@ class _Parser:
             return lambda datum: datum.get(field)
         if name == "LN10":
             return _constant(math.log(10))
-        if name == "null":
-            return _constant(None)
         if name not in _FUNCTIONS:
             raise NotDrawnError(f"{name} in an expression")
         self._need("(")
@@ -152,18 +150,14 @@ def _constant(value: Value) -> Expression:
 
 
 def _number(value: Value) -> float:
-    if value is None:
-        return 0.0
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
+    """What JavaScript would make a number of is refused."""
+    if isinstance(value, bool) or not isinstance(value, float | int):
+        raise NotDrawnError(f"{value!r:.60} as a number")
+    return float(value)
 
 
 def _text(value: Value) -> str:
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return number_text(value)
-    return str(value)
+    return value if isinstance(value, str) else number_text(_number(value))
 
 
 def _add(one: Value, other: Value) -> Value:
@@ -200,8 +194,6 @@ _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
     ">=": lambda one, other: _number(one) >= _number(other),
     "===": _equals,
     "!==": lambda one, other: not _equals(one, other),
-    "==": _equals,
-    "!=": lambda one, other: not _equals(one, other),
 }
 
 

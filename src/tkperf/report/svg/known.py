@@ -22,19 +22,18 @@ MARKS: Mapping[str, Collection[str]] = {
     "rule": _MARK | {"strokeWidth", "strokeDash"},
     "rect": _MARK,
     "bar": _MARK | {"height"},
-    "text": _MARK
-    | {"align", "baseline", "dx", "dy", "angle", "limit", "fontSize", "fontWeight", "text"},
+    "text": _MARK | {"align", "baseline", "dx", "dy", "angle", "limit", "fontSize", "fontWeight"},
     "boxplot": {"type", "color", "extent"},
 }
-_CHANNELS = {"x", "y", "xOffset", "yOffset", "color", "opacity"}
+_CHANNELS = {"x", "y", "color"}
 CHANNELS_OF: Mapping[str, Collection[str]] = {
-    "line": _CHANNELS | {"strokeDash", "detail", "order", "fill"},
-    "area": _CHANNELS | {"strokeDash", "detail", "order", "y2"},
-    "point": _CHANNELS | {"detail"},
-    "rule": _CHANNELS | {"strokeDash", "detail", "x2", "y2"},
+    "line": _CHANNELS | {"opacity", "strokeDash", "detail", "order", "fill"},
+    "area": _CHANNELS | {"detail", "y2"},
+    "point": _CHANNELS | {"opacity", "xOffset", "yOffset", "detail"},
+    "rule": _CHANNELS | {"yOffset", "strokeDash", "x2", "y2"},
     "rect": _CHANNELS | {"detail", "x2", "y2"},
-    "bar": _CHANNELS | {"x2"},
-    "text": _CHANNELS | {"detail", "text"},
+    "bar": _CHANNELS | {"opacity", "xOffset", "x2"},
+    "text": {"x", "y", "text"},
     "boxplot": {"x", "y"},
 }
 # Told to a pointer on the screen.
@@ -49,7 +48,9 @@ CHANNELS: Mapping[str, Collection[str]] = {
 }  # fmt: skip
 # A number of pixels, or a colour, in place of a field.
 VALUED = {"x", "y", "x2", "y2", "color"}
-SCALE = {"type", "domain", "range", "nice", "zero", "padding", "domainMin", "domainMax"}
+SCALE = {"type", "domain", "nice", "zero", "padding", "domainMin", "domainMax"}
+# Of colours and dashes.
+STYLE_SCALE = {"domain", "range"}
 AXIS = {
     "values", "tickCount", "tickMinStep", "format", "labelExpr", "labelAngle", "labelLimit", "labelOverlap",
     "labelSeparation", "grid",

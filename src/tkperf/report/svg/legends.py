@@ -66,19 +66,20 @@ def _find_legend(
     if len(titles) != 1 or titles == [""]:
         raise NotDrawnError("a legend with several titles, or without one of its own")
     every = {**defaults.LEGEND, **config.get("legend", {}), **options}
-    check_value(every["orient"], ("right", "left", "top", "bottom"), "a legend at")
+    check_value(every["orient"], ("right", "top", "bottom"), "a legend at")
     names = styles[keys[0]].domain
     if len(names) > defaults.MOST_LEGEND_ENTRIES:
         raise NotDrawnError("a legend of so many names")
     coloured = [unit for unit, _ in channels_of(units, "color")] if "color" in keys else []
     colours = styles["color"].of_names() if coloured else {}
-    upright = every["orient"] in ("left", "right")
+    upright = every["orient"] == "right"
     columns = options.get("columns", 1 if upright else len(names))
+    _check_opacity(coloured, options)
     return Legend(
         orient=every["orient"],
         title=titles[0],
         symbol=_find_symbol([unit for unit, _ in channels], options),
-        options={**every, "opacity": _find_opacity(coloured, options)},
+        options=every,
         columns=columns,
         names=names,
         fills=colours if any(unit.filled for unit in coloured) else {},
@@ -96,18 +97,13 @@ def _find_symbol(units: Sequence[Unit], options: Spec) -> str:
     return "circle" if "circle" in kinds else kinds[-1]
 
 
-def _find_opacity(units: Sequence[Unit], options: Spec) -> float:
-    """Of its symbols: as faint as the marks are, unless it says otherwise."""
-    told = [
-        float(unit.mark["opacity"])
-        for unit in units
-        if "opacity" in unit.mark and "opacity" not in unit.encoding
-    ]
-    if "symbolOpacity" in options:
-        return float(options["symbolOpacity"])
-    if len(set(told)) > 1:
-        raise NotDrawnError("a legend of marks of several opacities")
-    return told[0] if told else 1.0
+def _check_opacity(units: Sequence[Unit], options: Spec) -> None:
+    """Symbols are as faint as the marks are, unless a legend says otherwise: none is."""
+    faint = any(
+        unit.mark.get("opacity", 1) != 1 and "opacity" not in unit.encoding for unit in units
+    )
+    if options.get("symbolOpacity", 0 if faint else 1) != 1:
+        raise NotDrawnError("a legend with faint symbols")
 
 
 class _Entries:
@@ -137,7 +133,7 @@ class _Entries:
         self.places = lay_out_grid(
             boxes, columns, defaults.LEGEND_COLUMN_PX, defaults.LEGEND_ROW_PX
         )
-        if legend.orient in ("left", "right") and columns > 1:
+        if legend.orient == "right" and columns > 1:
             raise NotDrawnError("columns of a legend beside the plot")
         self.box = Box.around(
             box.moved(*place) for box, place in zip(boxes, self.places, strict=True)
@@ -171,8 +167,6 @@ class _Entries:
             look += f' stroke="{escape(stroke)}" stroke-width="{write(self.line_px)}"'
         if name in legend.dashes:
             look += f' stroke-dasharray="{dashes(legend.dashes[name])}"'
-        if legend.options["opacity"] != 1:
-            look += f' opacity="{legend.options["opacity"]:g}"'
         if legend.symbol == "stroke":
             return f'<path d="M{write(x - radius)},{write(y)}h{write(2 * radius)}"{look}/>'
         if legend.symbol == "circle":
@@ -225,7 +219,7 @@ def place_legends(
     parts, boxes = [], [Box(0, 0, width, height)]
     for orient in dict.fromkeys(each.orient for each in drawn):
         legends = [each for each in drawn if each.orient == orient]
-        columns = 1 if orient in ("left", "right") else len(legends)
+        columns = 1 if orient == "right" else len(legends)
         own = [Box(0, 0, each.width, each.height) for each in legends]
         margin = defaults.LEGEND_MARGIN_PX
         places = [
@@ -243,8 +237,8 @@ def place_legends(
 
 def _room(orient: str, box: Box) -> Box:
     """What a legend takes from the plot: of one beside it the width, of one above or below it the height."""
-    if orient in ("left", "right"):
-        return Box(min(0.0, box.x1), 0, max(0.0, box.x2), 0)
+    if orient == "right":
+        return Box(0, 0, max(0.0, box.x2), 0)
     return Box(0, min(0.0, box.y1), 0, max(0.0, box.y2))
 
 
@@ -256,8 +250,6 @@ def _anchor(orient: str, whole: Box, across: Box, upright: Box) -> tuple[float, 
     away = defaults.LEGEND_AWAY_PX
     if orient == "right":
         return math.ceil(across.x2) + away, 0.0
-    if orient == "left":
-        return round_half_up(math.floor(across.x1) - away - whole.width), 0.0
     if orient == "top":
         return 0.0, round_half_up(math.floor(upright.y1) - away - whole.height)
     return 0.0, math.ceil(upright.y2) + away

@@ -248,7 +248,7 @@ def _draw_texts(mark: Placed) -> DrawnMark:
 
 def _words(mark: Placed, row: Row) -> str:
     if "text" not in mark.encoding:
-        return str(mark.mark.get("text", ""))
+        raise NotDrawnError("text without a channel")
     channel = mark.encoding["text"]
     value = row.get(channel["field"])
     if isinstance(value, str):

@@ -100,9 +100,11 @@ class Placed:
         if "value" in channel:
             return [self._value(channel["value"])] * len(rows)
         scale, field = self.scales.of(self.unit, axis), channel["field"]
-        if isinstance(scale, Continuous):
-            return scale.many([0 if value is None else value for value in column(rows, field)])
         offset = OFFSETS[axis]
+        if isinstance(scale, Continuous):
+            if offset in self.encoding:
+                raise NotDrawnError(f"{offset} along numbers")
+            return scale.many([0 if value is None else value for value in column(rows, field)])
         if offset in self.encoding:
             inner = self.scales.positions[offset]
             assert isinstance(inner, Bands)

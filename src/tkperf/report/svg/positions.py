@@ -12,7 +12,7 @@ from tkperf.report.svg import defaults, ticks
 from tkperf.report.svg.data import column, is_number
 from tkperf.report.svg.known import NotDrawnError, Spec, check_value
 from tkperf.report.svg.scales import Bands, Continuous, Scale, Styles, name_text, pad_domain
-from tkperf.report.svg.units import DISCRETE, Unit
+from tkperf.report.svg.units import Unit
 
 OFFSETS = {"x": "xOffset", "y": "yOffset"}
 # Marks that are as wide as a band.
@@ -82,17 +82,12 @@ def find_position(units: Sequence[Unit], key: str) -> Position | None:
     if not channels:
         return None
     given = merge((channel.get("scale") or {} for _, channel in channels), f"the scale {key}")
-    kinds = {_type(unit, key) in DISCRETE for unit, _ in channels}
+    kinds = {unit.is_discrete(key) for unit, _ in channels}
     if len(kinds) > 1:
         raise NotDrawnError(f"names and numbers on {key}")
     if kinds == {True}:
         return _find_bands(units, key, channels, given)
     return _find_continuous(key, channels, given)
-
-
-def _type(unit: Unit, key: str) -> str:
-    default = "nominal" if key in OFFSETS.values() else "quantitative"
-    return str(unit.encoding[key].get("type", default))
 
 
 def _find_bands(
@@ -138,7 +133,7 @@ def find_names(channels: Sequence[tuple[Unit, Spec]]) -> tuple[object, ...]:
 
 
 def _find_continuous(key: str, channels: Sequence[tuple[Unit, Spec]], given: Spec) -> Position:
-    temporal = {_type(unit, key) == "temporal" for unit, _ in channels}
+    temporal = {unit.type_of(key) == "temporal" for unit, _ in channels}
     if len(temporal) > 1:
         raise NotDrawnError(f"times and numbers on {key}")
     kind = given.get("type", "time" if temporal == {True} else "linear")
@@ -175,10 +170,8 @@ def _find_ends(key: str, channels: Sequence[tuple[Unit, Spec]]) -> tuple[float, 
 
 
 def _values(unit: Unit, key: str, channel: Spec) -> Iterator[float]:
-    if unit.kind == "bar" and key == "y" and "y2" not in unit.encoding:
-        for low, high in stack(unit):
-            yield from (low, high)
-        return
+    if unit.kind == "bar" and key == "y":
+        raise NotDrawnError("stacked bars on an axis without ends")
     fields = [channel["field"]]
     second = unit.field(f"{key}2")
     for field in [*fields, *([second] if second else [])]:
@@ -222,8 +215,6 @@ def find_styles(units: Sequence[Unit], key: str) -> Styles | None:
     for _, channel in channels:
         check_value(channel.get("type", "nominal"), ("nominal",), f"type of {key}")
     given = merge((channel.get("scale", {}) for _, channel in channels), f"the scale {key}")
-    for name in given.keys() - {"domain", "range"}:
-        raise NotDrawnError(f"{name} of the scale {key}")
     range_ = given.get("range", defaults.DASHES if key == "strokeDash" else None)
     if not isinstance(range_, Sequence) or isinstance(range_, str) or not range_:
         raise NotDrawnError(f"a range {range_!r:.60}")

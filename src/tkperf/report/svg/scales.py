@@ -30,9 +30,10 @@ class Continuous(Struct, frozen=True, kw_only=True):
     utc: bool = False
 
     def __post_init__(self) -> None:
-        if not all(map(math.isfinite, self.domain)):
-            raise NotDrawnError(f"an axis from {self.domain[0]} to {self.domain[1]}")
-        if self.log and min(self.domain) <= 0:
+        low, high = self.domain
+        if not -math.inf < low <= high < math.inf:
+            raise NotDrawnError(f"an axis from {low} to {high}")
+        if self.log and low <= 0:
             raise NotDrawnError("a logarithmic axis with 0")
 
     bandwidth = 0.0

@@ -35,12 +35,8 @@ def _increment(start: float, stop: float, count: float) -> float:
 
 
 def linear_ticks(start: float, stop: float, count: float) -> list[float]:
-    if not (math.isfinite(start) and math.isfinite(stop)) or count <= 0:
-        return []
     if start == stop:
         return [start]
-    if start > stop:
-        return linear_ticks(stop, start, count)[::-1]
     increment = _increment(start, stop, count)
     by, per = (increment, 1.0) if increment > 0 else (1.0, -increment)
     first, last = (math.floor(end * per / by + 0.5) for end in (start, stop))

@@ -9,8 +9,8 @@ from unicodedata import combining, normalize
 
 from tkperf.report.fonts import FILES
 
-# A glyph's class in each of a pair's two places is what its kerning goes by.
-_BY_PAIR, _BY_CLASS = 1, 2
+# Of a kerning table: by the class that a glyph has in each of a pair's two places, not by the pair.
+_BY_CLASS = 2
 
 
 @lru_cache(maxsize=4096)
@@ -163,11 +163,8 @@ def _read_coverage(data: bytes, at: int) -> dict[int, int]:
 
 
 def _read_classes(data: bytes, at: int) -> dict[int, int]:
-    """The class of each glyph that has one."""
-    if _number(data, at) == 1:
-        first, count = _number(data, at + 2), _number(data, at + 4)
-        of_glyphs = struct.unpack_from(f">{count}H", data, at + 6)
-        return {first + place: each for place, each in enumerate(of_glyphs)}
+    """The class of each glyph that has one; in ranges, as the package's fonts have them."""
+    assert _number(data, at) == 2
     ranges = (
         struct.unpack_from(">HHH", data, at + 4 + 6 * number)
         for number in range(_number(data, at + 2))

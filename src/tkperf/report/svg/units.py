@@ -43,9 +43,12 @@ class Unit(Struct, frozen=True, kw_only=True):
         found = self.encoding.get(channel, {}).get("field")
         return None if found is None else str(found)
 
-    def is_discrete(self, channel: str) -> bool:
+    def type_of(self, channel: str) -> str:
         default = "nominal" if channel in ("xOffset", "yOffset") else "quantitative"
-        return self.encoding[channel].get("type", default) in DISCRETE
+        return str(self.encoding[channel].get("type", default))
+
+    def is_discrete(self, channel: str) -> bool:
+        return self.type_of(channel) in DISCRETE
 
     def groups(self) -> Sequence[Rows]:
         """The rows of each path: apart by what has a colour, a dash or is a detail."""
@@ -181,7 +184,12 @@ def _check_channel(key: str, channel: Spec) -> None:
     sort = channel.get("sort")
     if sort is not None and (not isinstance(sort, list) or channel.get("type") not in _SORTED):
         raise NotDrawnError(f"the order {sort!r:.60} of {where}")
-    for part, keys in (("scale", known.SCALE), ("axis", known.AXIS), ("legend", known.LEGEND)):
+    if key == "text":  # a number would have a format
+        check_value(channel.get("type"), ("nominal",), where)
+    if key == "fill":  # as the rows have it
+        check_value(channel.get("scale", "one"), (None,), f"scale of {where}")
+    scale = known.SCALE if key in ("x", "y") else known.STYLE_SCALE
+    for part, keys in (("scale", scale), ("axis", known.AXIS), ("legend", known.LEGEND)):
         if channel.get(part) is not None:
             check_keys(channel[part], keys, f"{part} of {where}")
 
