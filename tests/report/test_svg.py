@@ -314,7 +314,12 @@ def test_gaps_and_extremes_are_as_vega_draws_them() -> None:
 
 def test_boxes_of_one_value_show_it() -> None:
     """As of a hard disk's first areas, or of a sequential test that varies little."""
-    values = {"one": [3.0], "two": [1.0, 5.0], "alike": [2.0, 2.0, 2.0], "four": [1, 2, 2, 9]}
+    values: dict[str, list[float]] = {
+        "one": [3.0],
+        "two": [1.0, 5.0],
+        "alike": [2.0, 2.0, 2.0],
+        "four": [1, 2, 2, 9],
+    }
     rows = [{"n": name, "value": each} for name, own in values.items() for each in own]
     x = {"field": "n", "type": "nominal", "title": "x", "sort": list(values)}
     y = {"field": "value", "type": "quantitative", "title": "y"}
