@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -43,15 +44,13 @@ def _draw_here(spec: Spec) -> str | None:
 
 def ask_vega(specs: Sequence[Spec]) -> list[str]:
     """Drawn by a process of its own; in this one if that fails, for whatever reason."""
-    try:
+    with suppress(OSError):
         with start_module("tkperf.report.drawing") as process:
             answer, _ = process.communicate(json.dumps(specs).encode())
-    except OSError:
-        return [_draw_by_vega(spec) for spec in specs]
-    if process.returncode != 0:
-        return [_draw_by_vega(spec) for spec in specs]
-    drawn: list[str] = json.loads(answer)
-    return drawn
+        if process.returncode == 0:
+            drawn: list[str] = json.loads(answer)
+            return drawn
+    return [_draw_by_vega(spec) for spec in specs]
 
 
 @cache

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from tkperf.report.svg.boxes import round_half_up
 from tkperf.report.svg.formats import format_number, format_utc, number_text
 from tkperf.report.svg.known import NotDrawnError
 
@@ -227,7 +228,7 @@ def _replace(text: Value, pattern: Value, by: Value) -> str:
 _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "floor": lambda value: float(math.floor(_number(value))),
     "ceil": lambda value: float(math.ceil(_number(value))),
-    "round": lambda value: float(math.floor(_number(value) + 0.5)),
+    "round": lambda value: float(round_half_up(_number(value))),
     "log": _log,
     "pow": lambda base, power: _number(base) ** _number(power),
     "min": lambda *values: min(map(_number, values)),

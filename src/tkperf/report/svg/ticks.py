@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
+from tkperf.report.svg.boxes import round_half_up
 from tkperf.report.svg.formats import to_datetime, to_ms
 from tkperf.report.svg.known import NotDrawnError
 
@@ -39,7 +40,7 @@ def linear_ticks(start: float, stop: float, count: float) -> list[float]:
         return [start]
     increment = _increment(start, stop, count)
     by, per = (increment, 1.0) if increment > 0 else (1.0, -increment)
-    first, last = (math.floor(end * per / by + 0.5) for end in (start, stop))
+    first, last = (round_half_up(end * per / by) for end in (start, stop))
     first += first * by / per < start
     last -= last * by / per > stop
     if last - first > MOST_TICKS:
@@ -94,7 +95,7 @@ def log_labels(ticks: Sequence[float], count: float) -> Callable[[float], bool]:
     most = max(1.0, 10 * count / max(1, len(ticks)))
 
     def is_labelled(value: float) -> bool:
-        digit = value / 10.0 ** math.floor(math.log10(value) + 0.5)
+        digit = value / 10.0 ** round_half_up(math.log10(value))
         return (digit * 10 if digit * 10 < 9.5 else digit) <= most
 
     return is_labelled
