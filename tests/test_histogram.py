@@ -11,11 +11,11 @@ from tkperf.histogram import (
     BUCKET_UPPER_NS,
     BUCKETS,
     EMPTY,
+    REPORTED_PERCENTILES,
     Histogram,
     bucket_of_ns,
     percentile_rank,
 )
-from tkperf.measurement import REPORTED_PERCENTILES
 
 latencies = st.lists(st.integers(min_value=0, max_value=10**10), min_size=1, max_size=200)
 

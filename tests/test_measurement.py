@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
+from tkperf.histogram import REPORTED_PERCENTILES
 from tkperf.measurement import (
     NO_IO,
-    REPORTED_PERCENTILES,
     IoStats,
     Measurement,
     Sample,

@@ -7,10 +7,9 @@ A bucket is named by its middle value, the convention fio's own percentiles foll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,8 @@ from numpy.typing import NDArray
 SUB_BUCKETS = 64
 BUCKETS = 29 * SUB_BUCKETS  # 29 groups: up to about 17 s, the last bucket takes the rest
 
+# In percent of the I/Os.
+REPORTED_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
 # Of fewer beyond it a percentile would say little: one more slow I/O would move it.
 LEAST_IOS_BEYOND = 10
 
@@ -103,14 +104,14 @@ class Histogram:
     ``indices`` are the non-empty buckets, ascending; ``counts`` their I/Os.
     """
 
-    __slots__ = ("_total", "counts", "indices")
-
-    _newest: ClassVar[tuple[Histogram | None, IntArray]] = (None, np.empty(0, dtype=np.int64))
+    __slots__ = ("_buckets_of", "_total", "counts", "indices")
 
     def __init__(self, indices: Iterable[int] = (), counts: Iterable[int] = ()) -> None:
         self.indices: IntArray = np.asarray(indices, dtype=np.int64)
         self.counts: IntArray = np.asarray(counts, dtype=np.int64)
-        self._total: int | None = None  # asked for with every percentile
+        # Asked for with every percentile, and percentiles again and again.
+        self._total: int | None = None
+        self._buckets_of: dict[float, int | None] | None = None
         if self.indices.shape != self.counts.shape or self.indices.ndim != 1:
             raise ValueError("a histogram needs one count for each bucket index")
         if self.indices.size:
@@ -132,7 +133,7 @@ class Histogram:
     def _trusted(cls, indices: IntArray, counts: IntArray) -> Histogram:
         """Of what is known to be right: there are many to make."""
         made = cls.__new__(cls)
-        made.indices, made.counts, made._total = indices, counts, None
+        made.indices, made.counts, made._total, made._buckets_of = indices, counts, None, None
         return made
 
     @classmethod
@@ -203,20 +204,22 @@ class Histogram:
 
     def bucket_of_percentile(self, percent: float) -> int | None:
         """Index of the bucket that the percentile falls into; None as in ``percentile_ns``."""
-        total = self.total
-        if not has_percentile(percent, total):
-            return None
-        rank = percentile_rank(percent, total)
-        place = int(self._up_to().searchsorted(rank, side="left"))
-        return int(self.indices[place])
+        if self._buckets_of is None:
+            self._buckets_of = self._find_buckets(REPORTED_PERCENTILES)
+        if percent not in self._buckets_of:
+            self._buckets_of |= self._find_buckets((percent,))
+        return self._buckets_of[percent]
 
-    def _up_to(self) -> IntArray:
-        """I/Os up to each bucket. Kept of the newest alone: several percentiles are asked of each, and there are many."""
-        of, up_to = Histogram._newest
-        if of is not self:
-            up_to = self.counts.cumsum()
-            Histogram._newest = (self, up_to)
-        return up_to
+    def _find_buckets(self, percents: Sequence[float]) -> dict[float, int | None]:
+        """Of each percentile: together they take as long as two alone."""
+        total = self.total
+        found: dict[float, int | None] = dict.fromkeys(percents)
+        known = [percent for percent in percents if has_percentile(percent, total)]
+        if known:
+            ranks = [percentile_rank(percent, total) for percent in known]
+            places = self.counts.cumsum().searchsorted(ranks, side="left")
+            found |= zip(known, self.indices[places].tolist(), strict=True)
+        return found
 
     def gathered(self, ends: Iterable[int]) -> Histogram:
         """The same I/Os in few buckets: each counts with the next of ``ends``, the others with the last.

@@ -17,9 +17,8 @@ from tkperf.disturbance.codes import (
     DisturbanceCode,
     find_doubtful,
 )
-from tkperf.histogram import LEAST_IOS_BEYOND, Histogram
+from tkperf.histogram import LEAST_IOS_BEYOND, REPORTED_PERCENTILES, Histogram
 
-REPORTED_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
 TOO_FEW_IOS = f"fewer than {LEAST_IOS_BEYOND} I/Os expected beyond that percentile"
 
 

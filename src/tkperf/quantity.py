@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from tkperf.measurement import REPORTED_PERCENTILES, IoStats, Measurement, add_all
+from tkperf.histogram import REPORTED_PERCENTILES
+from tkperf.measurement import IoStats, Measurement, add_all
 from tkperf.units import format_quantity
 from tkperf.workload import Workload
 

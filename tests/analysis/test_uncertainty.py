@@ -31,8 +31,8 @@ from tkperf.analysis.uncertainty.series import (
     spread_of_series,
 )
 from tkperf.analysis.uncertainty.student import coverage_factor
-from tkperf.histogram import BUCKET_UPPER_NS, BUCKETS, Histogram
-from tkperf.measurement import REPORTED_PERCENTILES, IoStats
+from tkperf.histogram import BUCKET_UPPER_NS, BUCKETS, REPORTED_PERCENTILES, Histogram
+from tkperf.measurement import IoStats
 from tkperf.seconds import FloatArray, Seconds
 
 TRIALS = 1000

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import io_stats, latency_lists
-from tkperf.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, Histogram
-from tkperf.measurement import REPORTED_PERCENTILES, IoStats
+from tkperf.histogram import BUCKET_LOWER_NS, BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
+from tkperf.measurement import IoStats
 from tkperf.report.charts.latency import (
     BINS_A_DECADE,
     exceedance,

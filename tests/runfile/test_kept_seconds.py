@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -22,7 +22,8 @@ from tkperf.runfile.kept_seconds import (
     read_seconds,
 )
 from tkperf.runfile.packed import pack, put_numbers
-from tkperf.runfile.proportional import Packing, Rows, Unpacking, build_trend
+from tkperf.runfile.proportional import Blocks, Packing, Rows, Unpacking, build_trend
+from tkperf.seconds import Seconds
 
 MOST = 2**63 - 1
 values = st.integers(min_value=0, max_value=MOST) | st.integers(min_value=-5, max_value=3000)
@@ -61,6 +62,14 @@ def kept(samples: Sequence[Sample]) -> KeptSeconds:
     )
 
 
+def read_one(of_step: KeptSeconds) -> Seconds:
+    """As columns."""
+    (seconds,) = read_seconds([of_step])
+    if isinstance(seconds, Exception):
+        raise seconds
+    return seconds
+
+
 def coarse(stats: IoStats) -> IoStats:
     return replace(stats, histogram=coarsen(stats.histogram))
 
@@ -96,9 +105,13 @@ def test_columns_come_back_as_they_were(
     packing.number(7)
     blob = packing.blob()
     unpacking = Unpacking(blob, 10_000)
-    block = unpacking.columns(first + second, rows, trend=trends)
+    blocks = Blocks([unpacking.block(first + second, rows, trend=trends)])
     for put, of_rows in groups:
-        np.testing.assert_array_equal(block.group(len(put), of_rows), put)
+        each = Rows(
+            weights=of_rows.weights[np.newaxis],
+            trend=None if of_rows.trend is None else of_rows.trend[np.newaxis],
+        )
+        np.testing.assert_array_equal(blocks.group(len(put), each), [put])
     assert unpacking.one() == 7
     unpacking.end()
 
@@ -109,9 +122,41 @@ def test_blocks_are_joined(seconds: int) -> None:
     samples = noise(seconds, ios=200)
     found = read_samples(kept(samples))
     assert found == tuple(replace(each, write=coarse(each.write)) for each in samples)
-    columns = read_seconds(kept(samples))
+    columns = read_one(kept(samples))
     np.testing.assert_array_equal(columns.start_s, [sample.start_s for sample in samples])
     np.testing.assert_array_equal(columns.iops, [sample.iops for sample in samples])
+
+
+@pytest.mark.parametrize("at_once", [1, 150, 10_000])
+def test_many_steps_are_read_as_each_alone(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any length and direction, in their order, also beside some that are damaged, lost or were not kept."""
+    monkeypatch.setattr("tkperf.runfile.kept_seconds._SECONDS_AT_ONCE", at_once)
+    lengths = (60, 1, 60, 0, BLOCK_SECONDS, 250, 60, 61, BLOCK_SECONDS + 60, 60)
+    whole = [kept(noise(seconds, ios=50 * (step + 1))) for step, seconds in enumerate(lengths)]
+    reads = [Sample(start_s=0.5, duration_s=2, read=io_stats([9000] * 40), write=NO_IO)]
+    mixed = [replace(sample, read=reads[0].read) for sample in noise(60, ios=200)]
+    steps = [*whole, kept(reads), kept(mixed)]
+    expected = [read_one(step) for step in steps]
+    lost, short = ValueError("no such step"), steps[5].seconds or b""
+    damaged = KeptSeconds(seconds=short[:-3], histograms=None)
+    impossible = KeptSeconds(seconds=encode_seconds([negative()]), histograms=None)
+    found = list(read_seconds([*steps[:4], lost, damaged, *steps[4:], impossible]))
+    assert found[4] is lost
+    assert [str(error) for error in (found[5], found[-1])] == [
+        "a histogram ends early",
+        "a sample has an impossible time or count",
+    ]
+    for seconds, alone in zip([*found[:4], *found[6:-1]], expected, strict=True):
+        assert isinstance(seconds, Seconds)
+        for column in fields(Seconds):
+            np.testing.assert_array_equal(
+                getattr(seconds, column.name), getattr(alone, column.name)
+            )
+
+
+def negative() -> Sample:
+    """What no drive does."""
+    return Sample(start_s=0, duration_s=1, read=NO_IO, write=replace(io_stats([5000]), bytes=-9))
 
 
 def test_a_direction_may_begin_late() -> None:
@@ -165,7 +210,7 @@ def test_damage_is_an_error_or_other_seconds(at: int, put: bytes, gone: int, of_
         damaged = (
             replace(whole, seconds=blob) if name == "seconds" else replace(whole, histograms=blob)
         )
-        for read in (read_samples, read_seconds):
+        for read in (read_samples, read_one):
             try:
                 read(damaged)
             except ValueError:
@@ -195,4 +240,4 @@ def test_none_are_none() -> None:
     nothing = kept(())
     assert nothing == KeptSeconds(seconds=None, histograms=None)
     assert read_samples(nothing) == ()
-    assert len(read_seconds(nothing)) == 0
+    assert len(read_one(nothing)) == 0

@@ -10,7 +10,7 @@ import msgspec
 
 from tkperf.analysis.characteristics import CHARACTERISTICS, DROPS
 from tkperf.errors import InputFileError, UsageError
-from tkperf.measurement import REPORTED_PERCENTILES
+from tkperf.histogram import REPORTED_PERCENTILES
 from tkperf.quantity import LATENCY_MIN, QUANTITIES, Better, Direction
 from tkperf.strict import decode_strictly, shallow
 from tkperf.units import parse_size_bytes

@@ -54,6 +54,8 @@ def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
 
 def describe_flags(flagged: Flagged) -> str:
     """Why a figure may not be the device's alone, in a line; empty: nobody knows of a reason."""
+    if not (flagged.host_limited or flagged.disturbances):  # as most of a day's are
+        return ""
     words = [HOST_LIMITED] if flagged.host_limited else []
     words += [describe_disturbed(flagged.disturbances)] if flagged.disturbances else []
     return "; ".join(words)

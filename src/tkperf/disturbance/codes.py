@@ -85,7 +85,7 @@ def describe_count(code: DisturbanceCode, steps: int) -> str:
 def find_codes(codes: Iterable[DisturbanceCode]) -> tuple[DisturbanceCode, ...]:
     """The codes among these, each once, in the order of their definition."""
     occurring = set(codes)
-    return tuple(code for code in DisturbanceCode if code in occurring)
+    return tuple(code for code in DisturbanceCode if code in occurring) if occurring else ()
 
 
 def find_doubtful(disturbances: Iterable[Disturbance]) -> tuple[DisturbanceCode, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import tempfile
@@ -16,7 +15,6 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tkperf.analysis.export_json import finite
 from tkperf.report.fonts import build_font_faces
 from tkperf.report.marking import find_keywords, list_keywords
 from tkperf.report.page import ReportView
@@ -43,7 +41,7 @@ def render_view(view: ReportView) -> str:
     )
     environment.filters["script_json"] = _script_json
     environment.filters["cells_json"] = lambda cells: _script_json(
-        {cell.key: msgspec.to_builtins(cell) for cell in cells}
+        {cell.key: cell for cell in cells}
     )
     environment.filters["css_text"] = _css_text
     environment.filters["unbroken"] = _unbroken
@@ -58,18 +56,9 @@ def render_view(view: ReportView) -> str:
 
 
 def _script_json(value: object) -> str:
-    """JSON that cannot end the script element it stands in; without blanks, a twentieth of a page."""
-    try:
-        text = _dense_json(value)
-    except (
-        ValueError
-    ):  # a value that JSON has no number for; looking at each takes longer than writing it
-        text = _dense_json(finite(value))
+    """JSON that cannot end the script element it stands in; what JSON has no number for is null."""
+    text = msgspec.json.encode(value).decode()
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
-
-
-def _dense_json(value: object) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))
 
 
 def _unbroken(sentence: str) -> Markup:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +17,14 @@ import numpy as np
 from tkperf.histogram import BUCKETS, IntArray, coarsen
 from tkperf.measurement import NO_IO, IoStats, Sample
 from tkperf.runfile.packed import put_indices, take_indices
-from tkperf.runfile.proportional import Packing, Rows, Unpacking, build_trend
+from tkperf.runfile.proportional import (
+    Blocks,
+    PackedBlock,
+    Packing,
+    Rows,
+    Unpacking,
+    build_trend,
+)
 from tkperf.runfile.sample_rows import SampleRow, open_rows, select_rows
 from tkperf.runfile.second_columns import (
     SecondColumns,
@@ -25,9 +33,12 @@ from tkperf.runfile.second_columns import (
     as_samples,
     as_seconds,
 )
-from tkperf.seconds import Seconds
+from tkperf.runfile.values import BAD_ROW
+from tkperf.seconds import Seconds, split
 
 BLOCK_SECONDS = 100
+# So many are taken apart together: blocks are small, and each call of numpy's takes its time.
+_SECONDS_AT_ONCE = 1 << 15
 # Of a step: a day and a half without a byte, or more where they take some.
 _ALWAYS_SECONDS = 1 << 17
 # Unpacked, of a second: a byte of each of its 14 columns, and its part of what a block has beside.
@@ -87,23 +98,66 @@ def read_samples(kept: KeptSeconds) -> tuple[Sample, ...]:
         return ()
     if kept.seconds is None or kept.histograms is None:
         raise ValueError("samples lack their details")
-    columns = _decode_seconds(kept.seconds)
-    count = columns.table.shape[1]
-    packed = Unpacking(kept.histograms, _most_histogram_bytes(count))
+    opened = _open(kept.seconds)
+    (table,) = _build_tables([opened])
+    columns = SecondColumns(table)
+    packed = Unpacking(kept.histograms, _most_histogram_bytes(opened.seconds))
     pieces = [list(_take_tables(packed, side)) for side in columns.sides]
     packed.end()
     return as_samples(columns, pieces, len(kept.histograms))
 
 
-def read_seconds(kept: KeptSeconds) -> Seconds:
-    """The same as columns, without looking at the histograms.
+def read_seconds(steps: Iterable[KeptSeconds | Exception]) -> Iterator[Seconds | Exception]:
+    """The same of many steps as columns, in their order, without looking at the histograms.
 
-    Raises:
-        ValueError: damaged.
+    Args:
+        steps: what is kept of each; the error of one that could not even be found is given back.
+
+    Of a step that is damaged the error, one of ``BAD_ROW``, comes instead.
     """
+    waiting: list[IntArray | _Opened | Exception] = []
+    seconds = 0
+    for kept in steps:
+        try:
+            waiting.append(kept if isinstance(kept, Exception) else _open_kept(kept))
+        except BAD_ROW as error:
+            waiting.append(error)
+        if isinstance(waiting[-1], _Opened):
+            seconds += waiting[-1].seconds
+        if seconds >= _SECONDS_AT_ONCE:
+            yield from _read_opened(waiting)
+            waiting, seconds = [], 0
+    yield from _read_opened(waiting)
+
+
+def _open_kept(kept: KeptSeconds) -> IntArray | _Opened:
     if kept.rows or kept.details is not None:
-        return as_seconds(open_rows(kept.rows, kept.details)[0])
-    return Seconds() if kept.seconds is None else as_seconds(_decode_seconds(kept.seconds))
+        return open_rows(kept.rows, kept.details)[0].table
+    return SecondColumns.none().table if kept.seconds is None else _open(kept.seconds)
+
+
+def _read_opened(steps: Sequence[IntArray | _Opened | Exception]) -> Iterator[Seconds | Exception]:
+    built = iter(_build_tables([step for step in steps if isinstance(step, _Opened)]))
+    tables = [
+        next(built) if isinstance(step, _Opened) else step
+        for step in steps
+        if not isinstance(step, Exception)
+    ]
+    seconds = iter(_read_tables(tables))
+    return (step if isinstance(step, Exception) else next(seconds) for step in steps)
+
+
+def _read_tables(tables: Sequence[IntArray]) -> list[Seconds | Exception]:
+    """All at once; one by one where one of them is not what seconds can be."""
+    if not tables:
+        return []
+    try:
+        together = as_seconds(SecondColumns(np.hstack(tables)))
+    except ValueError as error:
+        if len(tables) == 1:
+            return [error]
+        return [seconds for table in tables for seconds in _read_tables([table])]
+    return list(split(together, [table.shape[1] for table in tables]))
 
 
 def encode_seconds(samples: Sequence[Sample]) -> bytes | None:
@@ -206,38 +260,65 @@ def _most_histogram_bytes(seconds: int) -> int:
     return 2 * (BUCKETS * seconds + blocks * (3 + BUCKETS * _MOST_BUCKET_BYTES))
 
 
-def _decode_seconds(blob: bytes) -> SecondColumns:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Opened:
+    """The seconds of a step, in blocks, and in which of the two directions each had I/O."""
+
+    seconds: int
+    blocks: Sequence[tuple[tuple[int, ...], PackedBlock]]
+
+
+def _open(blob: bytes) -> _Opened:
     most = _most_seconds(len(blob))
     packed = Unpacking(blob, most * _MOST_SECOND_BYTES)
     count = packed.one()
     if not 0 < count <= most:
         raise ValueError("its samples are more than its size can hold")
-    ended_us = 0
-    blocks: list[IntArray] = []
+    blocks = []
     for first in range(0, count, BLOCK_SECONDS):
-        blocks.append(_take_block(packed, min(BLOCK_SECONDS, count - first), ended_us))
-        ended_us = blocks[-1][:2, -1].sum()
+        busy = tuple(number for number in (0, 1) if packed.one())
+        rows = min(BLOCK_SECONDS, count - first)
+        blocks.append((busy, packed.block(2 + 6 * len(busy), rows)))
     packed.end()
-    return SecondColumns(blocks[0] if len(blocks) == 1 else np.hstack(blocks))
+    return _Opened(seconds=count, blocks=blocks)
 
 
-def _take_block(packed: Unpacking, rows: int, ended_us: int) -> IntArray:
-    """Some seconds, as ``SecondColumns`` has them."""
-    busy = [number for number in (0, 1) if packed.one()]
-    block = packed.columns(2 + 6 * len(busy), rows)
-    idle_us, duration_us, *of_each = block.group(2 + 3 * len(busy), _equal(rows))
-    of_time = block.group(2 * len(busy), Rows(weights=duration_us))
-    table = np.zeros((14, rows), dtype=np.int64)
-    table[0], table[1] = ended_us + np.cumsum(idle_us + duration_us) - duration_us, duration_us
+def _build_tables(steps: Sequence[_Opened]) -> list[IntArray]:
+    """Of each step its seconds as ``SecondColumns`` has them; blocks of one shape are built together."""
+    alike: dict[tuple[tuple[int, ...], int], list[PackedBlock]] = {}
+    for step in steps:
+        for busy, block in step.blocks:
+            alike.setdefault((busy, block.rows), []).append(block)
+    built = {shape: iter(_build_blocks(shape[0], blocks)) for shape, blocks in alike.items()}
+    return [
+        _chain([next(built[busy, block.rows]) for busy, block in step.blocks]) for step in steps
+    ]
+
+
+def _build_blocks(busy: Sequence[int], packed: Sequence[PackedBlock]) -> IntArray:
+    """Tables of blocks of one shape, in each of which time begins with 0: blocks x 14 x rows."""
+    blocks = Blocks(packed)
+    rows = packed[0].rows
+    equal = Rows(weights=np.ones((len(packed), rows), dtype=np.int64))
+    idle_us, duration_us, *of_each = blocks.group(2 + 3 * len(busy), equal).swapaxes(0, 1)
+    of_time = blocks.group(2 * len(busy), Rows(weights=duration_us)).swapaxes(0, 1)
+    tables = np.zeros((len(packed), 14, rows), dtype=np.int64)
+    tables[:, 0] = np.cumsum(idle_us + duration_us, axis=1) - duration_us
+    tables[:, 1] = duration_us
     for place, number in enumerate(busy):
         trailing, least, most = of_each[3 * place : 3 * place + 3]
         ios, sums_ns = of_time[2 * place : 2 * place + 2]
-        moved = block.group(1, Rows(weights=ios))[0]
-        own = table[2 + 6 * number : 8 + 6 * number]
-        own[0], own[1], own[2], own[3], own[4], own[5] = (
-            ios, moved, sums_ns, ios - trailing, least, most,
-        )  # fmt: skip
-    return table
+        (moved,) = blocks.group(1, Rows(weights=ios)).swapaxes(0, 1)
+        for column, values in enumerate((ios, moved, sums_ns, ios - trailing, least, most)):
+            tables[:, 2 + 6 * number + column] = values
+    return tables
+
+
+def _chain(blocks: Sequence[IntArray]) -> IntArray:
+    """The blocks of a step one after the other, each beginning when the one before has ended."""
+    for before, after in pairwise(blocks):
+        after[0] += before[:2, -1].sum()
+    return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
 
 
 def _take_tables(packed: Unpacking, side: SideColumns) -> Iterator[Table]:
@@ -248,9 +329,10 @@ def _take_tables(packed: Unpacking, side: SideColumns) -> Iterator[Table]:
         if not filled.size:
             yield filled, np.zeros((ios.size, 0), dtype=np.int64)
             continue
-        block = packed.columns(filled.size, ios.size, trend=True)
-        rows = Rows(weights=ios, trend=build_trend(ios, sums_ns))
-        yield filled, block.group(filled.size, rows).T
+        blocks = Blocks([packed.block(filled.size, ios.size, trend=True)])
+        rows = Rows(weights=ios[np.newaxis], trend=build_trend(ios, sums_ns)[np.newaxis])
+        (counts,) = blocks.group(filled.size, rows)
+        yield filled, counts.T
 
 
 def _equal(rows: int) -> Rows:

@@ -122,7 +122,10 @@ class Rows:
         return tuple(self._parse_rows(rows, parse_reading, lambda row: f"telemetry {row['id']}"))
 
     def _all(self, query: str, *values: object) -> list[dict[str, Any]]:
-        return [dict(row) for row in self._db.execute(query, values)]
+        cursor = self._db.execute(query, values)
+        names = [column[0] for column in cursor.description]
+        # dict(row) looks for each name among all of them.
+        return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def leave_out(self, what: str, reason: object, **place: Any) -> None:
         words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)

@@ -32,6 +32,7 @@ _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _JSON_COLUMNS = ("value", "outcome", "verdict")
 _SECONDS_COLUMNS = ("seconds", "second_histograms", "sample_details")
 _WORK_AT_ONCE = 10_000
+_SIZED = (str, bytes)
 
 
 class ExcessError(Exception):
@@ -80,7 +81,7 @@ class Meter:
     def _row(self, cursor: sqlite3.Cursor, values: tuple[object, ...]) -> sqlite3.Row:
         self._values_left -= len(values)
         for index, value in enumerate(values):
-            if isinstance(value, str | bytes):
+            if isinstance(value, _SIZED):
                 self._account(cursor.description[index][0], value)
         self._require_budgets()
         return sqlite3.Row(cursor, values)

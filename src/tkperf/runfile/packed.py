@@ -66,13 +66,21 @@ class Numbers:
         self._at = 0
 
     def one(self) -> int:
-        number = 0
+        number, data, at = 0, self._data, self._at
         for place in range(_LONGEST_NUMBER_BYTES):
-            byte = self._take(1)[0]
+            if at >= len(data):
+                raise ValueError(ENDS_EARLY)
+            byte = data[at]
+            at += 1
             number |= (byte & 0x7F) << (7 * place)
             if byte < 0x80:
+                self._at = at
                 return number
         raise ValueError(TOO_LARGE)
+
+    def some(self, count: int) -> list[int]:
+        """A few numbers, one after the other."""
+        return [self.one() for _ in range(count)]
 
     def many(self, count: int) -> IntArray:
         """Numbers one after the other, all at once: there are many in a day's samples."""
@@ -81,7 +89,7 @@ class Numbers:
             self._at += count
             return piece[:count].astype(np.int64)
         if count < _FEW_NUMBERS:
-            return np.array([self.one() for _ in range(count)], dtype=np.int64)
+            return np.array(self.some(count), dtype=np.int64)
         ends = np.flatnonzero(piece < 0x80)[:count]
         if ends.size < count:
             raise ValueError(ENDS_EARLY)

@@ -9,6 +9,7 @@ left to LZMA. docs/run-file.md#seconds has the format.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,22 +95,30 @@ class Packing:
         return pack(bytes(self._data)) + bits
 
 
-class Block:
-    """Columns taken from a blob, of which the expected part is still to be added, group by group."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PackedBlock:
+    """A block as it is in a blob, its values not yet looked at.
 
-    def __init__(self, totals: IntArray, slopes: IntArray | None, left: IntArray) -> None:
-        self._totals, self._slopes, self._left, self._at = totals, slopes, left, 0
+    Attributes:
+        columns, rows: its shape.
+        totals, slopes: one of each column; slopes only of blocks with a trend.
+        low_bits: how many bits of each column are kept as they are, a byte each.
+        high: the other bits, a byte each, column after column.
+        low: the bytes that hold the low bits, the first of which is bit ``first_bit`` of them.
+    """
 
-    def group(self, columns: int, rows: Rows) -> IntArray:
-        """The next columns, which go with this. Damaged ones may have negative values."""
-        here = slice(self._at, self._at + columns)
-        self._at += columns
-        slopes = None if self._slopes is None else self._slopes[here]
-        return self._left[here] + _expected(rows, self._totals[here], slopes)
+    columns: int
+    rows: int
+    totals: Sequence[int]
+    slopes: IntArray | None
+    low_bits: bytes
+    high: bytes
+    low: bytes
+    first_bit: int
 
 
 class Unpacking(Numbers):
-    """Takes numbers and columns from a blob of ``Packing``.
+    """Takes numbers and blocks from a blob of ``Packing``.
 
     Raises:
         ValueError: the blob is damaged, also from each method.
@@ -118,52 +127,105 @@ class Unpacking(Numbers):
     def __init__(self, blob: bytes, limit_bytes: int) -> None:
         super().__init__(blob, limit_bytes)
         self._bit = 0
-        # At every byte the eight from there on, as one number.
-        padded = self._behind + bytes(_NUMBER_BITS // 8)
-        self._words: Unsigned = np.ndarray(
-            (len(self._behind) + 1,), dtype=">u8", buffer=padded, strides=(1,)
-        )
 
-    def columns(self, columns: int, rows: int, *, trend: bool = False) -> Block:
-        """The next block; ``trend``: of groups that have one."""
-        totals = self.many(columns)
+    def block(self, columns: int, rows: int, *, trend: bool = False) -> PackedBlock:
+        """The next one; ``trend``: whether its columns go with one."""
+        totals = self.some(columns)
         slopes = unzigzag(self.many(columns)) if trend else None
-        low_bits = np.frombuffer(self._take(columns), dtype=np.uint8).astype(np.int64)
-        if low_bits.max(initial=0) > _MOST_LOW_BITS:
+        low_bits = bytes(self._take(columns))
+        if max(low_bits, default=0) > _MOST_LOW_BITS:
             raise ValueError(TOO_LARGE)
-        high = np.frombuffer(self._take(columns * rows), dtype=np.uint8)
-        folded = high.reshape(columns, rows).astype(np.uint64)
-        folded <<= low_bits.astype(np.uint64)[:, np.newaxis]
-        folded |= self._take_low(low_bits, rows)
-        left = (folded >> np.uint64(1)).view(np.int64) ^ -(folded & np.uint64(1)).view(np.int64)
-        return Block(totals, slopes, left)
+        high = bytes(self._take(columns * rows))
+        first, end = self._bit, self._bit + sum(low_bits) * rows
+        if end > 8 * len(self._behind):
+            raise ValueError(ENDS_EARLY)
+        self._bit = end
+        return PackedBlock(
+            columns=columns,
+            rows=rows,
+            totals=totals,
+            slopes=slopes,
+            low_bits=low_bits,
+            high=high,
+            low=self._behind[first // 8 : -(-end // 8)],
+            first_bit=first % 8,
+        )
 
     def end(self) -> None:
         if self._at != len(self._data) or len(self._behind) != -(-self._bit // 8):
             raise ValueError(DO_NOT_FIT)
 
-    def _take_low(self, low_bits: IntArray, rows: int) -> Unsigned:
-        """The low bits of each column, row after row."""
-        ends = self._bit + np.cumsum(low_bits * rows)
-        firsts = ends - low_bits * rows
-        self._bit = int(ends[-1]) if ends.size else self._bit
-        if self._bit > 8 * len(self._behind):
-            raise ValueError(ENDS_EARLY)
-        bits = low_bits[:, np.newaxis]
-        at = firsts[:, np.newaxis] + bits * np.arange(rows)
-        words = self._words[at >> 3].astype(np.uint64) << (at & 7).astype(np.uint64)
-        # In two steps: none has 64 bits, and so far nothing can be shifted at once.
-        low: Unsigned = (words >> np.uint64(1)) >> (_NUMBER_BITS - 1 - bits).astype(np.uint64)
-        return low
+
+class Blocks:
+    """Blocks of one shape, from any blobs, of which the expected part is still to be added, group by group.
+
+    Many at once take little longer than one: a day has more than a thousand, all of them small.
+    """
+
+    def __init__(self, packed: Sequence[PackedBlock]) -> None:
+        """``packed``: one or more, all with or all without a trend."""
+        columns, rows = packed[0].columns, packed[0].rows
+        shape = (len(packed), columns, rows)
+        low_bits = _join_bytes(block.low_bits for block in packed).reshape(shape[:2])
+        folded = _join_bytes(block.high for block in packed).reshape(shape).astype(np.uint64)
+        folded <<= low_bits.astype(np.uint64)[..., np.newaxis]
+        folded |= _find_low(packed, low_bits.astype(np.int64), rows)
+        self._left = (folded >> np.uint64(1)).view(np.int64)
+        self._left ^= -(folded & np.uint64(1)).view(np.int64)
+        self._totals = np.array([block.totals for block in packed], dtype=np.int64)
+        slopes = [block.slopes for block in packed if block.slopes is not None]
+        self._slopes = np.array(slopes) if slopes else None
+        self._at = 0
+
+    def group(self, columns: int, rows: Rows) -> IntArray:
+        """The next columns of each, which go with this: blocks x columns x rows.
+
+        Args:
+            columns: how many.
+            rows: with one row of weights, and of trends, for each block.
+
+        Damaged ones may have negative values.
+        """
+        here = np.s_[:, self._at : self._at + columns]
+        self._at += columns
+        slopes = None if self._slopes is None else self._slopes[here]
+        return self._left[here] + _expected(rows, self._totals[here], slopes)
+
+
+def _join_bytes(pieces: Iterable[bytes]) -> NDArray[np.uint8]:
+    return np.frombuffer(b"".join(pieces), dtype=np.uint8)
+
+
+def _find_low(packed: Sequence[PackedBlock], low_bits: IntArray, rows: int) -> Unsigned:
+    """The low bits of each value: blocks x columns x rows."""
+    joined = b"".join(block.low for block in packed)
+    # At every byte the eight from there on, as one number.
+    words: Unsigned = np.ndarray(
+        (len(joined) + 1,), dtype=">u8", buffer=joined + bytes(_NUMBER_BITS // 8), strides=(1,)
+    )
+    before = np.cumsum([0, *(len(block.low) for block in packed[:-1])])
+    firsts = 8 * before + np.array([block.first_bit for block in packed])
+    of_columns = np.cumsum(low_bits * rows, axis=1) - low_bits * rows + firsts[:, np.newaxis]
+    bits = low_bits[..., np.newaxis]
+    at = of_columns[..., np.newaxis] + bits * np.arange(rows)
+    found = words[at >> 3].astype(np.uint64) << (at & 7).astype(np.uint64)
+    # In two steps: none has 64 bits, and so far nothing can be shifted at once.
+    low: Unsigned = (found >> np.uint64(1)) >> (_NUMBER_BITS - 1 - bits).astype(np.uint64)
+    return low
 
 
 def _expected(rows: Rows, totals: IntArray, slopes: IntArray | None) -> IntArray:
-    """The share of each weight in each total, and what the trend adds; in IEEE arithmetic, so alike everywhere."""
-    whole = float(sum(rows.weights.tolist()))
-    each = totals.astype(np.float64) / whole if whole > 0 else np.zeros(totals.size)
-    shares = np.multiply.outer(each, rows.weights.astype(np.float64))
+    """The share of each weight in each total, and what the trend adds; in IEEE arithmetic, so alike everywhere.
+
+    Shapes: weights and trend [blocks x] rows, totals and slopes [blocks x] columns.
+    """
+    weights = rows.weights.reshape(-1, rows.weights.shape[-1]).tolist()
+    wholes = np.array([float(sum(row)) for row in weights]).reshape(rows.weights.shape[:-1])
+    each = np.zeros(totals.shape)
+    np.divide(totals, wholes[..., np.newaxis], out=each, where=wholes[..., np.newaxis] > 0)
+    shares = each[..., np.newaxis] * rows.weights.astype(np.float64)[..., np.newaxis, :]
     if slopes is not None and rows.trend is not None:
-        shares += np.multiply.outer(slopes.astype(np.float64), rows.trend)
+        shares += slopes.astype(np.float64)[..., np.newaxis] * rows.trend[..., np.newaxis, :]
     return np.rint(np.minimum(np.maximum(shares, 0), _MOST_EXPECTED)).astype(np.int64)
 
 

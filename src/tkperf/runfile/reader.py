@@ -23,7 +23,12 @@ from tkperf.record import (
 )
 from tkperf.runfile.disturbed import count_disturbed
 from tkperf.runfile.encoding import decompress
-from tkperf.runfile.kept_seconds import find_of_step, read_samples, read_seconds
+from tkperf.runfile.kept_seconds import (
+    KeptSeconds,
+    find_of_step,
+    read_samples,
+    read_seconds,
+)
 from tkperf.runfile.left_out import Rows, step_name
 from tkperf.runfile.limits import ExcessError, Meter, open_metered, text_or_bytes
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
@@ -182,22 +187,27 @@ class RunFile:
             self.record()
         if test.name not in self._seconds_read:
             with self._guard(), self._snapshot():
-                self._seconds_read[test.name] = tuple(
-                    self._seconds(test.name, step, sequence)
-                    for step, sequence in zip(
-                        test.steps, self._rows.sequences[test.name], strict=False
-                    )
-                )
+                self._seconds_read[test.name] = tuple(self._seconds(test))
         return self._seconds_read[test.name]
 
-    def _seconds(self, test: str, step: StepRecord, sequence: int) -> Seconds:
+    def _seconds(self, test: TestRecord) -> Iterator[Seconds]:
+        sequences = self._rows.sequences[test.name]
+        found = read_seconds(map(self._find_seconds, sequences[: len(test.steps)]))
+        for step, seconds in zip(test.steps, found, strict=False):
+            if isinstance(seconds, Exception):
+                self._rows.leave_out(
+                    f"the seconds of {step_name(test.name, step)}", seconds, test=test.name
+                )
+                yield Seconds()
+                continue
+            self._meter.spend(len(fields(Seconds)) * len(seconds))
+            yield seconds
+
+    def _find_seconds(self, sequence: int) -> KeptSeconds | Exception:
         try:
-            seconds = read_seconds(find_of_step(self._db, sequence, histograms=False))
+            return find_of_step(self._db, sequence, histograms=False)
         except BAD_ROW as error:
-            self._rows.leave_out(f"the seconds of {step_name(test, step)}", error, test=test)
-            return Seconds()
-        self._meter.spend(len(fields(Seconds)) * len(seconds))
-        return seconds
+            return error
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
         """fio's last JSON document of the step; of a stream, only its newest slice has one."""

@@ -54,6 +54,11 @@ class SecondColumns:
             raise ValueError(_IMPOSSIBLE)
         self.table = table
 
+    @classmethod
+    def none(cls) -> SecondColumns:
+        """Of a step that has none."""
+        return cls(np.zeros((14, 0), dtype=np.int64))
+
     @property
     def sides(self) -> tuple[SideColumns, SideColumns]:
         """Reads and writes."""

@@ -18,7 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tkperf.analysis.timeline.series import Series, running_median
+from tkperf.histogram import IntArray
 from tkperf.seconds import FloatArray
+
+ComplexArray = NDArray[np.complex128]
 
 LEAST_VALUES = 30
 LEAST_SPIKES = 5
@@ -34,6 +37,8 @@ MOST_PEAKS = 2000
 # How far a spike may lie from its place: within a value, its neighbours, or a twentieth of the period.
 _NEAR, _BESIDE, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
+# One by one so many take about as long as any number by a Fourier transform.
+_FEW_EVENTS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +82,10 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     peaks = _find_peaks(height)
     best: _Comb | None = None
     sizes = _sizes(min(peaks.size, len(series) // 4, MOST_PEAKS))
+    spectra = Spectra(at[peaks], int(at[-1]) + 1)
     for size in sizes:
         events = np.sort(at[peaks[:size]])
-        for comb in _find_combs(events, int(at[-1]) + 1, len(series), len(sizes)):
+        for comb in _find_combs(events, spectra, len(series), len(sizes)):
             if best is None or comb.chance < best.chance:
                 best = comb
     if best is None or best.chance > MOST_CHANCE:
@@ -132,40 +138,78 @@ def _sizes(most: int) -> list[int]:
     return sizes if most < LEAST_SPIKES else [*sizes, most]
 
 
-def _find_combs(events: FloatArray, length: int, values: int, tried: int) -> Iterator[_Comb]:
+class Spectra:
+    """What the first events of several, in values, have at the frequencies that are looked at.
+
+    These are those of a Fourier transform of four times the length, so that no line falls between two,
+    from the lowest of which enough periods fit in to that of the shortest period.
+    """
+
+    def __init__(self, events: FloatArray, length: int) -> None:
+        self.length = length
+        self.size = 1 << (4 * length - 1).bit_length()
+        self.lowest = ceil((LEAST_SPIKES - 1) / length * self.size)
+        self.highest = self.size // SHORTEST_PERIOD
+        self._events = events.astype(np.int64)
+        # Of all values alike: what the mean has at low frequencies is no period.
+        self._mean = self._transform(slice(length)) / length
+        self._summed, self._sum = 0, np.zeros_like(self._mean)
+
+    def of_first(self, count: int) -> ComplexArray:
+        """Of so many, no fewer than the last time, less what as many spread evenly have."""
+        added = self._events[self._summed : count]
+        if added.size <= _FEW_EVENTS:
+            self._sum = self._sum + self._transform_few(added)
+        else:
+            self._sum = self._transform(self._events[:count])
+        self._summed = count
+        return self._sum - count * self._mean
+
+    def _transform(self, places: slice | IntArray) -> ComplexArray:
+        marks = np.zeros(self.length)
+        marks[places] = 1.0
+        return np.fft.rfft(marks, self.size)[self.lowest : self.highest + 1]
+
+    def _transform_few(self, events: IntArray) -> ComplexArray:
+        """The same as a sum of turns: those of the frequency's high digit times those of its low one."""
+        digits = 1 << (self.size.bit_length() // 2)
+        turn = -2j * np.pi / self.size
+        high, low = (
+            # Whole turns are left out before they cost digits.
+            np.exp(turn * (np.multiply.outer(events, digit) % self.size))
+            for digit in (np.arange(0, self.highest + 1, digits), np.arange(digits))
+        )
+        return (high.T @ low).ravel()[self.lowest : self.highest + 1]
+
+
+def _find_combs(events: FloatArray, spectra: Spectra, values: int, tried: int) -> Iterator[_Comb]:
     """Periods in which many of these events recur, with the probability of so many by chance."""
-    for period, first in _candidates(events, length):
+    for period, first in _candidates(spectra, events.size):
         for near in (_NEAR, _BESIDE, _WITHIN_PERIOD * period):
-            comb = _fold(events, length, values, tried, period, first, near)
+            comb = _fold(events, spectra.length, values, tried, period, first, near)
             if comb is not None:
                 yield comb
 
 
-def _candidates(events: FloatArray, length: int) -> Iterator[tuple[float, float]]:
-    """Periods and first places with a strong Rayleigh statistic.
+def _candidates(spectra: Spectra, count: int) -> Iterator[tuple[float, float]]:
+    """Periods and first places at which so many events have a strong Rayleigh statistic.
 
     Of pulses all multiples of the frequency are about as strong, so the lowest ones are taken, too.
     """
-    size = 1 << (4 * length - 1).bit_length()
-    marks = np.zeros(size)
-    marks[events.astype(int)] = 1.0
-    marks[:length] -= events.size / length
-    spectrum = np.fft.rfft(marks)
-    power = np.abs(spectrum) ** 2
-    lowest, highest = ceil((LEAST_SPIKES - 1) / length * size), size // SHORTEST_PERIOD
-    inner = power[lowest : highest + 1]
+    spectrum = spectra.of_first(count)
+    inner = spectrum.real**2 + spectrum.imag**2
     if inner.size < 3:
         return
     tops = 1 + np.flatnonzero((inner[1:-1] >= inner[:-2]) & (inner[1:-1] > inner[2:]))
-    strongest = tops[np.argsort(-inner[tops], kind="stable")][:6]
     # Of events half of which recur, the statistic is at least a quarter of its greatest value.
-    strongest = strongest[inner[strongest] >= 0.25 * LEAST_SHARE * events.size**2]
+    strong = tops[inner[tops] >= 0.25 * LEAST_SHARE * count**2]
+    strongest = strong[np.argsort(-inner[strong], kind="stable")][:6]
     if not strongest.size:
         return
     low = tops[inner[tops] >= 0.5 * inner[tops].max()][:4]
     for index in dict.fromkeys((*strongest.tolist(), *low.tolist())):
-        frequency = (lowest + index) / size
-        turned = -np.angle(spectrum[lowest + index]) / (2 * np.pi)
+        frequency = (spectra.lowest + index) / spectra.size
+        turned = -np.angle(spectrum[index]) / (2 * np.pi)
         yield 1 / frequency, float(turned % 1 / frequency)
 
 

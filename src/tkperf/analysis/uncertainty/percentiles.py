@@ -20,12 +20,13 @@ from tkperf.analysis.uncertainty.student import coverage_factor
 from tkperf.histogram import (
     BUCKET_LOWER_NS,
     BUCKET_UPPER_NS,
+    REPORTED_PERCENTILES,
     Histogram,
     IntArray,
     has_percentile,
     percentile_rank,
 )
-from tkperf.measurement import REPORTED_PERCENTILES, IoStats
+from tkperf.measurement import IoStats
 from tkperf.seconds import FloatArray
 
 
