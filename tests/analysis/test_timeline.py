@@ -18,7 +18,7 @@ from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind, find_levels
 from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.timeline.series import Series, make_series
-from tkperf.analysis.timeline.spikes import Spectra, find_periodic_spikes
+from tkperf.analysis.timeline.spikes import Spectra, find_periodic_spikes, power_of
 from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.seconds import FloatArray, Seconds
 
@@ -128,6 +128,8 @@ def test_a_spectrum_is_that_of_the_events_however_many_are_added(length: int) ->
     for count in (5, 5, 6, 12, 13, length // 2):
         places = events[:count].astype(int)
         expected = turns[:, places].sum(axis=1) - places.size * evenly
+        # A look that is coarser must not miss what is there, also between the frequencies of a transform.
+        assert Spectra(events, length).may_reach(places.size, float(power_of(expected).max()))
         np.testing.assert_allclose(spectra.of_first(places.size), expected, atol=1e-9 * length)
 
 

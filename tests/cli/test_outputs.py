@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -102,7 +103,6 @@ def test_a_link_to_another_output_is_the_same_place(here: Path) -> None:
         ("--parquet tables", "pyarrow"),
         ("-o x.html", "jinja2"),
         ("--pdf x.pdf", "typst"),
-        ("--pdf x.pdf", "vl_convert"),
     ],
 )
 def test_a_missing_package_is_found_before_anything_is_written(
@@ -115,6 +115,22 @@ def test_a_missing_package_is_found_before_anything_is_written(
     done = run(f"report a.tkperf --csv csv --json x.json {option}")
     assert isinstance(done.exception, UsageError), done.output
     assert f"({missing}" in str(done.exception)
+    assert made(here) == set()
+
+
+def test_charts_that_could_not_be_drawn_are_found_before_anything_is_written(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Vega is loaded late, and by few reports: that it is there is asked of what is installed."""
+
+    def version(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    monkeypatch.delitem(sys.modules, "tkperf.report.html", raising=False)
+    done = run("report a.tkperf --csv csv --json x.json -o x.html")
+    assert isinstance(done.exception, UsageError), done.output
+    assert "(vl-convert-python is missing)" in str(done.exception)
     assert made(here) == set()
 
 

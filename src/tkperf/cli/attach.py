@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Protocol
 
 from tkperf.cli.background import View
-from tkperf.cli.console import choose_progress, tell
+from tkperf.cli.console import choose_progress, plain, tell
 from tkperf.cli.following import describe_end, find_clock_s, look, look_first
 from tkperf.cli.live import LiveView
-from tkperf.cli.output import plain
 from tkperf.cli.plain import PlainLines
 from tkperf.cli.progress import JsonLines
 from tkperf.cli.signals import ended_by_signals

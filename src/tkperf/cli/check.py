@@ -15,8 +15,8 @@ from tkperf.analysis.claim_findings import Checked, Finding, State
 from tkperf.analysis.export_check import render_check_json, render_junit
 from tkperf.analysis.results import RunResult
 from tkperf.cli.claims import read_and_check
-from tkperf.cli.console import OutputConsole
-from tkperf.cli.output import STDOUT, Outputs, plain
+from tkperf.cli.console import OutputConsole, plain
+from tkperf.cli.output import STDOUT, Outputs
 from tkperf.errors import ClaimsNotMetError
 from tkperf.units import format_count
 

@@ -16,7 +16,7 @@ from tkperf.analysis.comparing.tables import (
     build_values,
     find_comparison_scale,
 )
-from tkperf.cli.output import plain
+from tkperf.cli.console import plain
 
 STYLES = {Change.BETTER: "green", Change.WORSE: "red"}
 # What a column of values with their ratios takes, and what stands before them.

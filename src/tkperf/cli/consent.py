@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 import click
 
-from tkperf.cli.console import tell
+from tkperf.cli.console import plain, tell
 from tkperf.cli.outlook import describe_outlook, describe_time, warn_of_cost
-from tkperf.cli.output import plain
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain
 from tkperf.cli.tables import describe_device

@@ -11,6 +11,9 @@ from contextlib import suppress
 from errno import EPIPE
 
 from rich.console import Console
+from rich.markup import escape
+
+from tkperf.units import drop_controls
 
 _WIDE = 160
 
@@ -28,6 +31,11 @@ class OutputConsole(Console):
 def open_console() -> Console:
     """stdout; wide enough for every table where it is no terminal, which says how wide it is."""
     return OutputConsole() if sys.stdout.isatty() else OutputConsole(width=_WIDE)
+
+
+def plain(text: object) -> str:
+    """Text from a drive or a stranger's file, for ``console.print``: no markup, no control characters."""
+    return escape(drop_controls(str(text)))
 
 
 def choose_progress(progress: str) -> str:

@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import click
 
-from tkperf.cli.console import tell
-from tkperf.cli.output import open_log, plain
+from tkperf.cli.console import plain, tell
+from tkperf.cli.output import open_log
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.streams import complain
 from tkperf.process import fork_early

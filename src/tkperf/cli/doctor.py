@@ -12,8 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tkperf.cli.console import OutputConsole
-from tkperf.cli.output import plain
+from tkperf.cli.console import OutputConsole, plain
 from tkperf.device.identity import DeviceIdentity, TargetKind, read_identity
 from tkperf.device.inspection import DeviceFacts, inspect_device
 from tkperf.device.purge import PurgePlan, plan_purge

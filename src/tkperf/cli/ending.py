@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tkperf.cli.console import can_redraw, tell
-from tkperf.cli.output import plain, write_output
+from tkperf.cli.console import can_redraw, plain, tell
+from tkperf.cli.output import write_output
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.signals import ended_by_signals
 from tkperf.cli.streams import complain

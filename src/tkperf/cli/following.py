@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tkperf.cli.clock import format_end
-from tkperf.cli.output import plain
+from tkperf.cli.console import plain
 from tkperf.device.identity import TargetKind
 from tkperf.errors import RunFileError
 from tkperf.growth import Growth, Outline

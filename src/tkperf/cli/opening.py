@@ -8,7 +8,7 @@ from rich.padding import Padding
 
 from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import RunResult
-from tkperf.cli.output import plain
+from tkperf.cli.console import plain
 
 
 def print_badges(result: RunResult, console: Console) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import click
-from rich.markup import escape
 
 from tkperf.errors import RunFileError, UsageError, reason_of
 from tkperf.units import drop_controls
@@ -134,11 +132,6 @@ def _no_log(path: Path) -> str:
     )
 
 
-def plain(text: object) -> str:
-    """Text from a drive or a stranger's file, for ``console.print``: no markup, no control characters."""
-    return escape(drop_controls(str(text)))
-
-
 @contextmanager
 def _clear_errors(path: Path) -> Iterator[None]:
     try:
@@ -195,7 +188,7 @@ def _refuse_links_of_others(path: Path) -> None:
 
 def _replace(path: Path, content: bytes | str | Iterable[str]) -> None:
     # A name nobody can foresee, and a file that is new: others may write to this folder, too.
-    unfinished = path.with_name(f".tkperf-{secrets.token_hex(8)}.part")
+    unfinished = path.with_name(f".tkperf-{os.urandom(8).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         with open(os.open(unfinished, flags, 0o666), "wb") as file:

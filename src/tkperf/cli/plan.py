@@ -11,9 +11,8 @@ import rich.table
 from rich.box import SIMPLE_HEAD
 
 from tkperf.cli.consent import describe_own_courses, tell_cost, tell_warnings
-from tkperf.cli.console import open_console, tell
+from tkperf.cli.console import open_console, plain, tell
 from tkperf.cli.outlook import describe_outlook, describe_time, given_rates, rating_of
-from tkperf.cli.output import plain
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.session import request_of
 from tkperf.cli.tables import describe_device

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tkperf.choices import DEFAULT_PROFILES, built_in_profiles
-from tkperf.cli.console import open_console
-from tkperf.cli.output import plain
+from tkperf.cli.console import open_console, plain
 from tkperf.pipeline.fitting import find_needs
 from tkperf.procedures import SUITES, Circumstances, Profile, Test, load_profile
 from tkperf.profiles.explained import explain_keys, show_value

@@ -9,11 +9,11 @@ from functools import partial
 
 from tkperf.cli.awake import kept_awake
 from tkperf.cli.consent import consent_of, show_plan, show_resumption
-from tkperf.cli.console import tell
+from tkperf.cli.console import plain, tell
 from tkperf.cli.detach import Departure, depart
 from tkperf.cli.ending import Ending, concluded
 from tkperf.cli.outlook import outlook_of
-from tkperf.cli.output import open_log, plain
+from tkperf.cli.output import open_log
 from tkperf.cli.progress import open_observers
 from tkperf.cli.run_options import RunOptions
 from tkperf.cli.show import print_run

@@ -12,9 +12,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from tkperf.choices import RUN_FILE_SUFFIX
-from tkperf.cli.console import open_console
+from tkperf.cli.console import open_console, plain
 from tkperf.cli.following import find_clock_s, look_first, outline_first
-from tkperf.cli.output import plain
 from tkperf.cli.streams import complain
 from tkperf.errors import RunFileError
 from tkperf.record import LogEntry, RunRecord, RunStatus

@@ -7,9 +7,8 @@ import signal
 import time
 from pathlib import Path
 
-from tkperf.cli.console import tell
+from tkperf.cli.console import plain, tell
 from tkperf.cli.following import describe_end, look_first
-from tkperf.cli.output import plain
 from tkperf.device.sysfs import text
 from tkperf.errors import RunFileError, UsageError, reason_of
 from tkperf.runfile.writers import Writer, find_writer, is_being_written

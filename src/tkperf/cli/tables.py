@@ -28,9 +28,9 @@ from tkperf.analysis.tables import (
 from tkperf.analysis.telemetry_table import build_telemetry_table
 from tkperf.analysis.timeline.wording import describe_timelines
 from tkperf.analysis.verdicts import describe_tracked
+from tkperf.cli.console import plain
 from tkperf.cli.drawings import print_drawings
 from tkperf.cli.opening import print_badges, print_opening, print_warnings
-from tkperf.cli.output import plain
 from tkperf.figures import matrix_keys
 from tkperf.quantity import QUANTITIES
 from tkperf.record import RunStatus

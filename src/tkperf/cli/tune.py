@@ -11,9 +11,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from tkperf.cli.console import open_console
+from tkperf.cli.console import open_console, plain
 from tkperf.cli.doctor import LEVEL_STYLES
-from tkperf.cli.output import plain
 from tkperf.device.identity import TargetKind, read_identity
 from tkperf.errors import DeviceError, UsageError
 from tkperf.host_audit import Audit, Level

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from tkperf.cli.console import open_console
-from tkperf.cli.output import plain
+from tkperf.cli.console import open_console, plain
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
 
 

@@ -7,11 +7,10 @@ import re
 import tempfile
 from contextlib import suppress
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 
 import msgspec
-import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
@@ -26,6 +25,8 @@ SCRIPTS = ("charts", "seconds", "views", "figures", "scopes", "dialog", "tables"
 _FIGURE = re.compile(
     r"(?<![\w#.,-])\d[\d.,]*(?:-\d+| (?:%|µs|ms|s|min|h|IOPS|[KMGT]i?B(?:/s)?|°C))(?![\w/-])"
 )
+# Asked for as this is loaded: what is missing is found out before anything is written.
+_VL_CONVERT = metadata.version("vl-convert-python")
 # A cached file that lacks it was cut short.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
 
@@ -97,6 +98,8 @@ def _vega_bundle() -> str:
             bundle = kept.read_text("utf-8")
             if bundle.endswith(_END_OF_BUNDLE):
                 return bundle
+    import vl_convert  # noqa: PLC0415 - it loads V8
+
     bundle = vl_convert.javascript_bundle() + _END_OF_BUNDLE  # type: ignore[call-arg]  # the stub is too strict
     if kept is not None:
         with suppress(OSError):
@@ -115,4 +118,4 @@ def _kept_bundle() -> Path | None:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     except RuntimeError:
         return None
-    return cache / "tkperf" / f"vega-{vl_convert.__version__}.js"  # type: ignore[attr-defined]  # the stub lacks it
+    return cache / "tkperf" / f"vega-{_VL_CONVERT}.js"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 
 from tkperf.telemetry.reading import TEMPERATURE_WARNING, DriveFacts, Reading
 
@@ -20,6 +21,7 @@ _HEAT = {
     "warning_minutes": "its time above its warning temperature grew",
     "critical_minutes": "its time above its critical temperature grew",
 }
+_told_of_heat = attrgetter(*_HEAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +66,13 @@ def find_throttling(
 
 def find_heat(before: Reading, after: Reading) -> str:
     """What says that a drive was throttled between two readings; empty: nothing does."""
-    reasons = [words for name, words in _HEAT.items() if (growth(before, after, name) or 0) > 0]
-    if any((reading.critical_warning or 0) & TEMPERATURE_WARNING for reading in (before, after)):
+    reasons = []
+    if _told_of_heat(before) != _told_of_heat(after):  # which is rare, and a day has many readings
+        reasons = [words for name, words in _HEAT.items() if (growth(before, after, name) or 0) > 0]
+    warned = (before.critical_warning or 0) | (after.critical_warning or 0)
+    if warned & TEMPERATURE_WARNING:
         reasons.append("its critical warning says that its temperature is beyond a limit")
-    if any(reading.throttling for reading in (before, after)):
+    if before.throttling or after.throttling:
         reasons.append("it says that it is throttled")
     return ", ".join(reasons)
 
