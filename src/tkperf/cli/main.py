@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import textwrap
@@ -185,6 +186,7 @@ def main() -> None:
     finally:
         let_go(sys.stdout)
         let_go(sys.stderr)
+    gc.freeze()  # Python would look through all that a long run left, to end
     sys.exit(exit_code)
 
 

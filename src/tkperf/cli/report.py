@@ -58,13 +58,14 @@ def report(
         html = run_file.with_suffix(".html")
     with ExitStack() as stack:
         # All that may fail comes first: then nothing is written.
-        printer = stack.enter_context(start_printer()) if pdf_file else None
         if html is not None or pdf_file is not None:
             require_packages()
         if parquet_folder is not None:
             require_parquet()
-        opened = stack.enter_context(RunFile(run_file))
+        opened = stack.enter_context(RunFile(run_file, at_length=True))
         record = opened.record()
+        # Not before: another process may have begun with the seconds.
+        printer = stack.enter_context(start_printer()) if pdf_file else None
         result = analyse_opened(opened, record)
         steps = [(test.name, step) for test in record.tests for step in test.steps]
         readings = tuple(place_readings(record))

@@ -12,12 +12,11 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from importlib import resources
 from typing import Any
 
-from tkperf.process import start_module
+from tkperf.aside import Aside
 from tkperf.report.fonts import FOLDER
 from tkperf.report.svg.chart import draw
 from tkperf.report.svg.known import NotDrawnError
@@ -44,13 +43,13 @@ def _draw_here(spec: Spec) -> str | None:
 
 def ask_vega(specs: Sequence[Spec]) -> list[str]:
     """Drawn by a process of its own; in this one if that fails, for whatever reason."""
-    with suppress(OSError):
-        with start_module("tkperf.report.drawing") as process:
-            answer, _ = process.communicate(json.dumps(specs).encode())
-        if process.returncode == 0:
-            drawn: list[str] = json.loads(answer)
-            return drawn
-    return [_draw_by_vega(spec) for spec in specs]
+    with Aside("tkperf.report.drawing") as process:
+        process.send(json.dumps(specs).encode())
+        answer = process.receive()
+    if answer is None:
+        return [_draw_by_vega(spec) for spec in specs]
+    drawn: list[str] = json.loads(answer)
+    return drawn
 
 
 @cache

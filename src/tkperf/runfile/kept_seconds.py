@@ -107,6 +107,18 @@ def read_samples(kept: KeptSeconds) -> tuple[Sample, ...]:
     return as_samples(columns, pieces, len(kept.histograms))
 
 
+def read_steps(db: sqlite3.Connection, sequences: Iterable[int]) -> Iterator[Seconds | Exception]:
+    """The seconds of these steps, as ``read_seconds`` has them."""
+
+    def find(sequence: int) -> KeptSeconds | Exception:
+        try:
+            return find_of_step(db, sequence, histograms=False)
+        except BAD_ROW as error:
+            return error
+
+    return read_seconds(map(find, sequences))
+
+
 def read_seconds(steps: Iterable[KeptSeconds | Exception]) -> Iterator[Seconds | Exception]:
     """The same of many steps as columns, in their order, without looking at the histograms.
 

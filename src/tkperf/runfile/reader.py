@@ -23,15 +23,11 @@ from tkperf.record import (
 )
 from tkperf.runfile.disturbed import count_disturbed
 from tkperf.runfile.encoding import decompress
-from tkperf.runfile.kept_seconds import (
-    KeptSeconds,
-    find_of_step,
-    read_samples,
-    read_seconds,
-)
+from tkperf.runfile.kept_seconds import find_of_step, read_samples, read_steps
 from tkperf.runfile.left_out import Rows, step_name
 from tkperf.runfile.limits import ExcessError, Meter, open_metered, text_or_bytes
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
+from tkperf.runfile.seconds_aside import SecondsAside
 from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.writers import is_being_written
 from tkperf.seconds import Seconds
@@ -45,13 +41,14 @@ class RunFile:
     """A run file opened for reading; also while it is written, and after a kill.
 
     ``briefly``: while it is written it is copied to memory, so that its writer waits for that alone,
-    and not while all of a long run is read.
+    and not while all of a long run is read. ``at_length``: of a long run that has ended all seconds will be
+    asked for, so that another process begins with them at once.
 
     Raises:
         RunFileError: missing, unreadable, damaged, not a run file, or made by a newer tkperf.
     """
 
-    def __init__(self, path: Path, *, briefly: bool = False) -> None:
+    def __init__(self, path: Path, *, briefly: bool = False, at_length: bool = False) -> None:
         self._path = path
         self._meter = Meter(0)
         self._written_when_copied: bool | None = None
@@ -62,6 +59,7 @@ class RunFile:
                     if path.is_dir()
                     else f"there is no run file {path}{_hint(path)}"
                 )
+            status = path.stat()
             self._db, self._meter = open_metered(path)
             (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
@@ -83,11 +81,18 @@ class RunFile:
         self._db.execute("PRAGMA query_only = ON")
         self._rows = Rows(self._db)
         self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages ask
+        self._read_aside: dict[int, Seconds] = {}
+        with self._guard():
+            self._aside = (
+                SecondsAside(path, status) if at_length and not is_being_written(path) else None
+            )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._aside is not None:
+            self._aside.close()
         self._db.close()
 
     def record(self) -> RunRecord:
@@ -191,9 +196,13 @@ class RunFile:
         return self._seconds_read[test.name]
 
     def _seconds(self, test: TestRecord) -> Iterator[Seconds]:
-        sequences = self._rows.sequences[test.name]
-        found = read_seconds(map(self._find_seconds, sequences[: len(test.steps)]))
-        for step, seconds in zip(test.steps, found, strict=False):
+        sequences = self._rows.sequences[test.name][: len(test.steps)]
+        if self._aside is not None:
+            self._read_aside |= self._aside.take()
+        left = read_steps(self._db, [each for each in sequences if each not in self._read_aside])
+        for step, sequence in zip(test.steps, sequences, strict=False):
+            made = sequence in self._read_aside
+            seconds = self._read_aside.pop(sequence) if made else next(left)
             if isinstance(seconds, Exception):
                 self._rows.leave_out(
                     f"the seconds of {step_name(test.name, step)}", seconds, test=test.name
@@ -202,12 +211,6 @@ class RunFile:
                 continue
             self._meter.spend(len(fields(Seconds)) * len(seconds))
             yield seconds
-
-    def _find_seconds(self, sequence: int) -> KeptSeconds | Exception:
-        try:
-            return find_of_step(self._db, sequence, histograms=False)
-        except BAD_ROW as error:
-            return error
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
         """fio's last JSON document of the step; of a stream, only its newest slice has one."""
