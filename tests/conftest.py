@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tkperf import process
 from tkperf.host_audit import Audit
 
 # Machines are noisy: how long an example takes says nothing.
@@ -79,3 +80,20 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
             scheduler.write_text(name)
     for device in made:
         subprocess.run(["losetup", "--detach", device], check=False)
+
+
+@pytest.fixture(params=["that cannot start", "that ends at once", "that dies at work"])
+def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of our own that do not do what they are asked for."""
+    start_module = process.start_module
+
+    def start(module: str) -> process.Process:
+        if request.param == "that cannot start":
+            raise OSError
+        if request.param == "that ends at once":
+            return start_module("tkperf.no_such_module")
+        started = start_module(module)
+        started.kill()
+        return started
+
+    monkeypatch.setattr("tkperf.aside.start_module", start)

@@ -183,6 +183,8 @@ class Measurement:
     host_limited: bool = False
     rates_known: bool = True
     disturbed_by: tuple[DisturbanceCode, ...] = ()
+    # Asked for again and again, and histograms take long to add.
+    _both: IoStats | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def doubt(self) -> str | None:
@@ -193,7 +195,10 @@ class Measurement:
 
     @property
     def both(self) -> IoStats:
-        return self.read + self.write
+        if self._both is None:
+            object.__setattr__(self, "_both", self.read + self.write)
+            assert self._both is not None
+        return self._both
 
     @property
     def ios(self) -> int:

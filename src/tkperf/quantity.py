@@ -128,6 +128,11 @@ class Window:
         return tuple(side for side in self.stats if side.latency_ios)
 
     @cached_property
+    def has_histograms(self) -> bool:
+        """Of all that was measured, without which there are no percentiles."""
+        return all(side.histogram.total for side in self.sides)
+
+    @cached_property
     def offered_iops(self) -> float | None:
         """The rate that was offered, of this direction; None: as fast as the device answers."""
         offered, reads = self.workload.offered_iops, self.workload.read_percent / 100
@@ -182,8 +187,7 @@ def _max_us(window: Window) -> float | None:
 
 def _percentile_us(percent: float) -> Combine:
     def combine(window: Window) -> float | None:
-        complete = all(side.histogram.total for side in window.sides)
-        return _us(window.merged.percentile_ns(percent)) if complete else None
+        return _us(window.merged.percentile_ns(percent)) if window.has_histograms else None
 
     return combine
 

@@ -7,6 +7,7 @@ PTS has it (PTS User Guide, section 2, note on units).
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from math import floor, isfinite, isnan, log10
 
 from tkperf.errors import UsageError
@@ -126,6 +127,7 @@ def drop_controls(text: str) -> str:
     return "".join(character for character in text if character.isprintable() or character == "\n")
 
 
+@lru_cache(maxsize=1 << 13)  # of a day's minutes most percentiles are alike
 def format_number(value: float | None, digits: int | None = None) -> str:
     """A number as people read it.
 

@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 import tkperf
 from tests.builders import run_info, simulate, view_of
-from tkperf import process
 from tkperf.analysis.export_tkperf import render_tkperf_xml
 from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.results import RunResult
@@ -148,13 +147,10 @@ def test_long_notices_leave_the_header_whole(result: RunResult, tmp_path: Path) 
     assert " ".join(found[0].split()).count("many words") == 4 * 40
 
 
-@pytest.mark.parametrize("process_", [None, "tkperf.no_such_module"])
 def test_what_a_process_fails_to_make_is_made_all_the_same(
-    process_: str | None, run_file: Path, printed: bytes, monkeypatch: pytest.MonkeyPatch
+    failing_asides: None, run_file: Path, printed: bytes
 ) -> None:
-    """One that cannot start, or ends at once, costs time and nothing else."""
-    started = process_ and process.start_module(process_)
-    monkeypatch.setattr(printing, "_start_process", lambda: started)
+    """It costs time and nothing else."""
     view = view_of(run_file, Told(report_date="2026-01-02"))
     with printing.Printer() as printer:
         printer.start(compose_run(view, tkperf.load(run_file)))

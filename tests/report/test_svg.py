@@ -22,7 +22,6 @@ from tests.report.svg_compared import differences, see
 from tests.report.test_comparison import drives
 from tests.report.test_flagged import SUITES, keep
 from tests.test_telemetry_runs import run_cli
-from tkperf import process
 from tkperf.analysis.compare import compare
 from tkperf.analysis.comparing.arrangement import Arrangement
 from tkperf.analysis.timeline.drops import Drop
@@ -511,22 +510,12 @@ def test_vega_is_given_no_text_that_ends_it() -> None:
 
 def test_no_process_is_started_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """V8 takes longer to start than all charts."""
-    monkeypatch.setattr(drawing, "start_module", None)
+    monkeypatch.setattr(drawing, "Aside", None)
     assert len(draw_all([line_chart([1.0])])) == 1
 
 
-@pytest.mark.parametrize("module", ["tkperf.no_such_module", None])
-def test_what_the_process_fails_to_draw_is_drawn_all_the_same(
-    module: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One that cannot start, or ends at once, costs time and nothing else."""
-
-    def start(_: str) -> process.Process:
-        if module is None:
-            raise OSError
-        return process.start_module(module)
-
-    monkeypatch.setattr(drawing, "start_module", start)
+def test_what_the_process_fails_to_draw_is_drawn_all_the_same(failing_asides: None) -> None:
+    """It costs time and nothing else."""
     (drawn,) = draw_all([ARC])
     assert "mark-arc" in drawn
 

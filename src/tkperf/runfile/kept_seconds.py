@@ -133,13 +133,19 @@ def read_seconds(steps: Iterable[KeptSeconds | Exception]) -> Iterator[Seconds |
         try:
             waiting.append(kept if isinstance(kept, Exception) else _open_kept(kept))
         except BAD_ROW as error:
-            waiting.append(error)
+            waiting.append(_bare(error))
         if isinstance(waiting[-1], _Opened):
             seconds += waiting[-1].seconds
         if seconds >= _SECONDS_AT_ONCE:
             yield from _read_opened(waiting)
             waiting, seconds = [], 0
     yield from _read_opened(waiting)
+
+
+def _bare(error: Exception) -> Exception:
+    """What went wrong alone: its traceback keeps all that was unpacked, and others are to follow."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _open_kept(kept: KeptSeconds) -> IntArray | _Opened:
