@@ -6,7 +6,7 @@ off in a profile. While it runs, its memory, and how long a reader takes to see 
 `tkperf show` and `report`, the replay with which `resume` begins, and the page in Chromium. Sizes and memory are
 exact; times are of this machine and of what else it has to do.
 
-    python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65] [--folder FOLDER]
+    python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65] [--times 5] [--folder FOLDER]
 
 Exit status 1 if a run file takes more than 10 MB for 24 hours. The page needs playwright and /usr/bin/chromium.
 """
@@ -16,16 +16,22 @@ from __future__ import annotations
 import argparse
 import os
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 
+from tkperf.analysis.over_seconds import with_seconds
+from tkperf.analysis.run_results import analyse
 from tkperf.procedures import find_test, load_profile
 from tkperf.replay import replay
+from tkperf.runfile.kept_seconds import read_steps
 from tkperf.runfile.reader import RunFile
 
 TKPERF = [sys.executable, "-m", "tkperf"]
@@ -98,15 +104,49 @@ def memory_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def measure(what: str, argv: Sequence[str]) -> None:
-    """Time and most memory of a command."""
-    began_s = time.monotonic()
-    process = subprocess.Popen([*TKPERF, *argv], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+def measure(what: str, argv: Sequence[str], times: int = 1) -> None:
+    """Time, CPU time with that of its processes, and most memory of a command."""
+    took_s, cpu_s, most_mb, failed = [], [], 0.0, False
+    for _ in range(times):
+        began_s = time.monotonic()
+        process = subprocess.Popen([*TKPERF, *argv], stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        took_s.append(time.monotonic() - began_s)
+        cpu_s.append(used.ru_utime + used.ru_stime)
+        most_mb, failed = max(most_mb, used.ru_maxrss / 1000), failed or process.returncode != 0
+    of = f", {min(took_s):.2f} to {max(took_s):.2f} s of {times}" if times > 1 else ""
     print(
-        f"  {what}: {time.monotonic() - began_s:.1f} s ({used.ru_utime + used.ru_stime:.1f} s of CPU), "
-        f"at most {used.ru_maxrss / 1000:.0f} MB{'' if not process.returncode else ' FAILED'}",
+        f"  {what}: {statistics.median(took_s):.2f} s{of} ({statistics.median(cpu_s):.1f} s of CPU), "
+        f"at most {most_mb:.0f} MB{' FAILED' if failed else ''}",
+        flush=True,
+    )
+
+
+def measure_parts(path: Path) -> None:
+    """What a report begins with, in CPU time of one process; and its seconds as if each step were read alone."""
+    with RunFile(path) as opened:
+        laps = [time.process_time()]
+        record = opened.record()
+        laps.append(time.process_time())
+        result = analyse(record)
+        laps.append(time.process_time())
+        for test in record.tests:
+            opened.seconds(test)
+        laps.append(time.process_time())
+        with_seconds(result, record, opened.seconds)
+        laps.append(time.process_time())
+    with closing(sqlite3.connect(path)) as db:
+        sequences = [sequence for (sequence,) in db.execute("SELECT sequence FROM step")]
+        for sequence in sequences:
+            list(read_steps(db, [sequence]))
+        laps.append(time.process_time())
+    steps, analysis, seconds, timelines, alone = (
+        after - before for before, after in pairwise(laps)
+    )
+    print(
+        f"  of it, in CPU time: steps {steps:.2f} s, analysis {analysis:.2f} s, seconds {seconds:.2f} s "
+        f"(step by step {alone / seconds:.1f} times as long), what they show {timelines:.2f} s",
         flush=True,
     )
 
@@ -164,6 +204,7 @@ def main() -> int:
     options.add_argument("--preset", default="sata-ssd")
     options.add_argument("--hours", type=float, default=72.0)
     options.add_argument("--loads", type=int, nargs="+", default=[0, 65], help="percent of reads")
+    options.add_argument("--times", type=int, default=5, help="reports of each")
     options.add_argument("--folder", type=Path)
     wanted = options.parse_args()
     too_large = False
@@ -182,7 +223,9 @@ def main() -> int:
             measure("tkperf show", ["show", str(path)])
             page = path.with_suffix(".html")
             printed = page.with_suffix(".pdf")
-            measure("tkperf report", ["report", str(path), "-o", str(page), "--pdf", str(printed)])
+            report = ["report", str(path), "-o", str(page), "--pdf", str(printed)]
+            measure("tkperf report, HTML and PDF", report, wanted.times)
+            measure_parts(path)
             measure_replay(path, profile)
             measure_page(page)
     return int(too_large)

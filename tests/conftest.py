@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -82,7 +83,7 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         subprocess.run(["losetup", "--detach", device], check=False)
 
 
-@pytest.fixture(params=["that cannot start", "that ends at once", "that dies at work"])
+@pytest.fixture(params=["that cannot start", "that ends at once", "that is killed", "that hangs"])
 def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of our own that do not do what they are asked for."""
     start_module = process.start_module
@@ -93,7 +94,9 @@ def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
         if request.param == "that ends at once":
             return start_module("tkperf.no_such_module")
         started = start_module(module)
-        started.kill()
+        started.send_signal(signal.SIGKILL if request.param == "that is killed" else signal.SIGSTOP)
         return started
 
     monkeypatch.setattr("tkperf.aside.start_module", start)
+    if request.param == "that hangs":
+        monkeypatch.setattr("tkperf.aside.LONGEST_WAIT_S", 1.0)

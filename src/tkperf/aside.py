@@ -6,10 +6,14 @@ It is asked for nothing that could not be done here: what it fails to do, for wh
 from __future__ import annotations
 
 from contextlib import suppress
+from threading import Thread
 from types import TracebackType
 from typing import Self
 
-from tkperf.process import Process, start_module
+from tkperf.process import Process, ProcessTimeout, start_module
+
+# Many times what any of them takes on a slow machine.
+LONGEST_WAIT_S = 600.0
 
 
 class Aside:
@@ -17,6 +21,8 @@ class Aside:
 
     def __init__(self, module: str) -> None:
         self._process: Process | None = None
+        self._talk: Thread | None = None
+        self._answer: bytes | None = None
         with suppress(OSError):
             self._process = start_module(module)
 
@@ -32,28 +38,32 @@ class Aside:
         self.close()
 
     def send(self, asked: bytes) -> None:
-        """All that it is to know. To be called once."""
-        if self._process is None or self._process.stdin is None:
-            return
-        with suppress(BrokenPipeError):  # it ended early; what it answers tells
-            self._process.stdin.write(asked)
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
+        """All that it is to know. To be called once; nothing is waited for."""
+        if self._process is not None:
+            self._talk = Thread(target=self._communicate, args=(self._process, asked), daemon=True)
+            self._talk.start()
 
     def receive(self) -> bytes | None:
-        """Its answer, waited for; None: it failed. To be called once."""
-        if self._process is None or self._process.stdout is None:
-            return None
-        answer = self._process.stdout.read()
-        return answer if self._process.wait() == 0 else None
+        """Its answer to what was sent, waited for; None: it failed, or seems to hang."""
+        if self._talk is not None:
+            self._talk.join()
+        return self._answer
 
     def close(self) -> None:
         """Nobody waits for it any more."""
         if self._process is None:
             return
         self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None and not stream.closed:
-                with suppress(BrokenPipeError):  # what was never taken
-                    stream.close()
+        if self._talk is not None:
+            self._talk.join()
+        with self._process:
+            pass
+
+    def _communicate(self, process: Process, asked: bytes) -> None:
+        with process:  # which closes what it was talked to by
+            try:
+                answer, _ = process.communicate(asked, timeout=LONGEST_WAIT_S)
+            except ProcessTimeout:
+                process.kill()
+                return
+        self._answer = answer if process.returncode == 0 else None
