@@ -134,11 +134,15 @@ def test_a_spectrum_is_that_of_the_events_however_many_are_added(length: int) ->
         np.testing.assert_allclose(spectra.of_first(places.size), expected, atol=1e-9 * length)
 
 
-def test_a_series_without_spikes_takes_no_memory_for_the_time_it_spans() -> None:
-    """Between two of its values may be years."""
+@pytest.mark.parametrize("spike", [100.0, 500.0])
+@pytest.mark.parametrize("moved", [slice(50, None), slice(50, 90), slice(1), slice(9)])
+def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: slice) -> None:
+    """Between two values of a stranger's may be years, forth or back, whether it has spikes or none."""
     place = np.arange(100.0)
-    place[50:] += 1e12
-    assert find_periodic_spikes(make_series(place, np.full(100, 100.0))) is None
+    place[moved] += 1e12
+    values = np.full(100, 100.0)
+    values[::8] = spike
+    assert find_periodic_spikes(make_series(place, values)) is None
 
 
 def test_spikes_at_random_distances_are_none_that_come_back() -> None:

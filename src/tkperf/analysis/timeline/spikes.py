@@ -29,6 +29,8 @@ SHORTEST_PERIOD = 4  # in values
 # A peak is a spike from so much above its neighbourhood on, and so many of the places must have one.
 LEAST_HEIGHT = 1.10
 LEAST_SHARE = 0.7
+# A series with longer gaps has no pattern, and its spectra would be as long as they are.
+MOST_TIME_PER_VALUE = 16
 # Chance of one false alarm in a series without any.
 MOST_CHANCE = 1e-3
 # Values that make up the neighbourhood.
@@ -82,9 +84,11 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     peaks = _find_peaks(height)
     best: _Comb | None = None
     sizes = _sizes(min(peaks.size, len(series) // 4, MOST_PEAKS))
-    if not sizes:
+    # A stranger's places may ascend or not.
+    length = int(at.max()) + 1
+    if not sizes or at.min() < 0 or length > MOST_TIME_PER_VALUE * len(series):
         return None
-    spectra = Spectra(at[peaks], int(at[-1]) + 1)
+    spectra = Spectra(at[peaks], length)
     for size in sizes:
         events = np.sort(at[peaks[:size]])
         for comb in _find_combs(events, spectra, len(series), len(sizes)):
