@@ -121,6 +121,7 @@ def test_a_period_between_two_seconds_is_found_in_a_day_of_seconds() -> None:
 def test_a_spectrum_is_that_of_the_events_however_many_are_added(length: int) -> None:
     """One by one or by a transform: the sum of the turns of each, less what as many spread evenly have."""
     events = np.random.default_rng(length).permutation(length)[: length // 2].astype(float)
+    events[2::7] = events[1::7][: events[2::7].size]  # of uneven distances two may have one place
     spectra = Spectra(events, length)
     at = np.arange(spectra.lowest, spectra.highest + 1)
     turns = np.exp(-2j * np.pi * np.outer(at / spectra.size, np.arange(length)))
@@ -131,6 +132,17 @@ def test_a_spectrum_is_that_of_the_events_however_many_are_added(length: int) ->
         # A look that is coarser must not miss what is there, also between the frequencies of a transform.
         assert Spectra(events, length).may_reach(places.size, float(power_of(expected).max()))
         np.testing.assert_allclose(spectra.of_first(places.size), expected, atol=1e-9 * length)
+
+
+@pytest.mark.parametrize("spike", [100.0, 500.0])
+@pytest.mark.parametrize("moved", [slice(50, None), slice(50, 90), slice(1), slice(9)])
+def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: slice) -> None:
+    """Between two values of a stranger's may be years, forth or back, whether it has spikes or none."""
+    place = np.arange(100.0)
+    place[moved] += 1e12
+    values = np.full(100, 100.0)
+    values[::8] = spike
+    assert find_periodic_spikes(make_series(place, values)) is None
 
 
 def test_spikes_at_random_distances_are_none_that_come_back() -> None:

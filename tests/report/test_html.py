@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -110,6 +113,16 @@ def test_hostile_text_is_inert(tmp_path: Path) -> None:
     assert "<script>alert" not in page
     assert "<img src=x" not in page
     assert "&lt;script&gt;alert" in page
+
+
+def test_half_a_surrogate_ends_no_page(run_file: Path, tmp_path: Path) -> None:
+    """JSON of strangers can spell it, UTF-8 cannot: here in the title of every chart."""
+    path = Path(shutil.copy(run_file, tmp_path))
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE run SET value = ? WHERE key = 'notices'", (r'["SIM\ud800: x"]',))
+    page = render_view(view_of(path))
+    charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page)
+    assert [json.loads(chart) for chart in charts if r"SIM\ud800" in chart]
 
 
 class Tables(HTMLParser):

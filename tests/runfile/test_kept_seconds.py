@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
@@ -152,6 +153,22 @@ def test_many_steps_are_read_as_each_alone(at_once: int, monkeypatch: pytest.Mon
             np.testing.assert_array_equal(
                 getattr(seconds, column.name), getattr(alone, column.name)
             )
+
+
+def test_a_step_takes_little_more_memory_than_its_table() -> None:
+    """However long: 14 numbers a second, twice while blocks are joined, and what a part of them takes."""
+    count = 400_000
+    # Reads and writes; totals of 0; 8 low bits of each duration, which are 2 us; the rest is 0.
+    block = bytes([1, 1, *bytes(14), 0, 8, *bytes(12)]) + bytes(14 * BLOCK_SECONDS)
+    packed = pack(put_numbers([count]) + count // BLOCK_SECONDS * block)
+    durations = bytes([4]) * count
+    tracemalloc.start()
+    seconds = read_one(KeptSeconds(seconds=packed + durations, histograms=None))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(seconds) == count
+    assert set(seconds.duration_s) == {2e-6}
+    assert peak < 3 * 14 * 8 * count
 
 
 def negative() -> Sample:

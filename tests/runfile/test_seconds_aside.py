@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import sqlite3
 from contextlib import closing
@@ -22,6 +23,7 @@ from tkperf.runfile.reader import RunFile
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.seconds import Seconds
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 LENGTHS = (5, 1, 130, 0, 60, 60)
 DAMAGED = 3
 
@@ -99,6 +101,21 @@ def test_they_are_the_same_and_what_is_damaged_is_named(tmp_path: Path, started:
     ]
 
 
+def test_steps_of_one_number_have_the_same_seconds(tmp_path: Path) -> None:
+    """Only in what a stranger made: tkperf's own number is a key."""
+    path = write(tmp_path / "b.tkperf")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE copied AS SELECT * FROM step")
+        database.execute("INSERT INTO copied SELECT * FROM step WHERE sequence IN (1, 2)")
+        database.execute("DROP TABLE step")
+        database.execute("ALTER TABLE copied RENAME TO step")
+    found, left_out = read(path, at_length=True)
+    expected, also_left_out = read(path, at_length=False)
+    assert_alike(found, expected)
+    assert left_out == also_left_out
+    assert len(found) == 2 * len(LENGTHS) + 2
+
+
 def test_the_process_makes_all_that_can_be_read(tmp_path: Path) -> None:
     """Else this one would do the same again, and nobody would notice."""
     path = write(tmp_path / "b.tkperf")
@@ -137,6 +154,14 @@ def test_a_run_that_goes_on_is_read_by_one_process(tmp_path: Path, started: list
     assert [len(each) for each in read(path, at_length=True)[0]] == [1, 1, 1]
     assert not started
     writer.close()
+
+
+def test_an_older_file_is_read_by_one_process(tmp_path: Path, started: list[str]) -> None:
+    """It is brought up to date in memory, where no other process sees it."""
+    path = tmp_path / "older.tkperf"
+    path.write_bytes(lzma.decompress((GOLDEN / "schema5.tkperf.xz").read_bytes()))
+    assert_alike(read(path, at_length=True)[0], read(path, at_length=False)[0])
+    assert not started
 
 
 @pytest.mark.parametrize(("size", "cpus"), [(1 << 30, {0, 1}), (0, {0})])

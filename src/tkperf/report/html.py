@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
@@ -14,6 +15,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tkperf.analysis.export_json import finite
 from tkperf.report.fonts import build_font_faces
 from tkperf.report.marking import find_keywords, list_keywords
 from tkperf.report.page import ReportView
@@ -58,7 +60,10 @@ def render_view(view: ReportView) -> str:
 
 def _script_json(value: object) -> str:
     """JSON that cannot end the script element it stands in; what JSON has no number for is null."""
-    text = msgspec.json.encode(value).decode()
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half a surrogate, as a stranger's file may have
+        text = json.dumps(finite(msgspec.to_builtins(value)))
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 

@@ -170,7 +170,7 @@ def _read_tables(tables: Sequence[IntArray]) -> list[Seconds | Exception]:
     if not tables:
         return []
     try:
-        together = as_seconds(SecondColumns(np.hstack(tables)))
+        together = as_seconds(SecondColumns(_join(tables)))
     except ValueError as error:
         if len(tables) == 1:
             return [error]
@@ -307,10 +307,17 @@ def _build_tables(steps: Sequence[_Opened]) -> list[IntArray]:
     for step in steps:
         for busy, block in step.blocks:
             alike.setdefault((busy, block.rows), []).append(block)
-    built = {shape: iter(_build_blocks(shape[0], blocks)) for shape, blocks in alike.items()}
+    built = {shape: _build_alike(shape[0], blocks) for shape, blocks in alike.items()}
     return [
         _chain([next(built[busy, block.rows]) for busy, block in step.blocks]) for step in steps
     ]
+
+
+def _build_alike(busy: Sequence[int], packed: Sequence[PackedBlock]) -> Iterator[IntArray]:
+    """Some at a time, also of one step: to build them takes several times what they come to."""
+    at_once = max(1, _SECONDS_AT_ONCE // packed[0].rows)
+    for first in range(0, len(packed), at_once):
+        yield from _build_blocks(busy, packed[first : first + at_once])
 
 
 def _build_blocks(busy: Sequence[int], packed: Sequence[PackedBlock]) -> IntArray:
@@ -336,7 +343,11 @@ def _chain(blocks: Sequence[IntArray]) -> IntArray:
     """The blocks of a step one after the other, each beginning when the one before has ended."""
     for before, after in pairwise(blocks):
         after[0] += before[:2, -1].sum()
-    return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+    return _join(blocks)
+
+
+def _join(tables: Sequence[IntArray]) -> IntArray:
+    return tables[0] if len(tables) == 1 else np.hstack(tables)
 
 
 def _take_tables(packed: Unpacking, side: SideColumns) -> Iterator[Table]:

@@ -109,7 +109,7 @@ class PackedBlock:
 
     columns: int
     rows: int
-    totals: Sequence[int]
+    totals: IntArray
     slopes: IntArray | None
     low_bits: bytes
     high: bytes
@@ -130,7 +130,7 @@ class Unpacking(Numbers):
 
     def block(self, columns: int, rows: int, *, trend: bool = False) -> PackedBlock:
         """The next one; ``trend``: whether its columns go with one."""
-        totals = self.some(columns)
+        totals = self.many(columns)
         slopes = unzigzag(self.many(columns)) if trend else None
         low_bits = bytes(self._take(columns))
         if max(low_bits, default=0) > _MOST_LOW_BITS:
@@ -172,7 +172,7 @@ class Blocks:
         folded |= _find_low(packed, low_bits.astype(np.int64), rows)
         self._left = (folded >> np.uint64(1)).view(np.int64)
         self._left ^= -(folded & np.uint64(1)).view(np.int64)
-        self._totals = np.array([block.totals for block in packed], dtype=np.int64)
+        self._totals = np.array([block.totals for block in packed])
         slopes = [block.slopes for block in packed if block.slopes is not None]
         self._slopes = np.array(slopes) if slopes else None
         self._at = 0

@@ -83,9 +83,9 @@ class RunFile:
         self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages ask
         self._read_aside: dict[int, Seconds] = {}
         with self._guard():
-            self._aside = (
-                SecondsAside(path, status) if at_length and not is_being_written(path) else None
-            )
+            # Of an older file only this process has the copy that is up to date.
+            apart = at_length and version == VERSION and not is_being_written(path)
+            self._aside = SecondsAside(path, status) if apart else None
 
     def __enter__(self) -> Self:
         return self
@@ -201,8 +201,9 @@ class RunFile:
             self._read_aside |= self._aside.take()
         left = read_steps(self._db, [each for each in sequences if each not in self._read_aside])
         for step, sequence in zip(test.steps, sequences, strict=False):
+            # None are taken out: in a stranger's file several steps may have one number.
             made = sequence in self._read_aside
-            seconds = self._read_aside.pop(sequence) if made else next(left)
+            seconds = self._read_aside[sequence] if made else next(left)
             if isinstance(seconds, Exception):
                 self._rows.leave_out(
                     f"the seconds of {step_name(test.name, step)}", seconds, test=test.name

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tkperf.aside import Aside
+from tkperf.errors import RunFileError
 from tkperf.runfile.kept_seconds import read_steps
 from tkperf.runfile.limits import open_metered
 from tkperf.runfile.schema import VERSION
@@ -61,7 +62,7 @@ def _read(path: Path, identity: tuple[int, int]) -> bytes:
     db, meter = open_metered(path)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version != VERSION or _identify(path.stat()) != identity:
-        raise SystemExit(1)
+        raise RunFileError(f"{path} is another file by now, or of an older version")
     sequences = [sequence for (sequence,) in db.execute("SELECT sequence FROM step")]
     found = {}
     for sequence, seconds in zip(sequences, read_steps(db, sequences), strict=True):

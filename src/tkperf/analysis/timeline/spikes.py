@@ -29,6 +29,8 @@ SHORTEST_PERIOD = 4  # in values
 # A peak is a spike from so much above its neighbourhood on, and so many of the places must have one.
 LEAST_HEIGHT = 1.10
 LEAST_SHARE = 0.7
+# A series with longer gaps has no pattern, and its spectra would be as long as they are.
+MOST_TIME_PER_VALUE = 16
 # Chance of one false alarm in a series without any.
 MOST_CHANCE = 1e-3
 # Values that make up the neighbourhood.
@@ -82,7 +84,11 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     peaks = _find_peaks(height)
     best: _Comb | None = None
     sizes = _sizes(min(peaks.size, len(series) // 4, MOST_PEAKS))
-    spectra = Spectra(at[peaks], int(at[-1]) + 1)
+    # A stranger's places may ascend or not.
+    length = int(at.max()) + 1
+    if not sizes or at.min() < 0 or length > MOST_TIME_PER_VALUE * len(series):
+        return None
+    spectra = Spectra(at[peaks], length)
     for size in sizes:
         events = np.sort(at[peaks[:size]])
         for comb in _find_combs(events, spectra, len(series), len(sizes)):
@@ -156,7 +162,7 @@ class Spectra:
         self.highest = self.size // SHORTEST_PERIOD
         self._events = events.astype(np.int64)
         # Of all values alike: what the mean has at low frequencies is no period.
-        self._mean = self._transform(slice(length)) / length
+        self._mean = self._transform(np.ones(length)) / length
         self._summed, self._sum = 0, np.zeros_like(self._mean)
 
     def of_first(self, count: int) -> ComplexArray:
@@ -165,7 +171,7 @@ class Spectra:
         if added.size <= _FEW_EVENTS:
             self._sum = self._sum + self._transform_few(added)
         else:
-            self._sum = self._transform(self._events[:count])
+            self._sum = self._transform(self._mark(count))
         self._summed = count
         return self._sum - count * self._mean
 
@@ -177,13 +183,14 @@ class Spectra:
         """
         if count - self._summed <= _FEW_EVENTS:
             return True
-        marks = np.full(self.length, -count / self.length)
-        marks[self._events[:count]] += 1.0
+        marks = self._mark(count) - count / self.length
         return bool(2 * power_of(np.fft.rfft(marks, self.size // 2)).max() >= power)
 
-    def _transform(self, places: slice | IntArray) -> ComplexArray:
-        marks = np.zeros(self.length)
-        marks[places] = 1.0
+    def _mark(self, count: int) -> FloatArray:
+        """How many of the first so many are in each place: of uneven distances two may be in one."""
+        return np.bincount(self._events[:count], minlength=self.length).astype(np.float64)
+
+    def _transform(self, marks: FloatArray) -> ComplexArray:
         return np.fft.rfft(marks, self.size)[self.lowest : self.highest + 1]
 
     def _transform_few(self, events: IntArray) -> ComplexArray:
