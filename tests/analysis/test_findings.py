@@ -301,7 +301,7 @@ def test_a_warning_is_told_once() -> None:
         ("host", 2, ("CPU governor: powersave (2 times)",)),
         ("disturbed steps", 1, ("others wrote",)),
     ]
-    assert summarise_warnings(groups) == "3 warnings: 2 host, 1 disturbed steps"
+    assert summarise_warnings(groups) == "3 warnings: host (2), disturbed steps (1)"
 
 
 def test_a_run_that_was_cut_off_has_a_badge() -> None:

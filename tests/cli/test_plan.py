@@ -49,7 +49,7 @@ def test_the_same_stands_before_a_run(tmp_path: Path) -> None:
         "--rated", "0.3TBW", "--progress", "plain",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for words in ("of simulated time", "writes ", "of its rating (0.3TBW", "more than 5%"):
+    for words in ("of simulated time", "writes ", "of its rating (0.3TBW", "more than 5 %"):
         assert words in " ".join(done.stderr.split())
 
 

@@ -43,6 +43,19 @@ def test_direct_io_is_tried_for_real(scratch: Path) -> None:
         find_direct_io_block_bytes("/proc/cpuinfo")
 
 
+def test_no_size_is_asked_for_of_a_device_that_is_not_there(tmp_path: Path) -> None:
+    """With one it would be refused, too; of a file it helps."""
+    told = {}
+    for path in (Path("/dev/nvme99n9"), tmp_path / "scratch.img"):
+        with pytest.raises(DeviceError) as refused:
+            make_plan("ssd", path, profile="quick")
+        told[path.name] = str(refused.value)
+    assert told["nvme99n9"].endswith(
+        "there is no device or file /dev/nvme99n9; see 'lsblk' for devices"
+    )
+    assert told["scratch.img"].endswith("to measure a scratch file of that name, give its --size")
+
+
 def test_a_link_to_nothing_is_called_one(tmp_path: Path) -> None:
     """Neither 'exists already' nor 'give its --size' would help."""
     link = tmp_path / "link.img"

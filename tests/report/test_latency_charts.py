@@ -55,6 +55,19 @@ def height_at(curve: list[tuple[float, float]], us: float) -> float:
     raise AssertionError(f"nothing is drawn at {us} us")
 
 
+@pytest.mark.parametrize("power", range(1, 12))
+def test_bars_have_labels_of_a_few_powers_of_ten(power: int) -> None:
+    """However many I/Os: never two only, never each 2, 3 ... 9 of many powers."""
+    rows = [
+        {"lower": 100.0, "upper": 101.0, "count": 10**power},
+        {"lower": 900.0, "upper": 905.0, "count": 1},
+    ]
+    svg = vl_convert.vegalite_to_svg(response_time_histogram(rows, [], "t") | {"width": 500})
+    texts = re.findall('<text[^>]* opacity="1">([^<]+)</text>', svg)
+    labels = texts[texts.index("Response time (µs)") + 1 : texts.index("I/Os (bars)")]
+    assert 3 <= len(labels) <= 7
+
+
 def test_confidence_stays_at_its_share_until_slower_ios() -> None:
     """90 % took no longer than 101 us, and no more took no longer than 9 ms."""
     rows = histogram_rows(TWO_GROUPS)

@@ -284,6 +284,24 @@ def test_facts_and_titles_never_stand_alone(run_file: Path, tmp_path: Path) -> N
         assert last not in {"Not known", "Command line", "Kernel command line"}
 
 
+def test_long_amounts_cover_no_names(run_file: Path, tmp_path: Path) -> None:
+    """As of days of writes: what the drive told of itself then has fewer columns."""
+    view = view_of(run_file)
+    name = "Written by the host, as the drive counts (GB)"
+    for value, columns in (("963.194", 3), ("50,833.613", 2), ("1" * 40, 1)):
+        rows = tuple((name, value) for _ in range(9))
+        facts = TableView(title="Drive told", columns=("", ""), rows=rows)
+        tests = tuple(
+            replace(test, course=replace(test.course, tables=(facts,))) for test in view.tests
+        )
+        told = replace(view, tests=tests)
+        pages = text_of(set_document(compose_run(told, tkperf.load(run_file))), tmp_path)
+        lines = [line for page in pages for line in page.splitlines() if name in line]
+        assert lines
+        assert len(re.findall(rf"{value}(?=\s|$)", "\n".join(lines))) == 9 * len(view.tests)
+        assert max(line.count(name) for line in lines) <= columns
+
+
 def test_what_shares_a_time_axis_stands_below_its_own() -> None:
     """Below the view that has the axis, not below the last of the views; singles are paired."""
 

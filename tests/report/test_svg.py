@@ -30,8 +30,10 @@ from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.quantity import IOPS, LATENCY_MAX
 from tkperf.report import drawing
+from tkperf.report.charts.labels import with_legend_on_top
 from tkperf.report.charts.over_time import mark_over_time
 from tkperf.report.charts.vega import (
+    PALETTE,
     Row,
     build_chart,
     build_frame,
@@ -45,11 +47,13 @@ from tkperf.report.document import _for_print, compose
 from tkperf.report.drawing import ask_vega, draw_all, draw_png
 from tkperf.report.page import ChartView, ReportView
 from tkperf.report.paper import charts_of
+from tkperf.report.svg import defaults
 from tkperf.report.svg.chart import draw
 from tkperf.report.svg.expressions import compile_expression
 from tkperf.report.svg.formats import format_number
 from tkperf.report.svg.known import NotDrawnError
 from tkperf.report.svg.ticks import linear_ticks, utc_ticks
+from tkperf.report.svg.type_metrics import measure_text
 
 Spec = dict[str, Any]
 HOSTILE = "</text><script>&\"'\x00\x1b[31m\u202eRTL\u200b\ud800 \U0001f600 日本 " + "W" * 300
@@ -309,6 +313,70 @@ GAPS: Sequence[list[object]] = (
 def test_gaps_and_extremes_are_as_vega_draws_them() -> None:
     """Of values that are missing, alike, tiny or huge; on both kinds of axes."""
     assert apart([line_chart(values, log=log) for values in GAPS for log in (False, True)]) == {}
+
+
+AXES: Spec = {
+    "x": {"field": "x", "type": "quantitative", "title": "x"},
+    "y": {"field": "value", "type": "quantitative", "title": "y"},
+}
+
+
+def test_what_has_no_colour_of_its_own_has_the_first() -> None:
+    """Also the points of a curve that has one: Vega has another blue for these."""
+    rows: list[Row] = [{"x": number, "value": number % 3} for number in range(9)]
+    marks: Sequence[Spec] = (
+        {"type": "line", "color": PALETTE[1], "point": True}, {"type": "line", "point": {"size": 40}}, {"type": "point"},
+    )  # fmt: skip
+    charts = [build_chart("t", rows, {**AXES}, mark=mark) for mark in marks]
+    specs = [for_print(ChartView(key="k", text="", spec=chart)) for chart in charts]
+    assert apart(specs) == {}
+    for spec in specs:
+        svg = draw(spec)
+        assert PALETTE[0] in svg
+        assert defaults.MARK_COLOUR not in svg
+
+
+@pytest.mark.parametrize("longest", [1, 4, 12, 28])
+@pytest.mark.parametrize("number", [2, 5, 12])
+def test_a_legend_is_no_wider_than_its_chart(longest: int, number: int) -> None:
+    """Above or below the plot, on half a page or all of it."""
+    words = "Samsung-PM9A3-RND-1024k-R/W-0/100-TC4/QD32-p99.999"
+    names = [f"{place} {words[place : place + 1 + place % longest]}" for place in range(number)]
+    chart: Any = with_legend_on_top(line_chart([1.0, 2.0], names=names))
+    specs = []
+    for orient in ("top", "bottom"):
+        config = {**chart["config"], "legend": {**chart["config"]["legend"], "orient": orient}}
+        colours = chart["encoding"]["color"] | {"legend": {"orient": orient}}
+        spec = {**chart, "title": {"text": "t"}, "height": 300, "config": config}
+        spec["encoding"] = chart["encoding"] | {"color": colours}
+        specs += [
+            dict(_for_print({"spec": spec, "wide": wide, "low": False}, ""))
+            for wide in (True, False)
+        ]
+    assert apart(specs) == {}
+    for spec in specs:
+        seen = see(draw(spec))
+        shown = [told for told in seen.words if told.text in names]
+        assert len(shown) >= number
+        for told in shown:
+            assert told.at[0] + 12 * measure_text(told.text, False) <= seen.size[0]
+
+
+def test_what_is_printed_is_not_clipped() -> None:
+    """Nobody zooms it; the name of a level at the top of its plot is whole."""
+    rows: list[Row] = [{"x": at, "value": 99 if at < 5 else 50} for at in range(10)]
+    y = {"field": "value", "type": "quantitative", "title": "y", "scale": {"domain": [0, 100]}}
+    levels = (
+        Level(kind=LevelKind.FRESH, start=0, end=4, value=99),
+        Level(kind=LevelKind.STEADY, start=5, end=9, value=50),
+    )
+    timeline = Timeline(
+        workload=work(), recorded=Recorded.SECONDS, values=10, quantity=IOPS.key, levels=levels, settled=True
+    )  # fmt: skip
+    chart = build_chart("t", rows, {"x": AXES["x"], "y": y}, mark="line")
+    spec = for_print(ChartView(key="k", text="", spec=mark_over_time(chart, [timeline], [IOPS])))
+    assert apart([spec]) == {}
+    assert "clip-path" not in draw(spec)
 
 
 def test_boxes_of_one_value_show_it() -> None:

@@ -44,7 +44,7 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
     rows = tuple(build_rows(ordered))
     if not rows:
         raise UsageError(
-            "these runs have no test in common that was measured in all of them"
+            f"these runs have no {_lacking(ordered)} in common that was measured in all of them"
             + explain_nothing_common(ordered)
         )
     names = _names(ordered)
@@ -59,6 +59,12 @@ def compare(results: Sequence[RunResult], wanted: Arrangement | None = None) -> 
     )
     comparison = _with_arrangement(comparison)
     return replace(comparison, findings=tuple(find_findings(comparison)))
+
+
+def _lacking(results: Sequence[RunResult]) -> str:
+    """What they have not in common: a test, or of a test that all have a load, such as a mix or a queue depth."""
+    common = set.intersection(*({test.name for test in result.tests} for result in results))
+    return f"load of {', '.join(sorted(common))}" if common else "test"
 
 
 def _names(results: Sequence[RunResult]) -> tuple[str, ...]:

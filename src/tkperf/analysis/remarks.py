@@ -80,8 +80,8 @@ def _texts(warnings: Sequence[RunWarning]) -> Iterator[str]:
 
 
 def summarise_warnings(groups: Sequence[WarningGroup]) -> str:
-    """``7 warnings: 3 host, 4 disturbed steps``; empty without any."""
+    """``7 warnings: host (3), disturbed steps (4)``; empty without any. Steps may be more than warnings of them."""
     if not groups:
         return ""
     count = format_count(sum(group.count for group in groups), "warning")
-    return f"{count}: {', '.join(f'{group.count:,} {group.title}' for group in groups)}"
+    return f"{count}: {', '.join(f'{group.title} ({group.count:,})' for group in groups)}"

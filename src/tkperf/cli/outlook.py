@@ -84,7 +84,7 @@ def warn_of_cost(outlook: Outlook) -> str | None:
         return None
     return (
         f"the run may write {_percent(outlook.shares[1])} of what the drive is rated for "
-        f"({outlook.rated_as}), more than {MUCH_OF_A_LIFE:.0%}"
+        f"({outlook.rated_as}), more than {_percent(MUCH_OF_A_LIFE)}"
     )
 
 

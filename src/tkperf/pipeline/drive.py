@@ -98,6 +98,8 @@ class DriveSubject:
                 raise
             if is_dangling(path):
                 raise DeviceError(describe_dangling(path)) from None
+            if _is_among_devices(path):  # with a size it would be refused all the same
+                raise
             advice = "to measure a scratch file of that name, give its --size"
             raise DeviceError(f"{error}; {advice}") from None
 
@@ -146,7 +148,7 @@ class ScratchFileSubject(DriveSubject):
     def _identify(self) -> DeviceIdentity:
         path = Path(self._request.device)
         real = Path(os.path.realpath(path))
-        if not os.path.lexists(path) and real.is_relative_to("/dev"):
+        if not os.path.lexists(path) and _is_among_devices(path):
             raise DeviceError(f"{path} does not exist, and /dev is no place for a scratch file")
         size_bytes = self._request.size_bytes
         assert size_bytes is not None, "what has no size is there already"
@@ -243,3 +245,7 @@ def _refuse_use(identity: DeviceIdentity) -> None:
         clear_left_password(identity)
     if identity.inode is not None or identity.kind is TargetKind.BLOCK:
         refuse_objections(identity)
+
+
+def _is_among_devices(path: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to("/dev")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +28,8 @@ MOST_OF_FACT = 64
 # What charts are lower in print than on the screen, so that six of half the width fill a page; names beside curves need as much.
 # Those over time have none, and others of the same time below them.
 CHART_SCALE, TIMELINE_SCALE = 190 / 300, 110 / 300
+# What an axis, an entry of a legend and a letter of it take, in pixels: as on the page, where capitals are few.
+_AXIS_PX, _ENTRY_PX, _LETTER_PX, _CAPITAL_PX = 60, 30, 7, 10
 
 
 def compose(view: ReportView, *, footer: str) -> Document:
@@ -133,13 +135,55 @@ def _for_print(chart: dict[str, Any], keywords: str) -> Spec:
     lines = [marked] if isinstance(marked, str) else marked
     # What every figure is to be read with stands on top of the page.
     chart["marked"] = [line for line in lines if line != keywords]
-    return {key: value for key, value in spec.items() if key != "title"} | {
-        "width": WHOLE_WIDTH if chart["wide"] else HALF_WIDTH,
+    width = WHOLE_WIDTH if chart["wide"] else HALF_WIDTH
+    orient = config.get("legend", {}).get("orient", "right")
+    drawn = _settle({key: value for key, value in spec.items() if key != "title"}, orient, width)
+    return drawn | {
+        "width": width,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "height": round(height * (TIMELINE_SCALE if chart.pop("low") else CHART_SCALE)),
         # Texts of every mark for screen readers: they take time and would not reach the PDF.
         "config": config | {"aria": False, "font": FAMILY},
     }
+
+
+def _settle(part: Mapping[str, Any], orient: str, width: int) -> Spec:
+    """A chart or a layer that nobody zooms, so that it needs no clipping; with legends no wider than the chart.
+
+    Args:
+        orient: where legends are that do not say it.
+    """
+    settled = dict(part)
+    if "params" in part:
+        settled["params"] = [each for each in part["params"] if each.get("bind") != "scales"]
+    if "encoding" in part:
+        settled["encoding"] = {
+            key: _fit_legend(channel, orient, width) if key in ("color", "strokeDash") else channel
+            for key, channel in part["encoding"].items()
+        }
+    if "layer" in part:
+        settled["layer"] = [_settle(layer, orient, width) for layer in part["layer"]]
+    return settled
+
+
+def _fit_legend(channel: Any, orient: str, width: int) -> Any:
+    """With as many columns as there is room for, where its legend is above or below the plot."""
+    names = channel.get("scale", {}).get("domain", []) if channel else []
+    legend = channel.get("legend", {}) if names else None
+    if legend is None or legend.get("orient", orient) == "right":
+        return channel
+    room = width - _AXIS_PX
+    lengths = [_ENTRY_PX + sum(map(_letter_px, str(name))) for name in names]
+    columns = min(legend.get("columns", len(names)), len(names))
+    while columns > 1 and sum(max(lengths[at::columns]) for at in range(columns)) > room:
+        columns -= 1
+    return (
+        channel if columns == len(names) else channel | {"legend": {**legend, "columns": columns}}
+    )
+
+
+def _letter_px(letter: str) -> int:
+    return _CAPITAL_PX if letter.isupper() else _LETTER_PX
 
 
 def _clean(value: object) -> object:

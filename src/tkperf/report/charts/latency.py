@@ -12,6 +12,8 @@ MARKED_PERCENTILES = (99.0, 99.9, 99.99, 99.999)
 LEAST_MARK_RATIO = 1.05
 BINS_A_DECADE = 40
 """A bar of a histogram is 5.9 % of the response time wide: several of fio's buckets."""
+# Of so many the bars are taller than three labels of powers of ten can tell.
+_MANY_IOS = 10**8
 # The first bucket begins at 0, which has no logarithm; half of the finest one is fine enough.
 _LEAST_US = 0.0005
 
@@ -148,8 +150,8 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
         "title": "I/Os (bars)",
         # Half an I/O below the least bar there can be, and some room above the highest.
         "scale": {"type": "log", "domainMin": 0.5, "nice": False, "padding": 8},
-        # Of more there would be a line for each 2, 3 ... 9.
-        "axis": {"format": "~s", "tickCount": 3},
+        # Of more there would be a line for each 2, 3 ... 9, where powers of ten are fewer than these.
+        "axis": {"format": "~s", "tickCount": 3 if _count(rows) < _MANY_IOS else 4},
     }
     share = {
         "field": "at_edge",
@@ -183,6 +185,10 @@ def response_time_histogram(rows: list[Row], marked: list[Row], title: str) -> S
         ],
         "resolve": {"scale": {"y": "independent"}},
     }
+
+
+def _count(rows: Iterable[Row]) -> float:
+    return sum(count for row in rows if isinstance(count := row["count"], int | float))
 
 
 def exceedance(rows: list[Row], marked: list[Row], title: str) -> Spec:

@@ -138,6 +138,7 @@ def build_frame(title: str) -> Spec:
                 "gridColor": "#E1E5EA", "domainColor": NEUTRAL, "tickColor": NEUTRAL,
             },
             "legend": {**text, "symbolStrokeWidth": 2.5, "labelLimit": 220},
+            "mark": {"color": PALETTE[0]},
             "text": {"fontSize": TEXT_PX, "color": INK},
             "axisXQuantitative": {"tickCount": 8},
             "axisXTemporal": {"tickCount": 8},

@@ -73,7 +73,10 @@ def round_half_up(value: float) -> int:
 def lay_out_grid(
     boxes: Sequence[Box], columns: int, between_columns: float, between_rows: float
 ) -> list[tuple[float, float]]:
-    """Where each of the boxes begins: row by row, columns as wide as their widest, each in the middle of its row."""
+    """Where each of the boxes begins: row by row, columns as wide as their widest.
+
+    Boxes of the first row are in its middle, as Vega has it; in others each begins at the top.
+    """
     rows = -(-len(boxes) // columns)
     widths, heights = [0.0] * columns, [0.0] * rows
     before_columns, before_rows = [0.0] * columns, [0.0] * rows
@@ -91,7 +94,7 @@ def lay_out_grid(
         (
             across[number % columns],
             down[number // columns]
-            + (max(0.0, heights[number // columns] - box.y2) / 2 if columns > 1 else 0.0),
+            + (max(0.0, heights[0] - box.y2) / 2 if number < columns > 1 else 0.0),
         )
         for number, box in enumerate(boxes)
     ]

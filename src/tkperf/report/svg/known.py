@@ -72,6 +72,7 @@ CONFIG = {
     "legend": {
         "labelFontSize", "titleFontSize", "labelColor", "titleColor", "symbolStrokeWidth", "labelLimit", "orient",
     },
+    "mark": {"color"},
     "text": {"fontSize", "color"},
 }  # fmt: skip
 

@@ -145,7 +145,8 @@ class Placed:
 
     def colours(self, rows: Rows) -> list[str]:
         if "color" not in self.encoding:
-            default = _COLOURS.get(self.unit.kind, defaults.MARK_COLOUR)
+            own = self.config.get("mark", {}).get("color", defaults.MARK_COLOUR)
+            default = _COLOURS.get(self.unit.kind, own)
             if self.unit.kind == "text":
                 default = self.config.get("text", {}).get("color", default)
             return [escape(self.mark.get("color", default))] * len(rows)
