@@ -114,6 +114,18 @@ def test_an_interval_that_is_a_lower_limit_is_called_that() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(1.8, 2.2, "x2.00 ± 10 %"), (1.83, 2.23, "x2.00 ± 10 %"), (1.0, 2.2, "x2.00 (1.000 to 2.20)")],
+)
+def test_an_interval_that_reaches_further_to_one_side_is_told_by_its_ends(
+    low: float, high: float, text: str
+) -> None:
+    """Half of it would reach beyond 1 where it does not, or the other way round."""
+    ratio = Uncertainty(standard=0.1, low=low, high=high)
+    assert Entry(value=2.0, ratio=2.0, ratio_uncertainty=ratio).ratio_text == text
+
+
 def test_what_was_measured_once_has_its_ratio_all_the_same() -> None:
     runs = [iops_run("A", (100,)), iops_run("B", (800,))]
     assert compare(runs).findings[0] == (

@@ -12,6 +12,9 @@ from tkperf.disturbance.codes import DisturbanceCode
 from tkperf.quantity import Better, Measure
 from tkperf.workload import Workload
 
+# An interval whose middle is further beside the value, in halves of it, is told by its ends.
+_LOPSIDED = 0.25
+
 
 class Span(StrEnum):
     """What the lowest and the highest value of an entry were seen over; the first two are noise."""
@@ -74,16 +77,19 @@ class Entry:
         """``x1.034 ± 0.9 %``, in parentheses within noise, with a question mark if that cannot be told."""
         if self.ratio is None:
             return ""
-        text = f"x{format_ratio(self.ratio)}"
-        if self.ratio_half_percent is not None:
-            text += f" ± {two_digits(self.ratio_half_percent)} %"
-        return self.told(text)
+        return self.told(f"x{format_ratio(self.ratio)}{self.ratio_sure}")
 
     @property
-    def ratio_half_percent(self) -> float | None:
-        """Half the interval of 95 % of the ratio, in percent of it; None: there is none."""
-        half = None if self.ratio_uncertainty is None else self.ratio_uncertainty.expanded
-        return None if half is None or not self.ratio else 100 * half / self.ratio
+    def ratio_sure(self) -> str:
+        """What follows the ratio: `` ± 0.9 %``, `` (0.512 to 0.984)`` where that is not even; empty: not known."""
+        known = self.ratio_uncertainty
+        if not self.ratio or known is None or known.expanded is None:
+            return ""
+        if known.low is not None and known.high is not None:
+            beside = abs(known.low + known.high - 2 * self.ratio) / 2
+            if beside > _LOPSIDED * known.expanded:
+                return f" ({self.ratio_interval})"
+        return f" ± {two_digits(100 * known.expanded / self.ratio)} %"
 
     @property
     def ratio_interval(self) -> str:

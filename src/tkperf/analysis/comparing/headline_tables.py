@@ -126,7 +126,7 @@ def _of_several(comparison: Comparison, scale: Scale) -> ComparedTable:
     for headline in comparison.headlines:
         ratios = ratio_cells(comparison, headline.row, scale)[1:]
         sure = [
-            Cell(text=_with_half(cell.text, entry) if few else cell.text, heat=cell.heat, hint=cell.hint, change=cell.change)
+            Cell(text=f"{cell.text}{entry.ratio_sure}" if few else cell.text, heat=cell.heat, hint=cell.hint, change=cell.change)
             for cell, entry in zip(ratios, headline.entries[1:], strict=True)
         ]  # fmt: skip
         lines.append((_place(headline), [_value(headline, headline.entries[0]), *sure]))
@@ -137,11 +137,6 @@ def _of_several(comparison: Comparison, scale: Scale) -> ComparedTable:
         lines,
         colours=explain_colours(comparison, scale),
     )
-
-
-def _with_half(text: str, entry: Entry) -> str:
-    half = entry.ratio_half_percent
-    return text if half is None else f"{text} ± {two_digits(half)} %"
 
 
 def _of_cohort(comparison: Comparison) -> ComparedTable:

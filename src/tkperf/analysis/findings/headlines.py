@@ -29,7 +29,7 @@ from tkperf.analysis.layout import DEPTH, JOBS
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.uncertainty.wording import two_digits
-from tkperf.quantity import LATENCY_MEAN, Better, Quantity, percentile
+from tkperf.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percentile
 from tkperf.units import format_duration, format_number
 
 MOST = 6
@@ -39,10 +39,20 @@ _TAIL = percentile(99.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """``rank``: 0 is what its test is about, 1 a second rate, 2 what else there is."""
+    """A figure that may become a headline.
+
+    Attributes:
+        rank: 0 is what its test is about, 1 a second rate, 2 what else there is.
+        like: what figure it stands for, told but once.
+    """
 
     rank: int
     headline: Headline
+    like: tuple[str, str] | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.like or (self.headline.label, self.headline.key)
 
 
 def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
@@ -52,22 +62,18 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
     """
     of_tests = [list(_of_test(test)) for test in tests]
     chosen: dict[tuple[str, str], tuple[int, Headline]] = {}
-    rest: list[tuple[int, int, Headline]] = []
+    rest: list[tuple[int, _Candidate]] = []
     for place, candidates in enumerate(of_tests):
-        first = next((one for one in candidates if _key(one.headline) not in chosen), None)
+        first = next((one for one in candidates if one.key not in chosen), None)
         for one in candidates:
             if one is first:
-                chosen[_key(one.headline)] = (place, one.headline)
+                chosen[one.key] = (place, one.headline)
             else:
-                rest.append((one.rank, place, one.headline))
-    for _, place, headline in sorted(rest, key=lambda one: one[:2]):
-        chosen.setdefault(_key(headline), (place, headline))
+                rest.append((place, one))
+    for place, one in sorted(rest, key=lambda of: (of[1].rank, of[0])):
+        chosen.setdefault(one.key, (place, one.headline))
     first_ones = list(chosen.values())[:MOST]
     return tuple(headline for _, headline in sorted(first_ones, key=lambda one: one[0]))
-
-
-def _key(headline: Headline) -> tuple[str, str]:
-    return headline.label, headline.key
 
 
 def _of_test(test: TestResult) -> Iterator[_Candidate]:
@@ -103,13 +109,22 @@ def _of_stream(
     test: TestResult, section: SectionResult, shown: Sequence[Quantity]
 ) -> Iterator[_Candidate]:
     cell = section.cells[0]
-    yield from _figure(test, section, cell, shown[0], rank=0)
+    name = name_figure(cell.workload)
     fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
     settled = find_settled(section, cell)
+    if shown[0] is IOPS and steady is not None and settled and not section.steady:
+        # All of it together is of fresh and settled, and another number than the sentence has.
+        level = _made(
+            test, section, steady, f"{name}, settled", say_value(settled, IOPS), value=settled
+        )
+        sure = _sure(settled, steady.uncertainty)
+        yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
+    else:
+        yield from _figure(test, section, cell, shown[0], rank=0)
     if fresh is not None and steady is not None and fresh.value and settled:
         share = 100 * settled / fresh.value
         headline = _made(
-            test, section, steady, f"{name_figure(cell.workload)}, of fresh out of box",
+            test, section, steady, f"{name}, of fresh out of box",
             f"{format_number(share)} %", value=share,
         )  # fmt: skip
         yield _Candidate(rank=1, headline=replace(headline, key="share_of_fresh_percent", unit="%"))

@@ -59,7 +59,7 @@ def _describe_cells(section: SectionResult) -> str:
         if value is not None:
             at = "at " if words.startswith("run at") else ""
             sentence += f", {name_direction(cell.workload)} {at}{say_value(value, shown[0])}"
-    tail = say_tail(lead, shown, of=name_direction(lead.workload) if others else "")
+    tail = say_tail(lead, shown, of=f"the {name_direction(lead.workload)}" if others else "")
     return "; ".join(filter(None, (sentence, tail)))
 
 

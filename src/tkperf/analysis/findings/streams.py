@@ -21,7 +21,7 @@ from tkperf.units import format_duration, format_number
 
 
 def describe_stream(section: SectionResult) -> str:
-    """``Random 4 KiB writes settle at 27,000 IOPS, 30.4 % of fresh out of box, after 41 min 00 s; 99.9 % ...``."""
+    """``Random 4 KiB writes settle at 27,000 IOPS, 30.4 % of fresh out of box, after 41 min 00 s; 99.9 % of all I/Os ...``."""
     shown, rate = find_shown(section), find_rate(section)
     cell = section.cells[0] if section.cells else section.slices[-1].values
     leads = shown[0] if shown else rate
@@ -29,7 +29,9 @@ def describe_stream(section: SectionResult) -> str:
     settled = _settles(section, cell, rate) if leads is rate else ""
     words = settled or say(cell, leads)
     parts = [f"{load} {words}" if words else f"{load}: {leads.label} not measured"]
-    parts += filter(None, (say_tail(cell, shown),))
+    # What it settles at is of its end.
+    of = "all I/Os" if settled and not section.steady else ""
+    parts += filter(None, (say_tail(cell, shown, of),))
     return "; ".join(parts)
 
 

@@ -111,9 +111,9 @@ def _within(cell: CellResult, direction: Direction, of: str) -> tuple[str, str, 
     for quantity in reversed(PERCENTILES[: names.index(_HIGHEST) + 1]):
         value = cell.value(quantity, direction)
         if value is not None:
-            apart = of if direction is Direction.ALL else f"{direction.value}s"
+            apart = of if direction is Direction.ALL else f"the {direction.value}s"
             share = quantity.short.removeprefix("p") + " %"
-            return share, f" of the {apart}" if apart else "", format_latency(value)
+            return share, f" of {apart}" if apart else "", format_latency(value)
     return None
 
 
