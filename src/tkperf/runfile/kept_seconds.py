@@ -134,12 +134,17 @@ def read_seconds(steps: Iterable[KeptSeconds | Exception]) -> Iterator[Seconds |
             waiting.append(kept if isinstance(kept, Exception) else _open_kept(kept))
         except BAD_ROW as error:
             waiting.append(_bare(error))
-        if isinstance(waiting[-1], _Opened):
-            seconds += waiting[-1].seconds
+        seconds += _count(waiting[-1])
         if seconds >= _SECONDS_AT_ONCE:
             yield from _read_opened(waiting)
             waiting, seconds = [], 0
     yield from _read_opened(waiting)
+
+
+def _count(step: IntArray | _Opened | Exception) -> int:
+    if isinstance(step, Exception):
+        return 0
+    return step.seconds if isinstance(step, _Opened) else step.shape[1]
 
 
 def _bare(error: Exception) -> Exception:
@@ -170,7 +175,7 @@ def _read_tables(tables: Sequence[IntArray]) -> list[Seconds | Exception]:
     if not tables:
         return []
     try:
-        together = as_seconds(SecondColumns(np.hstack(tables)))
+        together = as_seconds(SecondColumns(_side_by_side(tables)))
     except ValueError as error:
         if len(tables) == 1:
             return [error]
@@ -307,14 +312,21 @@ def _build_tables(steps: Sequence[_Opened]) -> list[IntArray]:
     for step in steps:
         for busy, block in step.blocks:
             alike.setdefault((busy, block.rows), []).append(block)
-    built = {shape: iter(_build_blocks(shape[0], blocks)) for shape, blocks in alike.items()}
+    built = {shape: _build_blocks(shape[0], blocks) for shape, blocks in alike.items()}
     return [
         _chain([next(built[busy, block.rows]) for busy, block in step.blocks]) for step in steps
     ]
 
 
-def _build_blocks(busy: Sequence[int], packed: Sequence[PackedBlock]) -> IntArray:
-    """Tables of blocks of one shape, in each of which time begins with 0: blocks x 14 x rows."""
+def _build_blocks(busy: Sequence[int], packed: Sequence[PackedBlock]) -> Iterator[IntArray]:
+    """Tables of blocks of one shape; some at a time, as building them takes five times their room."""
+    at_once = -(-_SECONDS_AT_ONCE // packed[0].rows)
+    for first in range(0, len(packed), at_once):
+        yield from _build_some(busy, packed[first : first + at_once])
+
+
+def _build_some(busy: Sequence[int], packed: Sequence[PackedBlock]) -> IntArray:
+    """In each of them time begins with 0: blocks x 14 x rows."""
     blocks = Blocks(packed)
     rows = packed[0].rows
     equal = Rows(weights=np.ones((len(packed), rows), dtype=np.int64))
@@ -336,7 +348,11 @@ def _chain(blocks: Sequence[IntArray]) -> IntArray:
     """The blocks of a step one after the other, each beginning when the one before has ended."""
     for before, after in pairwise(blocks):
         after[0] += before[:2, -1].sum()
-    return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+    return _side_by_side(blocks)
+
+
+def _side_by_side(tables: Sequence[IntArray]) -> IntArray:
+    return tables[0] if len(tables) == 1 else np.hstack(tables)
 
 
 def _take_tables(packed: Unpacking, side: SideColumns) -> Iterator[Table]:
