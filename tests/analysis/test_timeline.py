@@ -133,6 +133,24 @@ def test_a_spectrum_is_that_of_the_events_however_many_are_added(length: int) ->
         np.testing.assert_allclose(spectra.of_first(places.size), expected, atol=1e-9 * length)
 
 
+def test_spikes_are_found_where_slices_overlap() -> None:
+    """The last second of one may begin after the first of the next."""
+    places = np.arange(200.0)
+    values = np.where(places % 10 == 9, 3.0, 1.0)
+    swapped = [*range(198), 199, 198]
+    in_order = find_periodic_spikes(make_series(places, values))
+    assert in_order is not None
+    assert find_periodic_spikes(make_series(places[swapped], values[swapped])) == in_order
+
+
+@pytest.mark.parametrize("place", [1e308, 1e12, 1e9, -1e9])
+def test_a_place_far_from_all_others_takes_no_memory(place: float) -> None:
+    """A file may be damaged, and a spectrum is of all places between."""
+    places = np.arange(200.0)
+    places[70] = place
+    assert find_periodic_spikes(make_series(places, np.where(places % 10 == 9, 3.0, 1.0))) is None
+
+
 def test_spikes_at_random_distances_are_none_that_come_back() -> None:
     """However high."""
     for seed in range(50):

@@ -34,6 +34,8 @@ MOST_CHANCE = 1e-3
 # Values that make up the neighbourhood.
 NEIGHBOURS = 21
 MOST_PEAKS = 2000
+# Spectra are of all places, also of those without a value: here a hundred days of seconds.
+MOST_PLACES = 1 << 23
 # How far a spike may lie from its place: within a value, its neighbours, or a twentieth of the period.
 _NEAR, _BESIDE, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
@@ -77,8 +79,12 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     """The surest pattern of spikes at equal distances; None where chance would do as well."""
     if len(series) < LEAST_VALUES:
         return None
-    height = _height(series.values)
+    if (np.diff(series.place) < 0).any():  # slices may overlap
+        series = _in_order(series)
     at = np.rint((series.place - series.place[0]) / series.step)
+    if not at[-1] < MOST_PLACES:  # a file may be damaged
+        return None
+    height = _height(series.values)
     peaks = _find_peaks(height)
     best: _Comb | None = None
     sizes = _sizes(min(peaks.size, len(series) // 4, MOST_PEAKS))
@@ -100,6 +106,11 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
         height=float(np.median(height[indices])),
         chance=best.chance,
     )
+
+
+def _in_order(series: Series) -> Series:
+    order = np.argsort(series.place, kind="stable")
+    return Series(place=series.place[order], width=series.width[order], values=series.values[order])
 
 
 def _all_on(
