@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tkperf.aside import Aside
+from tkperf.errors import RunFileError
 from tkperf.runfile.kept_seconds import read_steps
 from tkperf.runfile.limits import open_metered
 from tkperf.runfile.schema import VERSION
@@ -57,11 +58,15 @@ def _identify(status: os.stat_result) -> tuple[int, int]:
 
 
 def _read(path: Path, identity: tuple[int, int]) -> bytes:
-    """All seconds in a run file that is of the newest schema, and not another by now."""
+    """All seconds in a run file that is of the newest schema.
+
+    Raises:
+        RunFileError: it is not, or another by now.
+    """
     db, meter = open_metered(path)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version != VERSION or _identify(path.stat()) != identity:
-        raise SystemExit(1)
+        raise RunFileError(f"{path} is of an older version, or another file than was meant")
     sequences = [sequence for (sequence,) in db.execute("SELECT sequence FROM step")]
     found = {}
     for sequence, seconds in zip(sequences, read_steps(db, sequences), strict=True):
