@@ -135,14 +135,29 @@ def test_a_spectrum_is_that_of_the_events_however_many_are_added(length: int) ->
 
 
 @pytest.mark.parametrize("spike", [100.0, 500.0])
-@pytest.mark.parametrize("moved", [slice(50, None), slice(50, 90), slice(1), slice(9)])
-def test_a_series_takes_no_memory_for_the_time_it_spans(spike: float, moved: slice) -> None:
+@pytest.mark.parametrize(
+    "moved", [slice(50, None), slice(50, 90), slice(1), slice(9), slice(70, 71)]
+)
+@pytest.mark.parametrize("years", [1e9, 1e12, 1e308, -1e9])
+def test_a_series_takes_no_memory_for_the_time_it_spans(
+    spike: float, moved: slice, years: float
+) -> None:
     """Between two values of a stranger's may be years, forth or back, whether it has spikes or none."""
     place = np.arange(100.0)
-    place[moved] += 1e12
+    place[moved] += years
     values = np.full(100, 100.0)
     values[::8] = spike
     assert find_periodic_spikes(make_series(place, values)) is None
+
+
+def test_spikes_are_found_where_slices_overlap() -> None:
+    """The last second of one may begin after the first of the next."""
+    places = np.arange(200.0)
+    values = np.where(places % 10 == 9, 3.0, 1.0)
+    swapped = [*range(198), 199, 198]
+    in_order = find_periodic_spikes(make_series(places, values))
+    assert in_order is not None
+    assert find_periodic_spikes(make_series(places[swapped], values[swapped])) == in_order
 
 
 def test_spikes_at_random_distances_are_none_that_come_back() -> None:

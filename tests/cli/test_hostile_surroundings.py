@@ -188,6 +188,18 @@ def test_a_defect_is_not_taken_for_claims_that_are_not_met() -> None:
     assert b"tkperf: this is a defect of tkperf" in done.stderr
 
 
+def test_exit_statuses_are_known_whatever_was_handed_down() -> None:
+    """Where SIGCHLD is ignored the kernel forgets them, and Python takes every program to have ended well."""
+    handed_down = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    main = (
+        "import sys; from tkperf.cli import main; from tkperf.process import run_command;"
+        "main.cli.main = lambda **_: run_command(['false'], timeout_s=60).status; main.main()"
+    )
+    argv = [sys.executable, "-c", handed_down, sys.executable, "-c", main]
+    done = subprocess.run(argv, env=ENV, timeout=300, check=False)
+    assert done.returncode == 1
+
+
 def test_the_password_reaches_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither tools nor the processes of our own."""
     monkeypatch.setenv("TKPERF_SMTP_PASSWORD", "secret-of-mine")

@@ -258,3 +258,23 @@ def test_none_are_none() -> None:
     assert nothing == KeptSeconds(seconds=None, histograms=None)
     assert read_samples(nothing) == ()
     assert len(read_one(nothing)) == 0
+
+
+def test_a_long_step_takes_no_more_room_than_many() -> None:
+    """It may be one that somebody made, a few bytes for each hundred seconds: they are taken apart some at a time."""
+    blocks = 1300
+    packing = Packing()
+    packing.number(blocks * BLOCK_SECONDS)
+    durations = array([[1_000_000] * BLOCK_SECONDS])
+    columns = np.vstack([0 * durations, durations, *[0 * durations] * 12])
+    equal = Rows(weights=array([1] * BLOCK_SECONDS))
+    for _ in range(blocks):
+        packing.put(bytes([1, 1]))
+        packing.columns((columns, equal))
+    step = KeptSeconds(seconds=packing.blob(), histograms=None)
+    tracemalloc.start()
+    seconds = read_one(step)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert seconds.end_s == blocks * BLOCK_SECONDS
+    assert peak < 400 * len(seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -156,6 +157,8 @@ cli.help = f"{cleandoc(cli.help or '')}\n\n{describe_exit_codes()}"
 def main() -> None:
     """Run the command line and exit."""
     prepare_streams()
+    # Who started us may ignore it, and hand that on: then every program seems to end well.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if ASKED_TO_COMPLETE in os.environ:
         import_module("tkperf.cli.completion")
     exit_code: int = ExitCode.DONE

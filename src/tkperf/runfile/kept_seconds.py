@@ -134,12 +134,17 @@ def read_seconds(steps: Iterable[KeptSeconds | Exception]) -> Iterator[Seconds |
             waiting.append(kept if isinstance(kept, Exception) else _open_kept(kept))
         except BAD_ROW as error:
             waiting.append(_bare(error))
-        if isinstance(waiting[-1], _Opened):
-            seconds += waiting[-1].seconds
+        seconds += _count(waiting[-1])
         if seconds >= _SECONDS_AT_ONCE:
             yield from _read_opened(waiting)
             waiting, seconds = [], 0
     yield from _read_opened(waiting)
+
+
+def _count(step: IntArray | _Opened | Exception) -> int:
+    if isinstance(step, Exception):
+        return 0
+    return step.seconds if isinstance(step, _Opened) else step.shape[1]
 
 
 def _bare(error: Exception) -> Exception:

@@ -58,7 +58,11 @@ def _identify(status: os.stat_result) -> tuple[int, int]:
 
 
 def _read(path: Path, identity: tuple[int, int]) -> bytes:
-    """All seconds in a run file that is of the newest schema, and not another by now."""
+    """All seconds in a run file that is of the newest schema.
+
+    Raises:
+        RunFileError: it is not, or another by now.
+    """
     db, meter = open_metered(path)
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version != VERSION or _identify(path.stat()) != identity:

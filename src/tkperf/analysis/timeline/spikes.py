@@ -29,13 +29,14 @@ SHORTEST_PERIOD = 4  # in values
 # A peak is a spike from so much above its neighbourhood on, and so many of the places must have one.
 LEAST_HEIGHT = 1.10
 LEAST_SHARE = 0.7
-# A series with longer gaps has no pattern, and its spectra would be as long as they are.
-MOST_TIME_PER_VALUE = 16
 # Chance of one false alarm in a series without any.
 MOST_CHANCE = 1e-3
 # Values that make up the neighbourhood.
 NEIGHBOURS = 21
 MOST_PEAKS = 2000
+# Spectra are of all places, also of those without a value: twelve days of seconds. Of a damaged file there
+# may be years between two, in which no pattern is looked for.
+MOST_PLACES, MOST_PLACES_PER_VALUE = 1 << 20, 16
 # How far a spike may lie from its place: within a value, its neighbours, or a twentieth of the period.
 _NEAR, _BESIDE, _WITHIN_PERIOD = 0.5, 1.5, 0.05
 _REACH = 2.0
@@ -79,16 +80,18 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
     """The surest pattern of spikes at equal distances; None where chance would do as well."""
     if len(series) < LEAST_VALUES:
         return None
-    height = _height(series.values)
+    if (np.diff(series.place) < 0).any():  # slices may overlap
+        series = _in_order(series)
     at = np.rint((series.place - series.place[0]) / series.step)
+    if not at[-1] < max(MOST_PLACES, MOST_PLACES_PER_VALUE * len(series)):
+        return None
+    height = _height(series.values)
     peaks = _find_peaks(height)
     best: _Comb | None = None
     sizes = _sizes(min(peaks.size, len(series) // 4, MOST_PEAKS))
-    # A stranger's places may ascend or not.
-    length = int(at.max()) + 1
-    if not sizes or at.min() < 0 or length > MOST_TIME_PER_VALUE * len(series):
+    if not sizes:
         return None
-    spectra = Spectra(at[peaks], length)
+    spectra = Spectra(at[peaks], int(at[-1]) + 1)
     for size in sizes:
         events = np.sort(at[peaks[:size]])
         for comb in _find_combs(events, spectra, len(series), len(sizes)):
@@ -106,6 +109,11 @@ def find_periodic_spikes(series: Series) -> PeriodicSpikes | None:
         height=float(np.median(height[indices])),
         chance=best.chance,
     )
+
+
+def _in_order(series: Series) -> Series:
+    order = np.argsort(series.place, kind="stable")
+    return Series(place=series.place[order], width=series.width[order], values=series.values[order])
 
 
 def _all_on(
