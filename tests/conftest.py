@@ -83,14 +83,19 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         subprocess.run(["losetup", "--detach", device], check=False)
 
 
-@pytest.fixture(params=["that cannot start", "that ends at once", "that is killed", "that hangs"])
+@pytest.fixture(params=["that cannot start", "for which no thread is left", "that ends at once", "that is killed", "that hangs"])
 def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of our own that do not do what they are asked for."""
     start_module = process.start_module
 
+    def no_thread(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
     def start(module: str) -> process.Process:
         if request.param == "that cannot start":
             raise OSError
+        if request.param == "for which no thread is left":
+            monkeypatch.setattr("tkperf.aside.Thread.start", no_thread)
         if request.param == "that ends at once":
             return start_module("tkperf.no_such_module")
         started = start_module(module)

@@ -39,9 +39,12 @@ class Aside:
 
     def send(self, asked: bytes) -> None:
         """All that it is to know. To be called once; nothing is waited for."""
-        if self._process is not None:
-            self._talk = Thread(target=self._communicate, args=(self._process, asked), daemon=True)
-            self._talk.start()
+        if self._process is None:
+            return
+        talk = Thread(target=self._communicate, args=(self._process, asked), daemon=True)
+        with suppress(RuntimeError):  # no more threads for this user
+            talk.start()
+            self._talk = talk
 
     def receive(self) -> bytes | None:
         """Its answer to what was sent, waited for; None: it failed, or seems to hang."""

@@ -291,7 +291,7 @@ def test_a_gate_can_ask_for_more_than_luck(folder: Path, result: RunResult) -> N
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (0.0123, "0.012"), (0.35, "0.35"), (1.44, "1.4"), (9.96, "10"), (14.2, "14"), (310.4, "310"), (12345, "12,000")],
+    [(0.0, "0"), (0.0123, "0.012"), (0.35, "0.35"), (1.44, "1.4"), (9.96, "10"), (14.2, "14"), (310.4, "310"), (12345, "12,000"), (float("inf"), "inf")],
 )  # fmt: skip
 def test_an_uncertainty_is_given_to_two_digits(value: float, text: str) -> None:
     assert two_digits(value) == text

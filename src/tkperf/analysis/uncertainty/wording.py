@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import floor, isclose, log10
+from math import floor, isclose, isfinite, log10
 
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.student import COVERAGE_PERCENT
@@ -73,7 +73,7 @@ def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -
 
 def _second_place(value: float) -> int:
     """The place of a number's second digit."""
-    return floor(log10(abs(value))) - 1
+    return floor(log10(abs(value))) - 1 if isfinite(value) else 0
 
 
 def describe(value: float | None, uncertainty: Uncertainty | None, measure: Measure) -> str:
@@ -159,6 +159,8 @@ def two_digits(value: float) -> str:
     """An uncertainty is given to two digits (GUM 7.2.6): ``0.35``, ``1.4``, ``310``."""
     if not value:
         return "0"
+    if not isfinite(value):  # of a damaged file
+        return str(value)
     value = float(f"{value:.1e}")
     after = 1 - floor(log10(abs(value)))
     return f"{round(value, after):,.{max(after, 0)}f}"
