@@ -83,7 +83,15 @@ def loop_device(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         subprocess.run(["losetup", "--detach", device], check=False)
 
 
-@pytest.fixture(params=["that cannot start", "for which no thread is left", "that ends at once", "that is killed", "that hangs"])
+@pytest.fixture(
+    params=[
+        "that cannot start",
+        "for which no thread is left",
+        "that ends at once",
+        "that is killed",
+        "that hangs",
+    ]
+)
 def failing_asides(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes of our own that do not do what they are asked for."""
     start_module = process.start_module
