@@ -7,6 +7,7 @@ off in a profile. While it runs, its memory, and how long a reader takes to see 
 exact; times are of this machine and of what else it has to do.
 
     python bench/three_days.py [--hours 72] [--preset sata-ssd] [--loads 0 65] [--times 5] [--folder FOLDER]
+    python bench/three_days.py --files RUN_FILE... [--times 5]
 
 Exit status 1 if a run file takes more than 10 MB for 24 hours. The page needs playwright and /usr/bin/chromium.
 """
@@ -151,6 +152,16 @@ def measure_parts(path: Path) -> None:
     )
 
 
+def measure_reading(path: Path, folder: Path, times: int) -> None:
+    """All that is made of a run file, in a folder."""
+    measure("tkperf show", ["show", str(path)])
+    page, printed = folder / f"{path.stem}.html", folder / f"{path.stem}.pdf"
+    report = ["report", str(path), "-o", str(page), "--pdf", str(printed)]
+    measure("tkperf report, HTML and PDF", report, times)
+    measure_parts(path)
+    measure_page(page)
+
+
 def measure_replay(path: Path, profile: Path) -> None:
     """What `resume` does before it goes on, but for the last hour, which is taken to be missing."""
     with RunFile(path) as run_file:
@@ -204,12 +215,13 @@ def main() -> int:
     options.add_argument("--preset", default="sata-ssd")
     options.add_argument("--hours", type=float, default=72.0)
     options.add_argument("--loads", type=int, nargs="+", default=[0, 65], help="percent of reads")
+    options.add_argument("--files", type=Path, nargs="+", default=[], help="read these instead")
     options.add_argument("--times", type=int, default=5, help="reports of each")
     options.add_argument("--folder", type=Path)
     wanted = options.parse_args()
     too_large = False
     with tempfile.TemporaryDirectory(dir=wanted.folder) as name:
-        for read_percent in wanted.loads:
+        for read_percent in [] if wanted.files else wanted.loads:
             path = Path(name) / f"reads-{read_percent}.tkperf"
             profile = write_profile(path.parent, wanted.hours, read_percent)
             print(
@@ -220,14 +232,11 @@ def main() -> int:
             a_day_mb = size_mb / wanted.hours * 24
             too_large |= a_day_mb > LIMIT_MB
             print(f"  run file: {size_mb:.1f} MB, {a_day_mb:.1f} MB for 24 h", flush=True)
-            measure("tkperf show", ["show", str(path)])
-            page = path.with_suffix(".html")
-            printed = page.with_suffix(".pdf")
-            report = ["report", str(path), "-o", str(page), "--pdf", str(printed)]
-            measure("tkperf report, HTML and PDF", report, wanted.times)
-            measure_parts(path)
             measure_replay(path, profile)
-            measure_page(page)
+            measure_reading(path, path.parent, wanted.times)
+        for path in wanted.files:
+            print(path)
+            measure_reading(path, Path(name), wanted.times)
     return int(too_large)
 
 

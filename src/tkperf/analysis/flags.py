@@ -52,9 +52,14 @@ def describe_disturbed(codes: Iterable[DisturbanceCode]) -> str:
     return "disturbed: " + ", ".join(WORDS[code] for code in codes)
 
 
+def is_flagged(flagged: Flagged) -> bool:
+    """Whether there is a known reason why a figure may not be the device's alone."""
+    return bool(flagged.host_limited or flagged.disturbances)
+
+
 def describe_flags(flagged: Flagged) -> str:
     """Why a figure may not be the device's alone, in a line; empty: nobody knows of a reason."""
-    if not (flagged.host_limited or flagged.disturbances):  # as most of a day's are
+    if not is_flagged(flagged):  # as most of a day's are
         return ""
     words = [HOST_LIMITED] if flagged.host_limited else []
     words += [describe_disturbed(flagged.disturbances)] if flagged.disturbances else []

@@ -8,6 +8,7 @@ from itertools import cycle
 from math import isclose, isfinite
 from types import MappingProxyType
 
+from tkperf.analysis.flags import is_flagged
 from tkperf.analysis.layout import BLOCKS, Axis, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, SliceResult
 from tkperf.quantity import IOPS, Direction, Quantity
@@ -349,7 +350,7 @@ def _drawn_slices(
         if (value := slice_result.values.value(quantity, direction)) is not None
     ]
     extremes = places_of_extremes([value for _, value in measured], MOST_SLICES_DRAWN)
-    marked = (place for place, (each, _) in enumerate(measured) if flag(each.values))
+    marked = (place for place, (each, _) in enumerate(measured) if is_flagged(each.values))
     for place in sorted({*extremes, *marked}):
         yield measured[place]
 
