@@ -32,7 +32,7 @@ _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 _JSON_COLUMNS = ("value", "outcome", "verdict")
 _SECONDS_COLUMNS = ("seconds", "second_histograms", "sample_details")
 _WORK_AT_ONCE = 10_000
-_SIZED = (str, bytes)
+_SIZED = (str, bytes)  # str | bytes would be made anew for each value
 
 
 class ExcessError(Exception):
