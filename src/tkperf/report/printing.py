@@ -6,8 +6,6 @@ Meanwhile this one renders the page for the screen.
 from __future__ import annotations
 
 import pickle
-from types import TracebackType
-from typing import Self
 
 import typst  # noqa: F401 - that it is missing is to be known before anything is written
 
@@ -15,32 +13,21 @@ from tkperf.aside import Aside
 from tkperf.report.paper import Document
 
 
-class Printer:
+class Printer(Aside):
     """Makes one PDF. Make it early."""
 
     def __init__(self) -> None:
-        self._process = Aside("tkperf.report.pdf")
+        super().__init__("tkperf.report.pdf")
         self._document = b""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self._process.close()
 
     def start(self, document: Document) -> None:
         """Begin with it. To be called once."""
         self._document = pickle.dumps(document)
-        self._process.send(self._document)
+        self.send(self._document)
 
     def finish(self) -> bytes:
         """The PDF; made here if the process failed. To be called once."""
-        made = self._process.receive()
+        made = self.receive()
         if made is not None:
             return made
         from tkperf.report.pdf import set_document  # noqa: PLC0415 - only then

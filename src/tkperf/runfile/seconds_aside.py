@@ -11,14 +11,12 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-import numpy as np
-
 from tkperf.aside import Aside
 from tkperf.errors import RunFileError
 from tkperf.runfile.kept_seconds import read_steps
 from tkperf.runfile.limits import open_metered
 from tkperf.runfile.schema import VERSION
-from tkperf.seconds import Seconds, split
+from tkperf.seconds import Seconds, join, split
 from tkperf.units import MIB
 
 # Of smaller files they are there before another Python has begun.
@@ -45,8 +43,8 @@ class SecondsAside:
         self._process = None
         if answer is None:
             return {}
-        sequences, counts, columns = pickle.loads(answer)  # noqa: S301 - of our own process
-        return dict(zip(sequences, split(Seconds(**columns), counts), strict=True))
+        sequences, counts, seconds = pickle.loads(answer)  # noqa: S301 - of our own process
+        return dict(zip(sequences, split(seconds, counts), strict=True))
 
     def close(self) -> None:
         if self._process is not None:
@@ -73,12 +71,8 @@ def _read(path: Path, identity: tuple[int, int]) -> bytes:
         if isinstance(seconds, Seconds):
             meter.spend(len(fields(Seconds)) * len(seconds))
             found[sequence] = seconds
-    columns = {
-        column.name: np.concatenate([getattr(seconds, column.name) for seconds in found.values()])
-        for column in fields(Seconds)
-    }
     counts = [len(seconds) for seconds in found.values()]
-    return pickle.dumps(([*found], counts, columns))
+    return pickle.dumps(([*found], counts, join([*found.values()], [0.0] * len(found))))
 
 
 if __name__ == "__main__":

@@ -30,9 +30,8 @@ def find_rate(section: SectionResult) -> Quantity:
 def find_settled(section: SectionResult, cell: CellResult) -> float | None:
     """Where a stream's rate settled: what the specification calls steady is what its tables have; else what shows in the course."""
     level = find_characteristic(section, STEADY)
-    if (
-        level is None or level.value is None or find_rate(section) is not IOPS
-    ):  # which levels are of
+    # Levels are of IOPS.
+    if level is None or level.value is None or find_rate(section) is not IOPS:
         return None
     of_window = cell.value(IOPS) if section.steady else None
     return level.value if of_window is None else of_window
