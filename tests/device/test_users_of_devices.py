@@ -231,6 +231,21 @@ def test_the_whole_disk_is_open_for_writing(loop_device: MakeLoop, foreign: Fore
 
 
 @pytest.mark.root
+def test_a_writer_that_comes_while_the_question_is_open(
+    loop_device: MakeLoop, foreign: Foreign
+) -> None:
+    """It needs no claim, so the exclusive hold does not keep it away; a reader alone does no harm."""
+    device = loop_device()
+    identity = read_identity(device)
+    held = hold_target(identity)
+    foreign("os.open(words[0], os.O_RDONLY)", device)
+    writer = foreign("os.open(words[0], os.O_WRONLY)", device)
+    with pytest.raises(RefusedError, match=f"it is open for writing in process {writer} "):
+        grant_permit(held, confirmed_id=identity.confirm_id)
+    assert not held.is_open
+
+
+@pytest.mark.root
 def test_a_device_opened_through_a_node_of_another_name(
     loop_device: MakeLoop, tmp_path: Path, foreign: Foreign
 ) -> None:

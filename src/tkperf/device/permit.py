@@ -257,7 +257,8 @@ def grant_permit(held: Hold, *, confirmed_id: str) -> ErasePermit:
                 f"{identity.confirm_id!r}. Nothing was touched"
             )
         held.require_same()
-        refuse_objections(identity, held=held.anchor)
+        # The exclusive hold keeps no plain writer away, and a question may wait for hours.
+        refuse_objections(identity, held=held.anchor, ask_processes=True)
     except BaseException:
         held.release()
         raise
@@ -325,15 +326,22 @@ def refuse_objections(
     held: int | None = None,
     use_only: bool = False,
     used_by_us: str | None = None,
+    ask_processes: bool = False,
     begun: bool = False,
 ) -> None:
     """Raises RefusedError with everything that speaks against erasing a device, if anything.
 
     Args:
-        held, use_only, used_by_us: as for ``find_objections``.
+        held, use_only, used_by_us, ask_processes: as for ``find_objections``.
         begun: the run has begun, so that the device may have been written to already.
     """
-    objections = find_objections(identity, held=held, use_only=use_only, used_by_us=used_by_us)
+    objections = find_objections(
+        identity,
+        held=held,
+        use_only=use_only,
+        used_by_us=used_by_us,
+        ask_processes=ask_processes,
+    )
     if objections:
         reasons = "; ".join(objection.text for objection in objections)
         consequence = (

@@ -64,6 +64,7 @@ def find_objections(
     held: int | None = None,
     use_only: bool = False,
     used_by_us: str | None = None,
+    ask_processes: bool = False,
 ) -> tuple[Objection, ...]:
     """Why a device must not be erased; empty if nothing speaks against it.
 
@@ -72,10 +73,15 @@ def find_objections(
             cannot count, and what lies on it was looked at when it was held.
         use_only: leave out what lies on it: it cannot be read, or tkperf made it, a RAID set.
         used_by_us: name of the RAID set that tkperf made of it, the one holder that is no reason.
+        ask_processes: look for processes that write to a held block device, too.
     """
     quick = held is not None or use_only
     survey = make_survey(
-        identity, sys_root=sys_root, proc_root=proc_root, held=held, files_only=quick
+        identity,
+        sys_root=sys_root,
+        proc_root=proc_root,
+        held=held,
+        files_only=quick and not ask_processes,
     )
     if identity.kind is TargetKind.FILE:
         return tuple(_file_objections(identity, survey, held))
