@@ -63,7 +63,7 @@ LEVEL_STYLES = {
     Level.DISTURBS: "bold red",
     Level.NOT_KNOWN: "dim",
 }
-HIDDEN = ("inode", "disk_sequence", "partition", "backing")
+HIDDEN = ("inode", "disk_sequence", "partition", "backing", "loop_backing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -211,7 +211,8 @@ def _who(identity: DeviceIdentity) -> str:
     if identity.kind is TargetKind.FILE:
         inode = identity.inode[1] if identity.inode else "not known"
         return f"inode {inode}, {identity.capacity_bytes} bytes"
-    return f"serial {identity.serial or 'not known'}, {identity.major_minor}"
+    behind = f", {identity.loop_backing}" if identity.loop_backing else ""
+    return f"serial {identity.serial or 'not known'}, {identity.major_minor}{behind}"
 
 
 def _open_exclusively(path: Path, identity: DeviceIdentity) -> int:

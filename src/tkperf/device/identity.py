@@ -22,6 +22,7 @@ from tkperf.device.sysfs import (
     text,
     udev_properties,
 )
+from tkperf.device.usage.loops import ask_backing
 from tkperf.device.usage.mounts import find_place, read_mounts
 from tkperf.errors import DeviceError, reason_of
 
@@ -43,7 +44,8 @@ class DeviceIdentity:
     """Facts of a device; None is not known.
 
     ``path`` has all links resolved. ``major_minor`` names a block device, ``inode`` (device,
-    inode) a file. ``backing`` is the file behind a loop device, or the file system of a file.
+    inode) a file. ``backing`` is the name of the file behind a loop device, or the file system of a
+    file; ``loop_backing`` which file it is, and which part of it.
     """
 
     path: str
@@ -64,6 +66,7 @@ class DeviceIdentity:
     disk_sequence: int | None = None
     inode: tuple[int, int] | None = None
     backing: str | None = None
+    loop_backing: str | None = None
 
     @property
     def confirm_id(self) -> str:
@@ -90,6 +93,7 @@ def is_same_device(a: DeviceIdentity, b: DeviceIdentity) -> bool:
             identity.major_minor,
             identity.disk_sequence,
             identity.inode,
+            identity.loop_backing,
             identity.serial,
             identity.wwn,
             identity.capacity_bytes,
@@ -213,7 +217,13 @@ def _identify_block_device(
         partition=number(node / "partition"),
         disk_sequence=number(disk / "diskseq"),
         backing=text(disk / "loop/backing_file"),
+        loop_backing=_behind(descriptor) if disk.name.startswith("loop") else None,
     )
+
+
+def _behind(loop_descriptor: int) -> str | None:
+    backing = ask_backing(loop_descriptor)
+    return None if backing is None else str(backing)
 
 
 def file_system_of(path: Path) -> str | None:

@@ -56,6 +56,10 @@ def _differences(
         for key in ("path", "backing"):
             if recorded.get(key) != facts.get(key):
                 yield f"{key} {facts.get(key)}, not {recorded.get(key)}"
+    # Path and size of a loop device may be those of another image by now.
+    behind = recorded.get("loop_backing")
+    if behind is not None and behind != identity.loop_backing:
+        yield f"behind it is {identity.loop_backing or 'nothing known'}, not {behind}"
 
 
 def _other_file(recorded: Mapping[str, object], identity: DeviceIdentity) -> Iterator[str]:

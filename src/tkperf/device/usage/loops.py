@@ -15,9 +15,38 @@ from tkperf.device.sysfs import device_number, exact_text
 FileId = tuple[int, int]
 DEV_ROOT = Path("/dev")
 LOOP_GET_STATUS64 = 0x4C05
-# struct loop_info64 of linux/loop.h: begins with lo_device, lo_inode and lo_rdevice.
+# struct loop_info64 of linux/loop.h: begins with lo_device, lo_inode, lo_rdevice, lo_offset, lo_sizelimit.
 _INFO = struct.Struct("=3Q 2Q 4I 64s 64s 32s 2Q")
 DELETED = " (deleted)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopBacking:
+    """What a loop device reads and writes, by the driver's word.
+
+    Attributes:
+        file: device and inode of the file behind it; None if that is a block device.
+        device: number of the block device behind it; None if that is a file.
+        offset_bytes: where in it the loop device begins.
+        size_limit_bytes: how much of it the loop device has; 0: all.
+    """
+
+    file: FileId | None
+    device: int | None
+    offset_bytes: int
+    size_limit_bytes: int
+
+    def __str__(self) -> str:
+        if self.file is not None:
+            what = f"inode {self.file[1]} on {_numbers(self.file[0])}"
+        else:
+            what = f"block device {_numbers(self.device or 0)}"
+        limit = f", {self.size_limit_bytes} bytes of it" if self.size_limit_bytes else ""
+        return f"{what} from byte {self.offset_bytes}{limit}"
+
+
+def _numbers(device: int) -> str:
+    return f"{os.major(device)}:{os.minor(device)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +82,7 @@ def find_loops(sys_root: Path, dev_root: Path = DEV_ROOT) -> tuple[Loop, ...]:
 
 def _describe(name: str, number: int, says: str, dev_root: Path) -> Loop:
     asked = _ask(dev_root / name, number)
-    backing, device = asked or _look_up(says)
+    backing, device = _look_up(says) if asked is None else (asked.file, asked.device)
     return Loop(
         name=name,
         number=number,
@@ -64,11 +93,8 @@ def _describe(name: str, number: int, says: str, dev_root: Path) -> Loop:
     )
 
 
-def _ask(node: Path, number: int) -> tuple[FileId, int | None] | None:
-    """Backing inode and device by the driver's word; None if it cannot be asked.
-
-    The kernel encodes device numbers in this struct (huge_encode_dev) as it does for stat.
-    """
+def _ask(node: Path, number: int) -> LoopBacking | None:
+    """What the driver says of the loop device of that number; None if it cannot be asked."""
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -77,13 +103,27 @@ def _ask(node: Path, number: int) -> tuple[FileId, int | None] | None:
         status = os.fstat(descriptor)
         if not stat.S_ISBLK(status.st_mode) or status.st_rdev != number:
             return None
+        return ask_backing(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def ask_backing(descriptor: int) -> LoopBacking | None:
+    """What is behind an open loop device or its partition; None if it is none, or says nothing.
+
+    The kernel encodes device numbers in this struct (huge_encode_dev) as it does for stat.
+    """
+    try:
         answer = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(_INFO.size))
     except OSError:
         return None
-    finally:
-        os.close(descriptor)
-    device, inode, rdevice = _INFO.unpack(answer)[:3]
-    return (device, inode), rdevice or None
+    device, inode, block_device, offset_bytes, size_limit_bytes = _INFO.unpack(answer)[:5]
+    return LoopBacking(
+        file=None if block_device else (device, inode),
+        device=block_device or None,
+        offset_bytes=offset_bytes,
+        size_limit_bytes=size_limit_bytes,
+    )
 
 
 def _look_up(says: str) -> tuple[FileId | None, int | None]:
