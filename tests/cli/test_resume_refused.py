@@ -269,3 +269,67 @@ def test_a_file_that_was_changed_meanwhile(run_file: Path) -> None:
     edit(run_file, name="other")
     with pytest.raises(TkperfError, match="was changed since it was read"):
         plan.require_unchanged()
+
+
+def with_command(path: Path, command: str) -> None:
+    options = fact(path, "options")
+    assert isinstance(options, dict)
+    edit(path, options=options | {"purge_command": command})
+
+
+@pytest.mark.parametrize("given", [None, "", "other {device}", "touch  /x {device}"])
+def test_a_purge_command_is_given_again(given: str | None, run_file: Path) -> None:
+    """None is taken from a run file, which may be a stranger's."""
+    with_command(run_file, "touch /x {device}")
+    says = "begun with --purge-command 'touch /x {device}': give the same again if it is yours"
+    assert_refused(run_file, 3, says, purge_command=given)
+    for wishes in ({"repeat": ("lat",)}, {"accept": True}, {"strict": True}):
+        assert_refused(run_file, 3, says, purge_command=given, **wishes)
+
+
+def test_a_purge_command_is_not_added(run_file: Path) -> None:
+    """Results of one run come from one purge."""
+    assert_refused(run_file, 3, "was begun without --purge-command", purge_command="x {device}")
+
+
+@pytest.mark.fio
+@pytest.mark.parametrize("detach", [(), ("--detach",)])
+def test_no_command_of_a_run_file_is_run(
+    detach: tuple[str, ...], on_a_file: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Not even where everything else was agreed to."""
+    path, scratch = on_a_file
+    command = f"touch {tmp_path / 'made'} {{device}}"
+    with_command(path, command)
+    confirmed = ("resume", path, "-q", "--yes-destroy", scratch, *detach)
+    assert_clear(tkperf(*confirmed), 3, "no command is taken from a run file")
+    assert_clear(tkperf(*confirmed, "--purge-command", "true {device}"), 3, "give the same again")
+    assert not (tmp_path / "made").exists()
+    assert set(scratch.read_bytes()) == {0xA5}
+    plan = make_resume_plan(ResumeRequest(path=path, purge_command=command))
+    assert plan.plan.request.purge_command == command
+
+
+def test_a_file_that_others_can_write(run_file: Path) -> None:
+    """It is shown, and left as it is."""
+    run_file.chmod(0o646)
+    assert_refused(run_file, 3, "is shown, but not resumed: others can write to")
+    assert_clear(tkperf("resume", run_file, "-q"), 3, "chmod go-w")
+    assert tkperf("show", run_file).returncode == 0
+
+
+def test_a_file_that_became_another_meanwhile(run_file: Path) -> None:
+    """Of the same size and time: results are written to the one that was read."""
+    plan = make_resume_plan(ResumeRequest(path=run_file))
+    other = Path(shutil.copy2(run_file, run_file.with_name("other")))
+    other.replace(run_file)
+    with pytest.raises(TkperfError, match="was changed since it was read"):
+        plan.require_unchanged()
+
+
+@pytest.mark.fio
+def test_an_engine_that_fio_would_load_as_a_library(on_a_file: tuple[Path, Path]) -> None:
+    """``external:PATH`` is code for fio; the name is one of tkperf's own or none."""
+    path, _ = on_a_file
+    edit(path, ioengine="external:/tmp/x.so")
+    assert_refused(path, 2, "I/O engine 'external:/tmp/x.so'")

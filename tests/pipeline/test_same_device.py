@@ -54,9 +54,8 @@ def test_another_part_behind_a_loop_device(
     """Path, name of the image and size are the same."""
     device, image = loop_device("--sizelimit", str(32 * MIB)), tmp_path / "loop0.img"
     recorded = facts_of(device)
-    with attached_again(device, image, *options):
-        with pytest.raises(DeviceError, match=says):
-            require_same_device(recorded, read_identity(device), facts_of(device))
+    with attached_again(device, image, *options), pytest.raises(DeviceError, match=says):
+        require_same_device(recorded, read_identity(device), facts_of(device))
     require_same_device(recorded, read_identity(device), facts_of(device))
 
 

@@ -162,6 +162,10 @@ def trust_options(function: Function) -> Function:
     )
 
 
+def purge_command_option(text: str) -> Callable[[Function], Function]:
+    return _target_option("--purge-command", metavar="COMMAND", help=text)
+
+
 def purge_options(function: Function) -> Function:
     """How the device is put in as-new state."""
     return _apply(
@@ -174,11 +178,7 @@ def purge_options(function: Function) -> Function:
             help="Purge by this method, not by the first the device offers; 'tkperf doctor "
             "DEVICE' lists what it offers.",
         ),
-        _target_option(
-            "--purge-command",
-            metavar="COMMAND",
-            help="Purge by a vendor's tool; {device} in it becomes the device.",
-        ),
+        purge_command_option("Purge by a vendor's tool; {device} in it becomes the device."),
         _target_option("--no-purge", is_flag=True, help="Skip purging; every result will say so."),
     )
 

@@ -31,13 +31,12 @@ from tkperf.record import RunWarning
 from tkperf.replay import Resumed
 from tkperf.run_info import RunInfo
 from tkperf.runfile.opening import describe_existing
+from tkperf.runfile.own import SQLITE_ENDINGS
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.runner import Run, execute
 from tkperf.units import format_capacity, format_duration
 
 DAY_S = 86_400
-# Of files that SQLite keeps beside a database.
-SQLITE_ENDINGS = ("-journal", "-wal", "-shm")
 # One sample a second takes up to 14.2 MB a day (bench/run_file_size.py), and steps of a minute,
 # each with its histograms and fio's own report, as much again.
 RUN_FILE_BYTES_A_DAY = 30_000_000

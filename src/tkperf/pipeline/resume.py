@@ -8,6 +8,7 @@ first byte is written.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from tkperf import __version__
 from tkperf.choices import SIMULATED, built_in_profiles
 from tkperf.device.inspection import inspect_device
 from tkperf.engine.fio_setup import find_fio_version
-from tkperf.errors import EngineError, RunFileError, UsageError, not_known
+from tkperf.errors import EngineError, RefusedError, RunFileError, UsageError, not_known
 from tkperf.phases import SectionOutcome
 from tkperf.pipeline.alterations import find_alterations
 from tkperf.pipeline.drive import measurable
@@ -30,6 +31,7 @@ from tkperf.record import LogEntry, RunRecord, RunStatus, RunWarning, TestRecord
 from tkperf.replay import NOTHING, Replay, at_found_demand, replay
 from tkperf.run_info import RunInfo
 from tkperf.runfile.opening import require_resumable
+from tkperf.runfile.own import FileState, state_of
 from tkperf.runfile.reader import RunFile
 
 # Options that change numbers of the profile.
@@ -49,6 +51,7 @@ class ResumeRequest:
         repeat: tests to be measured again.
         add: tests to be measured, too.
         strict: from here on, also if the run was not begun so.
+        purge_command: the one that the run was begun with, if any: a run file makes nobody run a command.
     """
 
     path: Path
@@ -57,6 +60,7 @@ class ResumeRequest:
     repeat: tuple[str, ...] = ()
     add: tuple[str, ...] = ()
     strict: bool = False
+    purge_command: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +85,7 @@ class ResumePlan:
     replayed: Replay
     under_way: TestRecord | None
     repeated: tuple[TestRecord, ...]
-    file_state: tuple[int, int]
+    file_state: FileState
 
     @property
     def tests(self) -> tuple[Test, ...]:
@@ -106,7 +110,7 @@ class ResumePlan:
 
     def require_unchanged(self) -> None:
         """Raises RunFileError if somebody wrote to the run file since it was read."""
-        if self.file_state != _file_state(self.request.path):
+        if self.file_state != state_of(self.request.path.stat()):
             raise RunFileError(
                 f"{self.request.path} was changed since it was read: nothing was done, try again"
             )
@@ -121,16 +125,18 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
         UsageError: the run has ended, or is none that could go on.
         DeviceError: the device is missing, or another than it was.
         EngineError: fio is another than it was.
-        RefusedError: the device is in use.
+        RefusedError: another user can have written the run file, its purge command was not given again,
+            or the device is in use.
     """
     path = request.path
-    with RunFile(path) as run_file:
-        file_state = _file_state(path)  # whatever is written from here on shows
+    with RunFile(path, own=True) as run_file:
         record, log = run_file.record(), run_file.log()
+        file_state = run_file.state  # whatever is written from here on shows
     _require_possible(path, record)
     require_resumable(path)
+    _require_purge_command(request, record.info)
     names = _names(request, record)
-    run_request = _request_of(record.info, request.device, names, strict=request.strict)
+    run_request = _request_of(request, record.info, names)
     _require_device(record.info, run_request)
     plan = make_plan(run_request)
     _require_same_plan(path, record.info, plan)
@@ -157,11 +163,6 @@ def make_resume_plan(request: ResumeRequest) -> ResumePlan:
         repeated=repeated,
         file_state=file_state,
     )
-
-
-def _file_state(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def _require_possible(path: Path, record: RunRecord) -> None:
@@ -221,9 +222,26 @@ def _names(request: ResumeRequest, record: RunRecord) -> tuple[str, ...]:
     return (*planned, *request.add)
 
 
-def _request_of(
-    info: RunInfo, device: str | None, names: Sequence[str], *, strict: bool
-) -> RunRequest:
+def _require_purge_command(request: ResumeRequest, info: RunInfo) -> None:
+    """A command comes from whoever resumes the run; the file only says whether it is the same.
+
+    Raises:
+        RefusedError: it is not.
+    """
+    begun_with = info.options.get("purge_command")
+    if request.purge_command == begun_with:
+        return
+    if begun_with is None:
+        raise RefusedError(
+            f"{request.path}: the run was begun without --purge-command: leave it out. Nothing was touched"
+        )
+    raise RefusedError(
+        f"{request.path}: the run was begun with --purge-command {shlex.quote(str(begun_with))}: give the "
+        "same again if it is yours, no command is taken from a run file. Nothing was touched"
+    )
+
+
+def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> RunRequest:
     """The request that the run was made of; options that changed its profile are in that.
 
     Raises:
@@ -235,7 +253,7 @@ def _request_of(
         value = options.get(key)
         return None if value is None else str(value)
 
-    path = device if device is not None else str(info.device.get("path"))
+    path = request.device if request.device is not None else str(info.device.get("path"))
     return RunRequest(
         suite=info.suite,
         device=path,
@@ -244,9 +262,9 @@ def _request_of(
         profile=read_stored_profile(info.profile),
         ioengine=None if info.is_simulated else info.ioengine,
         purge_method=text("purge"),
-        purge_command=text("purge_command"),
+        purge_command=request.purge_command,
         no_purge=bool(options.get("no_purge")),
-        strict=strict or bool(options.get("strict")),
+        strict=request.strict or bool(options.get("strict")),
         accept_disturbed=bool(options.get("accept_disturbed")),
         tune=bool(options.get("tune")),
         telemetry=bool(options.get("telemetry", True)),

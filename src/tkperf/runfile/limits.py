@@ -13,6 +13,7 @@ import stat
 from pathlib import Path
 
 from tkperf.errors import RunFileError
+from tkperf.runfile.own import may_roll_back
 from tkperf.units import GIB, MIB, format_capacity
 
 MOST_FILE_BYTES = 2 * GIB
@@ -122,23 +123,23 @@ def find_unpacked_bytes(blob: bytes) -> int:
     return total
 
 
-def open_metered(path: Path) -> tuple[sqlite3.Connection, Meter]:
+def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.Connection, Meter]:
     """A run file's database, before anything in it is believed.
+
+    Args:
+        content: all of it, where neither its name nor what lies next to it is to be looked at again.
 
     Raises:
         RunFileError: it cannot be one.
         OSError, sqlite3.Error, ExcessError: it cannot be read, or does not hold plain tables.
     """
-    file_bytes = _require_database(path)
-    meter = Meter(file_bytes)
-    # Read-write where allowed: after a kill SQLite must roll the journal back.
-    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    db = sqlite3.connect(
-        f"{path.resolve().as_uri()}?mode={'rw' if writable else 'ro'}",
-        uri=True,
-        timeout=10,
-        isolation_level=None,
-    )
+    status = _require_database(path)
+    meter = Meter(status.st_size)
+    if content is None:
+        db = _open(path, status)
+    else:
+        db = sqlite3.connect(":memory:", isolation_level=None)
+        db.deserialize(content)
     db.text_factory = text_or_bytes
     try:
         meter.watch(db)
@@ -152,6 +153,16 @@ def open_metered(path: Path) -> tuple[sqlite3.Connection, Meter]:
     return db, meter
 
 
+def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
+    real = path.resolve()
+    # Read-write where allowed: after a kill SQLite must roll the journal back.
+    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    mode = "rw" if writable and may_roll_back(real, status) else "ro"
+    return sqlite3.connect(
+        f"{real.as_uri()}?mode={mode}", uri=True, timeout=10, isolation_level=None
+    )
+
+
 def text_or_bytes(raw: bytes) -> str | bytes:
     """What is no text costs its row, as any other value of a wrong type: sqlite3 itself would give up the file."""
     try:
@@ -160,8 +171,8 @@ def text_or_bytes(raw: bytes) -> str | bytes:
         return raw
 
 
-def _require_database(path: Path) -> int:
-    """Its size. SQLite itself would wait for the end of a pipe or of something under /proc."""
+def _require_database(path: Path) -> os.stat_result:
+    """Its status. SQLite itself would wait for the end of a pipe or of something under /proc."""
     if not stat.S_ISREG(path.stat().st_mode):  # to open a device may set something off
         raise RunFileError(f"{path} is not a run file of tkperf: it is no regular file")
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
@@ -180,8 +191,12 @@ def _require_database(path: Path) -> int:
         os.close(descriptor)
     if header not in (b"", _HEADER):
         raise RunFileError(f"{path} is not a run file of tkperf")
-    _require_own_journal(path.with_name(path.name + "-journal"))
-    return status.st_size
+    real = path.resolve()
+    _require_own_journal(real.with_name(real.name + "-journal"))
+    for log in (real.with_name(real.name + ending) for ending in ("-wal", "-shm")):
+        if os.path.lexists(log):  # SQLite would take what it says for the file's content
+            raise RunFileError(f"{log} is not of tkperf: move it away to read the run file")
+    return status
 
 
 def _require_own_journal(journal: Path) -> None:

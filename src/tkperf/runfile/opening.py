@@ -8,8 +8,9 @@ import sqlite3
 import time
 from pathlib import Path
 
-from tkperf.errors import RunFileError, reason_of
+from tkperf.errors import RefusedError, RunFileError, reason_of
 from tkperf.runfile import backlog
+from tkperf.runfile.own import require_own
 from tkperf.runfile.schema import open_again, open_new
 
 # tkperf status and attach try the lock to see whether there is a writer (writers.py).
@@ -52,6 +53,7 @@ def reopen_run_file(path: Path) -> Opened:
     """A run file that nobody writes to, to be written on. Nothing is changed by that.
 
     Raises:
+        RefusedError: another user can have written it.
         RunFileError: it cannot be written to, its run still goes on, or its schema is another.
     """
     try:
@@ -61,6 +63,9 @@ def reopen_run_file(path: Path) -> Opened:
             f"{path} cannot be written to: {reason_of(error)}; a run goes on in its own file"
         ) from error
     try:
+        require_own(
+            path, os.fstat(lock)
+        )  # a journal may have been laid next to it since it was read
         _lock(lock)
         return lock, open_again(path, wait_s=backlog.READER_WAIT_S)
     except BlockingIOError:
@@ -69,7 +74,7 @@ def reopen_run_file(path: Path) -> Opened:
     except (sqlite3.Error, OSError) as error:
         os.close(lock)
         raise RunFileError(f"cannot write {path}: {reason_of(error)}") from error
-    except RunFileError:
+    except (RunFileError, RefusedError):
         os.close(lock)
         raise
 

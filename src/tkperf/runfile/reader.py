@@ -26,6 +26,7 @@ from tkperf.runfile.encoding import decompress
 from tkperf.runfile.kept_seconds import find_of_step, read_samples, read_steps
 from tkperf.runfile.left_out import Rows, step_name
 from tkperf.runfile.limits import ExcessError, Meter, open_metered, text_or_bytes
+from tkperf.runfile.own import OwnContent, read_own, require_own, state_of
 from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
 from tkperf.runfile.seconds_aside import SecondsAside
 from tkperf.runfile.values import BAD_ROW
@@ -42,13 +43,17 @@ class RunFile:
 
     ``briefly``: while it is written it is copied to memory, so that its writer waits for that alone,
     and not while all of a long run is read. ``at_length``: of a long run that has ended all seconds will be
-    asked for, so that another process begins with them at once.
+    asked for, so that another process begins with them at once. ``own``: what it says will be acted on, so
+    that it is taken as it is now, with ``state``, and only if no other user can have written it.
 
     Raises:
+        RefusedError: another user can have written it; with ``own`` only.
         RunFileError: missing, unreadable, damaged, not a run file, or made by a newer tkperf.
     """
 
-    def __init__(self, path: Path, *, briefly: bool = False, at_length: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, briefly: bool = False, at_length: bool = False, own: bool = False
+    ) -> None:
         self._path = path
         self._meter = Meter(0)
         self._written_when_copied: bool | None = None
@@ -60,7 +65,11 @@ class RunFile:
                     else f"there is no run file {path}{_hint(path)}"
                 )
             status = path.stat()
-            self._db, self._meter = open_metered(path)
+            taken = _take_own(path, status) if own else None
+            self.state = state_of(status) if taken is None else taken.state
+            self._db, self._meter = open_metered(
+                path, content=None if taken is None else taken.content
+            )
             (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
             (version,) = self._db.execute("PRAGMA user_version").fetchone()
             if application_id != APPLICATION_ID:
@@ -251,8 +260,8 @@ class RunFile:
         journal = self._path.with_name(self._path.name + "-journal")
         if isinstance(error, sqlite3.OperationalError) and journal.exists():
             return (
-                f"{error}; {journal.name} beside it belongs to it: copy both to a folder you may "
-                "write to and read it there"
+                f"{error}; {journal.name} beside it belongs to it: copy both to a folder that you alone "
+                "may write to, and read it there"
             )
         if isinstance(error, OSError):
             return reason_of(error)
@@ -267,6 +276,14 @@ class RunFile:
 
 # Damaged bytes lead to this before anything notices.
 _DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
+
+
+def _take_own(path: Path, status: os.stat_result) -> OwnContent:
+    """What a kill left half written is put right before, by a journal that is our own."""
+    require_own(path, status)
+    db, _ = open_metered(path)
+    db.close()
+    return read_own(path)
 
 
 def _under_way_since(record: RunRecord) -> float | None:

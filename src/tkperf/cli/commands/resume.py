@@ -12,7 +12,12 @@ import click
 from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.cli.calling import Command, Heading, option_about
 from tkperf.cli.kinds import RUN_FILE, Device
-from tkperf.cli.options import consent_options, strict_option, view_options
+from tkperf.cli.options import (
+    consent_options,
+    purge_command_option,
+    strict_option,
+    view_options,
+)
 from tkperf.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,6 +57,9 @@ def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, .
     help="Measure another test, too, by the run's own profile and options.",
 )
 @strict_option
+@purge_command_option(
+    "The --purge-command that the run was begun with, which is not taken from its file."
+)
 @consent_options
 @view_options
 def resume(
@@ -61,6 +69,7 @@ def resume(
     repeat: tuple[str, ...],
     add: tuple[str, ...],
     strict: bool,
+    purge_command: str | None,
     **options: Any,
 ) -> None:
     """Go on with the run in RUN_FILE after a kill, a crash, a power cut, Ctrl-C or an error.
@@ -84,8 +93,9 @@ def resume(
     if run_file.suffix != RUN_FILE_SUFFIX and os.path.exists(run_file):  # noqa: PTH110 # False also for names too long
         raise UsageError(f"RUN_FILE {run_file}: a run goes on in its run file, NAME.tkperf")
     request = ResumeRequest(
-        path=run_file, device=device, accept=accept, repeat=repeat, add=add, strict=strict
-    )
+        path=run_file, device=device, accept=accept, repeat=repeat, add=add, strict=strict,
+        purge_command=purge_command,
+    )  # fmt: skip
 
     def options_of(suite: str, device: str) -> RunOptions:
         return RunOptions(

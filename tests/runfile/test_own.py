@@ -1,0 +1,172 @@
+"""A run file that another user can have written is shown, and nothing is done by what it says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.runfile.runs import a_run
+from tests.runfile.test_failures import half_written
+from tkperf.errors import RefusedError, RunFileError
+from tkperf.runfile.opening import require_resumable
+from tkperf.runfile.reader import RunFile, read_run
+
+__all__ = ["half_written"]  # a fixture
+NOBODY = 65534
+Change = Callable[[Path], object]
+root = pytest.mark.root
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A run file two folders below one that is nobody else's."""
+    folder = tmp_path / "upper/folder"
+    folder.mkdir(parents=True)
+    path, writer = a_run(folder, 1)
+    writer.close()
+    for one in (path, folder, folder.parent):
+        one.chmod(0o755)
+    return path
+
+
+def give_away(path: Path) -> None:
+    os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+
+
+def lay(ending: str, mode: int, *, nobodys: bool) -> Change:
+    """Something next to the file."""
+
+    def change(path: Path) -> None:
+        beside = path.with_name(path.name + ending)
+        beside.touch()
+        beside.chmod(mode)
+        if nobodys:
+            give_away(beside)
+
+    return change
+
+
+def lay_link(path: Path) -> None:
+    beside = path.with_name(f"{path.name}-journal")
+    beside.symlink_to("/dev/null")
+    give_away(beside)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        pytest.param(give_away, "belongs to uid 65534", marks=root),
+        (lambda path: path.chmod(0o664), r"others can write to .*a\.tkperf:"),
+        (lambda path: path.chmod(0o646), r"others can write to .*a\.tkperf:"),
+        (lambda path: path.parent.chmod(0o777), "write to the folder .*/upper/folder:"),
+        (lambda path: path.parent.chmod(0o775), "write to the folder .*/upper/folder:"),
+        (lambda path: path.parent.parent.chmod(0o777), "write to the folder .*/upper:"),
+        pytest.param(
+            lay("-journal", 0o644, nobodys=True), "-journal belongs to uid 65534", marks=root
+        ),
+        pytest.param(lay_link, "-journal belongs to uid 65534", marks=root),
+        (lay("-journal", 0o666, nobodys=False), "others can write to .*-journal"),
+        (lay("-wal", 0o666, nobodys=False), "others can write to .*-wal"),
+    ],
+)
+def test_a_strangers_file_is_not_resumed(
+    change: Change, says: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user behind sudo is no exception: what root does is more than that user may."""
+    RunFile(path, own=True)
+    require_resumable(path)
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    change(path)
+    with pytest.raises(RefusedError, match=says):
+        RunFile(path, own=True)
+    with pytest.raises(RefusedError, match=says):
+        require_resumable(path)
+
+
+@root
+def test_a_strangers_file_is_shown(path: Path) -> None:
+    """Nothing of it is changed by that, its owner neither."""
+    give_away(path)
+    path.chmod(0o666)
+    path.parent.chmod(0o777)
+    before = (path.read_bytes(), path.stat())
+    assert len(read_run(path).tests) == 1
+    assert (path.read_bytes(), path.stat().st_uid) == (before[0], before[1].st_uid)
+
+
+def test_a_link_leads_to_where_the_file_lies(path: Path, tmp_path: Path) -> None:
+    """The folders of the file itself count."""
+    link = tmp_path / "link.tkperf"
+    link.symlink_to(path)
+    RunFile(link, own=True)
+    path.parent.chmod(0o777)
+    with pytest.raises(RefusedError, match=r"write to the folder .*/upper/folder:"):
+        RunFile(link, own=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.parent.chmod(0o1777),
+        pytest.param(lambda path: give_away(path.parent), marks=root),
+    ],
+)
+def test_a_folder_in_which_nobody_can_exchange_content_is_taken(change: Change, path: Path) -> None:
+    """As /tmp, or the home of the user who calls sudo: what is laid there belongs to whoever laid it."""
+    change(path)
+    with RunFile(path, own=True) as run_file:
+        assert len(run_file.record().tests) == 1
+    require_resumable(path)
+
+
+def test_what_was_checked_is_what_is_read(path: Path) -> None:
+    """What comes under its name afterwards changes nothing."""
+    with RunFile(path, own=True) as run_file:
+        path.unlink()
+        path.with_name(f"{path.name}-journal").write_bytes(os.urandom(4096))
+        path.write_bytes(b"")
+        assert len(run_file.record().tests) == 1
+
+
+def test_a_step_half_written_is_taken_back_by_our_own_journal(half_written: Path) -> None:
+    """Before its content is taken, as by any reader."""
+    half_written.chmod(0o644)
+    with RunFile(half_written, own=True) as run_file:
+        assert [step.number for step in run_file.record().tests[0].steps] == [1, 2, 3]
+    assert [path.name for path in half_written.parent.iterdir()] == ["a.tkperf"]
+
+
+@root
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: give_away(path.with_name(f"{path.name}-journal")),
+        lambda path: give_away(path.parent),
+        lambda path: path.parent.chmod(0o777),
+    ],
+)
+def test_a_journal_that_others_can_have_laid_is_not_played_back(
+    change: Change, half_written: Path
+) -> None:
+    """By nobody who only looks: root's file would then say what they wrote."""
+    change(half_written)
+    before = half_written.read_bytes()
+    with pytest.raises(RunFileError, match="copy both"):
+        read_run(half_written)
+    assert half_written.read_bytes() == before
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm"])
+def test_a_log_of_sqlite_is_not_taken_for_content(ending: str, path: Path) -> None:
+    """tkperf never writes one."""
+    beside = path.with_name(path.name + ending)
+    beside.write_bytes(bytes(64))
+    beside.chmod(0o644)
+    with pytest.raises(RunFileError, match=f"{ending} is not of tkperf: move it away"):
+        read_run(path)
+    with pytest.raises(RunFileError, match=f"{ending} is not of tkperf: move it away"):
+        RunFile(path, own=True)
+    assert beside.exists()
