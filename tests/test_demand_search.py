@@ -200,3 +200,10 @@ def test_a_sweep_from_the_command_line(tmp_path: Path) -> None:
         "RND 512 R/W 65/35 TC2/QD4", "RND 512 R/W 65/35 TC1/QD4",
     ]  # fmt: skip
     assert section.steady
+
+
+@pytest.mark.parametrize(("jobs", "io_depth"), [(0, 1), (1025, 1), (1, 0), (1, 65_537)])
+def test_a_demand_is_one_that_tests_can_be_run_at(jobs: int, io_depth: int) -> None:
+    """Of a run file, too: fio would start as many threads as it says."""
+    with pytest.raises(ValueError, match="no test runs at"):
+        Demand(jobs=jobs, io_depth=io_depth)

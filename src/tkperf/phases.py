@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
+from tkperf.choices import DEEPEST_QUEUE, MOST_JOBS
 from tkperf.measurement import Measurement
 from tkperf.steady_state import SteadyStateVerdict
 from tkperf.workload import Step, Workload
@@ -144,10 +145,18 @@ class Knee:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Thread count (TC) and queue depth of each (QD)."""
+    """Thread count (TC) and queue depth of each (QD), as far as a test can be run at them.
+
+    Raises:
+        ValueError: it cannot.
+    """
 
     jobs: int
     io_depth: int
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.jobs <= MOST_JOBS and 1 <= self.io_depth <= DEEPEST_QUEUE):
+            raise ValueError(f"no test runs at TC {self.jobs} and QD {self.io_depth}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -172,6 +172,11 @@ def test_a_raid_run(run_file: Path) -> None:
     assert_refused(run_file, 2, "a raid run cannot go on")
 
 
+def test_a_run_of_no_suite(run_file: Path) -> None:
+    edit(run_file, suite="../x")
+    assert_refused(run_file, 6, "is of no suite that tkperf")
+
+
 def test_a_run_in_segments(run_file: Path) -> None:
     profile = fact(run_file, "profile")
     assert isinstance(profile, dict)
@@ -306,8 +311,8 @@ def test_no_command_of_a_run_file_is_run(
     assert_clear(tkperf(*confirmed, "--purge-command", "true {device}"), 3, "give the same again")
     assert not (tmp_path / "made").exists()
     assert set(scratch.read_bytes()) == {0xA5}
-    plan = make_resume_plan(ResumeRequest(path=path, purge_command=command))
-    assert plan.plan.request.purge_command == command
+    edit(path, fio_version="fio-3.30")
+    assert_refused(path, 5, "was measured with fio-3.30", purge_command=command)
 
 
 def test_a_file_that_others_can_write(run_file: Path) -> None:

@@ -119,7 +119,7 @@ def _log_in(server: smtplib.SMTP, user: str, password: str) -> None:
 def _run(command: str, options: RunOptions, result: RunResult) -> None:
     """The user's command, with the run in its arguments' placeholders."""
     values = {
-        "{name}": result.info.name,
+        "{name}": options.name,
         "{status}": result.status.value,
         "{run_file}": str(options.run_path.resolve()),
     }

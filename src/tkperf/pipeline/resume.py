@@ -184,6 +184,8 @@ def _require_possible(path: Path, record: RunRecord) -> None:
             f"{path} was measured by tkperf {info.tkperf_version}, this is {__version__}: resume it "
             "with that one, or run anew"
         )
+    if info.suite not in SUITES:
+        raise RunFileError(f"{path} is of no suite that tkperf {__version__} has: run anew")
     if info.suite == "raid":
         raise UsageError(f"{path}: a set is made anew for each run, so a raid run cannot go on")
     if info.table("active_range").get("segments", 1) != 1:
