@@ -306,7 +306,7 @@ def test_no_command_of_a_run_file_is_run(
     path, scratch = on_a_file
     command = f"touch {tmp_path / 'made'} {{device}}"
     with_command(path, command)
-    confirmed = ("resume", path, "-q", "--yes-destroy", scratch, *detach)
+    confirmed: list[str | Path] = ["resume", path, "-q", "--yes-destroy", scratch, *detach]
     assert_clear(tkperf(*confirmed), 3, "no command is taken from a run file")
     assert_clear(tkperf(*confirmed, "--purge-command", "true {device}"), 3, "give the same again")
     assert not (tmp_path / "made").exists()
