@@ -27,6 +27,7 @@ class DisturbanceCode(StrEnum):
     REPEATED = "repeated"
     INTERRUPTED = "interrupted"
     THROTTLED = "throttled"
+    UNEVEN_CLONES = "uneven-clones"
 
 
 WORDS = {
@@ -47,6 +48,7 @@ WORDS = {
     DisturbanceCode.REPEATED: "measured again",
     DisturbanceCode.INTERRUPTED: "the run was interrupted before the step",
     DisturbanceCode.THROTTLED: "the drive was throttled for heat",
+    DisturbanceCode.UNEVEN_CLONES: "clones that ended at different times",
 }
 HOST_LIMITED = "limited by the host's CPUs"
 # Between a number of steps and these words, where it is not "with".
