@@ -61,7 +61,7 @@ _JOINTS = {
 
 
 # What says how a step came to be measured, not that something had a part in its result.
-_TOLD_ONLY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
+_TOLD_ONLY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
