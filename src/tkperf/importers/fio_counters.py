@@ -71,9 +71,7 @@ def describe_uneven_clones(jobs: Sequence[Job], threads: int) -> str | None:
     if len(jobs) > 1:
         if shortest_ms >= 0.95 * longest_ms or longest_ms - shortest_ms <= SHORTEST_CHECKED_MS:
             return None
-        return (
-            f"{len(jobs)} clones, from {shortest_ms / 1000:.1f} s to {longest_ms / 1000:.1f} s"
-        )
+        return f"{len(jobs)} clones, from {shortest_ms / 1000:.1f} s to {longest_ms / 1000:.1f} s"
     together_ms = jobs[0].get("job_runtime")
     if not isinstance(together_ms, int) or longest_ms < SHORTEST_CHECKED_MS:
         return None

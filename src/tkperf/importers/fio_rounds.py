@@ -144,9 +144,14 @@ def _judge(
     that was measured less often.
     """
     if cells[0].identity.prepares:
-        most = max(len(cell.rounds) for cell in cells)
-        because = f"{format_count(most, 'result')} in the imported files: it prepares, and is not judged"
-        return [], SectionOutcome(section=section, window=(), verdict=None, ended_because=because)
+        last = max(len(cell.rounds) for cell in cells)
+        window = tuple(range(1, last + 1))[-criteria.window_rounds :]
+        because = (
+            f"{format_count(last, 'round')} in the imported files; it prepares and is not judged"
+        )
+        return [], SectionOutcome(
+            section=section, window=window, verdict=None, ended_because=because
+        )
     tracked = min(
         cells,
         key=lambda cell: (
