@@ -100,7 +100,8 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
         elif peaks.get(work, work) == work:
             most = ", most" * (work in peaks)
             label = f"{candidate.headline.label}{most}, at {JOBS.words(work)} {DEPTH.words(work)}"
-            yield replace(candidate, headline=replace(candidate.headline, label=label))
+            named = replace(candidate.headline, label=label)
+            yield replace(candidate, headline=named, like=candidate.key)
 
 
 def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
