@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import tkperf
 from tests.test_own_workloads import EVERYTHING
+from tkperf.analysis.compare import compare
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.pipeline.request import RunRequest
@@ -91,6 +93,57 @@ def test_fio_does_what_the_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     gap_s = test.steps[7].started_s - test.steps[6].started_s - test.steps[6].measurement.duration_s
     assert 0.95 < gap_s < 2.5
+
+
+PRECONDITIONED = """
+format = 1
+name = "preconditioned"
+title = "Preconditioned"
+[loads.blocks]
+access = "sequential"
+read_percent = 0
+block_size_kib = 128
+[loads.pages]
+access = "random"
+read_percent = 0
+block_size_kib = 4
+[[phases]]
+kind = "fill"
+passes = 1
+[[phases]]
+kind = "stream"
+section = "Preconditioning by blocks"
+load = "blocks"
+slice_s = 1
+longest_s = 2
+[[phases]]
+kind = "rounds"
+section = "Pre-condition in rounds"
+loads = ["blocks"]
+step_s = 1
+rounds = 2
+[[phases]]
+kind = "rounds"
+section = "Pages"
+loads = ["pages"]
+step_s = 1
+rounds = 2
+"""
+
+
+def test_sections_that_prepare_are_no_headline(tmp_path: Path) -> None:
+    """Nor a finding, of a run or a comparison, however much faster they are; their figures are shown."""
+    file = tmp_path / "own.toml"
+    file.write_text(PRECONDITIONED)
+    done = call(
+        "ssd", "x", "sim:sata-ssd", "--test", file, "--output", tmp_path, "-q", "--no-report"
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    run = tkperf.load(tmp_path / "x.tkperf")
+    assert {one.section for one in run.headlines} == {"Pages"}
+    assert {one.section for one in run.findings} == {"Pages"}
+    assert {one.row.section for one in compare([run, run]).headlines} == {"Pages"}
+    assert all(section.cells for section in run.tests[0].sections)
 
 
 @pytest.fixture(scope="module")

@@ -185,6 +185,26 @@ def test_a_mix_of_one_size_has_no_second_size() -> None:
     )
 
 
+def test_each_figure_of_several_demands_names_its_own() -> None:
+    """The most of the grid, and the tail of the stream that follows at one of its cells; each figure once."""
+    most, least = work(jobs=4, io_depth=32), work()
+    grid = made_up_section("Grid", {most: [64_000.0] * 5, least: [9_800.0] * 5}, steady=None)
+    tails = [
+        with_latencies(
+            made_up_section(name, {demand: [rate] * 3}, stream=True, window=False),
+            240.0, 1204.0, 35_100.0,
+        )
+        for name, demand, rate in (("Maximum", most, 63_000.0), ("Minimum", least, 9_700.0))
+    ]  # fmt: skip
+    run = with_findings(made_up_run("R", {"grid": [grid, *tails]}))
+    rates = [one for one in run.headlines if one.key == IOPS.key]
+    assert [one.label for one in rates] == [
+        "4 KiB random write, most, at TC4 QD32",
+        "4 KiB random write, at TC4 QD32",
+    ]
+    assert all("at TC4 QD32" in one.label for one in run.headlines)
+
+
 def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
     grid = {work(jobs=4, io_depth=32): [64_000.0] * 5, work(): [9_800.0] * 5}
     section = with_latencies(made_up_section("Grid", grid, steady=None), 102.04, 200.0, 900.0)

@@ -58,7 +58,7 @@ def analyse(record: RunRecord) -> RunResult:
                 _planned_areas(record.info, test),
                 [row for row in record.left_out if row.step and row.test == test.name],
                 record.status,
-                alone=record.info.is_simulated,
+                alone=record.info.is_simulated or record.info.imported,
             ),
             found,
         )

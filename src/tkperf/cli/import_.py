@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -44,7 +45,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     """Write run files of what other tools measured."""
     refuse_long_name("--name", name or "")
     chosen = one_line(name or "") or None
-    xml, fio, first_of_fio = _read_all(files)
+    xml, fio, first_of_fio = _read_all(_expand(files))
     if xml and not fio.count_taken():
         first_of_fio = None
     made = len(xml) + (first_of_fio is not None)
@@ -56,7 +57,7 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     runs = [(_named(run, chosen), file.name) for file, run in xml]
     warnings = fio.remarks.warnings()
     if first_of_fio is not None:
-        run = fio.build_run(chosen or one_line(first_of_fio.stem))
+        run = fio.build_run(chosen or _name_of_run(first_of_fio, files))
         taken = fio.count_taken()
         runs.append((run, first_of_fio.name if taken == 1 else f"{taken:,} files of fio"))
         warnings = run.warnings
@@ -67,6 +68,35 @@ def import_results(files: tuple[Path, ...], folder: Path, name: str | None) -> N
     _tell(warnings)
     for path in paths:
         say_path(path)
+
+
+def _expand(given: Sequence[Path]) -> tuple[Path, ...]:
+    """The files, those of folders included; a folder that has none stays, to be left out."""
+    return tuple(file for path in given for file in (_find_results(path) or [path]))
+
+
+def _find_results(folder: Path) -> list[Path]:
+    """Files below a folder that are named as JSON or XML; links to folders are not followed."""
+    found: list[Path] = []
+    if folder.is_dir():
+        unread: list[OSError] = []
+        for place, folders, names in os.walk(folder, onerror=unread.append):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            found += [Path(place, name) for name in sorted(names) if _is_result_name(name)]
+        found += [Path(error.filename) for error in unread]
+    return found
+
+
+def _is_result_name(name: str) -> bool:
+    """``r1.json``, ``r1.json.2``, ``R1.XML``; not ``.r1.json.swp``."""
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
+    return not name.startswith(".") and (".json" in suffixes or ".xml" in suffixes)
+
+
+def _name_of_run(first: Path, given: Sequence[Path]) -> str:
+    """That of the folder that was given, else that of the first file."""
+    folder = next((path for path in given if path != first and path in first.parents), None)
+    return one_line(first.stem if folder is None else folder.resolve().name)
 
 
 def _write_runs(runs: Sequence[tuple[ImportedRun, str]], folder: Path) -> list[Path]:
@@ -140,6 +170,9 @@ def _named(run: ImportedRun, name: str | None) -> ImportedRun:
 
 
 def _read(file: Path) -> bytes:
+    if file.is_dir():
+        none = "no file in this folder, or below it, is named .json or .xml; name the files"
+        raise UsageError(f"{file}: {none if os.access(file, os.R_OK) else 'folder cannot be read'}")
     return read_input(file, what="the result", limit_bytes=RESULTS_BYTES)
 
 

@@ -27,6 +27,7 @@ class DisturbanceCode(StrEnum):
     REPEATED = "repeated"
     INTERRUPTED = "interrupted"
     THROTTLED = "throttled"
+    UNEVEN_CLONES = "uneven-clones"
 
 
 WORDS = {
@@ -47,6 +48,7 @@ WORDS = {
     DisturbanceCode.REPEATED: "measured again",
     DisturbanceCode.INTERRUPTED: "the run was interrupted before the step",
     DisturbanceCode.THROTTLED: "the drive was throttled for heat",
+    DisturbanceCode.UNEVEN_CLONES: "clones that ended at different times",
 }
 HOST_LIMITED = "limited by the host's CPUs"
 # Between a number of steps and these words, where it is not "with".
@@ -59,7 +61,7 @@ _JOINTS = {
 
 
 # What says how a step came to be measured, not that something had a part in its result.
-_TOLD_ONLY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED)
+_TOLD_ONLY = (DisturbanceCode.REPEATED, DisturbanceCode.INTERRUPTED, DisturbanceCode.UNEVEN_CLONES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

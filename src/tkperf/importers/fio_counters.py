@@ -49,15 +49,7 @@ def build_measurement(jobs: Sequence[Job], file: str, remarks: Remarks) -> Measu
     runtimes_ms = [runtime_ms_of(job) for job in jobs]
     if min(runtimes_ms) < 1:
         raise Unusable("a job without a runtime")
-    longest_ms, shortest_ms = max(runtimes_ms), min(runtimes_ms)
-    if shortest_ms < 0.95 * longest_ms and longest_ms - shortest_ms > SHORTEST_CHECKED_MS:
-        remarks.say(
-            "clones-of-different-times",
-            "clones ran for different times; their I/Os are counted over the longest, as fio "
-            "does (group_reporting)",
-            file,
-            f": {len(jobs)} clones, from {shortest_ms / 1000:.1f} s to {longest_ms / 1000:.1f} s",
-        )
+    longest_ms = max(runtimes_ms)
     if longest_ms < SHORTEST_CHECKED_MS:
         remarks.say(
             "very-short",
@@ -66,6 +58,29 @@ def build_measurement(jobs: Sequence[Job], file: str, remarks: Remarks) -> Measu
             f" ({longest_ms:.0f} ms)",
         )
     return Measurement(duration_s=longest_ms / 1000, read=read, write=write)
+
+
+def describe_uneven_clones(jobs: Sequence[Job], threads: int) -> str | None:
+    """Return the times of clones that ended at different times; None: they ended together.
+
+    Args:
+        threads: how many of them fio counted as one group, where ``jobs`` is that one.
+    """
+    runtimes_ms = [runtime_ms_of(job) for job in jobs]
+    longest_ms, shortest_ms = max(runtimes_ms), min(runtimes_ms)
+    if len(jobs) > 1:
+        if shortest_ms >= 0.95 * longest_ms or longest_ms - shortest_ms <= SHORTEST_CHECKED_MS:
+            return None
+        return f"{len(jobs)} clones, from {shortest_ms / 1000:.1f} s to {longest_ms / 1000:.1f} s"
+    together_ms = jobs[0].get("job_runtime")
+    if not isinstance(together_ms, int) or longest_ms < SHORTEST_CHECKED_MS:
+        return None
+    if not 1.05 < together_ms / longest_ms < 0.95 * threads:
+        return None
+    return (
+        f"{threads} clones for {together_ms / 1000:.1f} s together, the longest "
+        f"{longest_ms / 1000:.1f} s"
+    )
 
 
 def runtime_ms_of(job: Job) -> float:

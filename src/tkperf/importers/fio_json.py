@@ -13,7 +13,12 @@ from typing import Any, TypeVar
 
 from tkperf.errors import UsageError
 from tkperf.importers import FIO_TEST
-from tkperf.importers.fio_counters import Job, build_measurement, name_of
+from tkperf.importers.fio_counters import (
+    Job,
+    build_measurement,
+    describe_uneven_clones,
+    name_of,
+)
 from tkperf.importers.fio_documents import (
     ALL_CLIENTS,
     STOPPED,
@@ -26,7 +31,7 @@ from tkperf.importers.fio_documents import (
 )
 from tkperf.importers.fio_options import options_of
 from tkperf.importers.fio_rounds import build_test
-from tkperf.importers.fio_series import Result, arrange, identify
+from tkperf.importers.fio_series import Result, arrange, identify, start_of
 from tkperf.importers.fio_workload import build_workload
 from tkperf.importers.imported import (
     LARGEST_DEMAND,
@@ -230,6 +235,15 @@ class FioResults:
                 file,
                 f" ({measurement.duration_s:.1f} s of {identity.runtime_s:g} s)",
             )
+        uneven = describe_uneven_clones(clones, workload.jobs)
+        if uneven is not None:
+            self.remarks.say(
+                "clones-of-different-times",
+                "clones ran for different times; their I/Os are counted over the longest, as fio "
+                "does (group_reporting)",
+                file,
+                f": {uneven}",
+            )
         text = f"[{jobname}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
         return Result(
             source=source,
@@ -240,6 +254,8 @@ class FioResults:
             measurement=measurement,
             written_ms=None,
             job_text=self._keep(readable(text)),
+            start=start_of(options),
+            uneven=uneven,
         )
 
     def _of_all_clients(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.figures import (
     SETTLED,
     WINDOW,
@@ -16,14 +17,14 @@ from tkperf.figures import (
     matrices,
     over_rounds,
 )
-from tkperf.importers.fio_series import Series
+from tkperf.importers.fio_series import Result, Series
 from tkperf.importers.imported import describe_rounds, imported_test, readable
 from tkperf.importers.left_out import MOST_LISTED
 from tkperf.phases import SectionOutcome
 from tkperf.procedures import load_profile
 from tkperf.record import StepKind, StepRecord, TestRecord, VerdictRecord
 from tkperf.steady_state import Criteria, SteadyStateVerdict, judge
-from tkperf.units import KIB, format_mix
+from tkperf.units import KIB, format_count, format_mix
 from tkperf.workload import Workload
 
 
@@ -44,13 +45,14 @@ def build_test(name: str, series: Sequence[Series], files: Sequence[str]) -> Tes
         judged, ended = _judge(section, cells, criteria)
         verdicts += judged
         sections.append(ended)
-        plans.append(_plan(section, [cell.workload for cell in cells]))
+        plans.append(_plan(section, cells))
     plan = TestPlan(title="Results of fio", sections=tuple(plans))
     return imported_test(name, steps, verdicts, sections, plan)
 
 
-def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
+def _plan(section: str, cells: Sequence[Series]) -> SectionPlan:
     """Rates and latencies, whatever workloads they were."""
+    workloads = [cell.workload for cell in cells]
     order = workloads[0].access.order
     return SectionPlan(
         name=section,
@@ -74,6 +76,7 @@ def _plan(section: str, workloads: Sequence[Workload]) -> SectionPlan:
             ),
             *WINDOW,
         ),
+        prepares=cells[0].identity.prepares,
     )  # fmt: skip
 
 
@@ -106,10 +109,25 @@ def _steps(cells: Sequence[Series], files: Sequence[str]) -> list[StepRecord]:
                 gap_s=None,
                 measurement=result.measurement,
                 job_file=f"; imported from {readable(file)}\n{result.job_text}",
+                disturbances=_disturbances(result),
             )
         )
         positions[number] += 1
     return steps
+
+
+def _disturbances(result: Result) -> tuple[Disturbance, ...] | None:
+    """None: nobody looked for others. That its clones ended at different times, fio itself says."""
+    if result.uneven is None:
+        return None
+    return (
+        Disturbance(
+            code=DisturbanceCode.UNEVEN_CLONES,
+            text=f"clones that ended at different times: {result.uneven}",
+            started_s=0.0,
+            duration_s=result.measurement.duration_s,
+        ),
+    )
 
 
 def _numbers(cell: Series, cells: Sequence[Series]) -> range:
@@ -125,6 +143,15 @@ def _judge(
     It has the most writes, and is nearest to 4 KiB; a cell that fills the window comes before one
     that was measured less often.
     """
+    if cells[0].identity.prepares:
+        last = max(len(cell.rounds) for cell in cells)
+        window = tuple(range(1, last + 1))[-criteria.window_rounds :]
+        because = (
+            f"{format_count(last, 'round')} in the imported files; it prepares and is not judged"
+        )
+        return [], SectionOutcome(
+            section=section, window=window, verdict=None, ended_because=because
+        )
     tracked = min(
         cells,
         key=lambda cell: (

@@ -8,24 +8,24 @@ judged by its own rounds.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 from tkperf.importers.fio_documents import ALL_CLIENTS
-from tkperf.importers.fio_options import kb_base_of, parse_number, parse_time_s
+from tkperf.importers.fio_options import kb_base_of, parse_number, parse_time_s, pattern_of
 from tkperf.importers.imported import readable
 from tkperf.importers.left_out import NaturalKey, Remarks, natural_key, without_numbers
 from tkperf.measurement import Measurement
+from tkperf.purposes import find_purposes
 from tkperf.workload import Workload
 
-# Purposes, as job and file names tell them. "preconditioned" is what a drive is afterwards.
-_PURPOSES = {
-    "precondition": r"pre[-_ ]?cond(?!\w*ed(?![a-z]))|(?<![a-z])w[id]pc(?![a-z])",
-    "fill": r"(?<![a-z])(pre[-_ ]?)?fill(ing)?(?![a-z])",
-    "warm-up": r"warm(ing)?[-_ ]?up|(?<![a-z])warm(?![a-z])",
-    "purge": r"purge|saniti[sz]e|secure[-_ ]?erase|(?<![a-z])(wipe|discard|trim)(?![a-z])",
-}
+# Before a number in a job's name they say that it counts rounds; any other may count drives.
+_ROUND = re.compile(r"(?<![a-z])(round|pass|loop|cycle|iter|iteration)([-_ ]?)\d+", re.IGNORECASE)
+# A counter in names starts near 1; a larger number is a process id or part of a time.
+_LARGEST_COUNTER = 10  # times the number of files
 # What holds the load back, or makes another distribution of it, is part of what was run.
 _LIMITS = (
     "rate", "rate_iops", "rate_process", "thinktime", "flow", "random_distribution",
@@ -62,6 +62,7 @@ class Identity:
     """
 
     always: tuple[str, ...]
+    prepares: bool
     job: str
     host: str | None
     folder: str
@@ -72,7 +73,14 @@ class Identity:
 
 @dataclass(slots=True, kw_only=True)
 class Result:
-    """One workload of one fio run. ``place`` is where in its file; ``written_ms`` when fio wrote it."""
+    """One workload of one fio run.
+
+    Attributes:
+        place: where in its file.
+        written_ms: when fio wrote it.
+        start: the address at which it began; None where that is part of its identity.
+        uneven: the times of its clones, in words, if they ended at different times.
+    """
 
     source: int
     place: tuple[int, int]
@@ -82,6 +90,8 @@ class Result:
     measurement: Measurement
     written_ms: float | None
     job_text: str
+    start: str | None = None
+    uneven: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,14 +115,16 @@ def identify(
 ) -> Identity:
     folder, _, name = file.replace("\\", "/").rpartition("/")
     runtime_s = parse_time_s(options.get("runtime", options.get("timeout", "")))
-    always = [*_purposes(jobname, name), *_limits(options)]
+    purposes = find_purposes(jobname, name, folder=folder.rpartition("/")[2])
+    always = [*purposes, *_limits(options)]
     if host == ALL_CLIENTS.lower():
         always.insert(0, host)
     if _is_cut_short(options, runtime_s, threads, measurement):
         always.append("ended early")
     return Identity(
         always=tuple(always),
-        job=jobname,
+        prepares=bool(purposes),
+        job=_ROUND.sub(r"\1\2", jobname),
         host=host,
         folder=without_numbers(folder),
         # Where options are known they tell workloads apart better than names do.
@@ -120,12 +132,6 @@ def identify(
         runtime_s=runtime_s,
         conditions=tuple(sorted(_conditions(options))),
     )
-
-
-def _purposes(*names: str) -> Iterator[str]:
-    for purpose, pattern in _PURPOSES.items():
-        if any(re.search(pattern, name.lower()) for name in names):
-            yield purpose
 
 
 def _limits(options: Mapping[str, Any]) -> Iterator[str]:
@@ -155,9 +161,24 @@ def _is_cut_short(
 
 
 def _conditions(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    advances = start_of(options) is not None
     for name, value in options.items():
+        if name == "offset" and advances:
+            continue
         if name not in _OTHERWISE and not name.startswith(_OUTPUT):
             yield str(name), str(value).strip()
+
+
+def start_of(options: Mapping[str, Any]) -> str | None:
+    """The address at which a sequential load begins; None for random loads and shares of the device.
+
+    Rounds of a throughput test begin where the last one ended (PTS-E 1.1, throughput); a share, as in
+    ``offset=50%``, is a place that the user chose.
+    """
+    text = str(options.get("offset", "0")).strip()
+    pattern = pattern_of(options)
+    is_address = parse_number(text, kb_base_of(options)) is not None and "%" not in text
+    return text if pattern and "rand" not in pattern and is_address else None
 
 
 def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -> list[Series]:
@@ -171,13 +192,50 @@ def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -
         key = result.workload, result.identity
         series = by_key.setdefault(key, Series(workload=result.workload, identity=result.identity))
         series.rounds.append(result)
+    divided = [part for series in by_key.values() for part in _divide(series, names)]
     keys = [natural_key(name) for name in names]
-    for series in by_key.values():
+    for series in divided:
         _order(series, names, keys, remarks)
-    in_order = sorted(by_key.values(), key=lambda series: _order_key(series.rounds[0], keys))
+    in_order = sorted(divided, key=lambda series: _order_key(series.rounds[0], keys))
     _name_sections(in_order, names)
     # What is told apart stands behind what needs no more than its workload to be told.
     return sorted(in_order, key=lambda series: "," in series.section)
+
+
+def _divide(series: Series, names: Sequence[str]) -> Iterator[Series]:
+    """Rounds of several runs, each in its folder, or of several places of the device, as a series each."""
+    for run in _runs(series, names):
+        by_start: dict[str | None, list[Result]] = {}
+        for result in run.rounds:
+            by_start.setdefault(result.start, []).append(result)
+        # Rounds that go on where the last one ended do not all come back to where others began.
+        if len(by_start) == 1 or min(map(len, by_start.values())) == 1:
+            yield run
+            continue
+        for start, rounds in by_start.items():
+            conditions = (*run.identity.conditions, ("offset", str(start)))
+            identity = replace(run.identity, conditions=tuple(sorted(conditions)))
+            yield Series(workload=run.workload, identity=identity, rounds=rounds)
+
+
+def _runs(series: Series, names: Sequence[str]) -> Iterator[Series]:
+    """Folders that each hold rounds of the same names count runs, not rounds."""
+    folders: dict[str, list[str]] = {}
+    by_folder: dict[str, list[Result]] = {}
+    for result in series.rounds:
+        folder, _, file = names[result.source].replace("\\", "/").rpartition("/")
+        folders.setdefault(folder, []).append(file)
+        by_folder.setdefault(folder, []).append(result)
+    counted = any(
+        len({without_numbers(file) for file in files}) < len(files) for files in folders.values()
+    )
+    times_given = Counter(file for files in folders.values() for file in set(files))
+    if not counted or max(times_given.values()) == 1:
+        yield series
+        return
+    for folder, rounds in by_folder.items():
+        identity = replace(series.identity, folder=folder)
+        yield Series(workload=series.workload, identity=identity, rounds=rounds)
 
 
 def _order_key(result: Result, keys: Sequence[NaturalKey]) -> tuple[object, ...]:
@@ -202,18 +260,14 @@ def _order(
                 )
         return
     series.rounds = sorted(series.rounds, key=lambda result: _order_key(result, keys))
-    families: dict[str, float] = {}
-    for result in by_name:
-        stamp, family = result.written_ms or 0.0, without_numbers(names[result.source])
-        if stamp < families.get(family, 0.0):
-            remarks.say(
-                "order-conflict",
-                "the order of the files' names is not that of the times fio wrote in them: rounds are in "
-                "the order of these",
-                names[result.source],
-            )
-        families[family] = max(stamp, families.get(family, 0.0))
-    for before, after in zip(series.rounds, series.rounds[1:], strict=False):
+    for displaced in _find_displaced(series, names, keys):
+        remarks.say(
+            "order-conflict",
+            "the order of the files' names is not that of the times fio wrote in them: rounds are in "
+            "the order of these",
+            names[displaced.source],
+        )
+    for before, after in pairwise(series.rounds):
         ran_ms = after.measurement.duration_s * 1000
         passed_ms = (after.written_ms or 0.0) - (before.written_ms or 0.0)
         if before.source != after.source and passed_ms < 0.5 * ran_ms - 1000:
@@ -224,6 +278,43 @@ def _order(
                 names[after.source],
                 f" (with {readable(names[before.source])})",
             )
+
+
+def _find_displaced(
+    series: Series, names: Sequence[str], keys: Sequence[NaturalKey]
+) -> Iterator[Result]:
+    """Results that were written before one whose file's name counts less; their rounds are in order of time."""
+    families: dict[str, list[Result]] = {}
+    for result in series.rounds:
+        families.setdefault(without_numbers(names[result.source]), []).append(result)
+    for family in families.values():
+        numbers = [
+            tuple(map(int, re.findall(r"\d{1,30}", names[result.source]))) for result in family
+        ]
+        if not _contradict(numbers):
+            continue
+        latest_ms = 0.0
+        for result in sorted(family, key=lambda one: (keys[one.source], one.place)):
+            stamp_ms = result.written_ms or 0.0
+            if stamp_ms < latest_ms:
+                yield result
+            latest_ms = max(latest_ms, stamp_ms)
+
+
+def _contradict(numbers: Sequence[tuple[int, ...]]) -> bool:
+    """Whether numbers in names, in the order of time, count rounds in another order.
+
+    They do not where they ascend read from left to right, from right to left (a date with the day
+    first), or one of them by itself (a round before a time), nor where none is small enough to count
+    files.
+    """
+    readings = [list(numbers), [each[::-1] for each in numbers]]
+    if any(sorted(reading) == reading for reading in readings):
+        return False
+    columns = [column for column in zip(*numbers, strict=False) if len(set(column)) > 1]
+    if any(all(one < next_ for one, next_ in pairwise(column)) for column in columns):
+        return False
+    return any(max(column) <= _LARGEST_COUNTER * len(numbers) for column in columns)
 
 
 def _name_sections(all_series: Sequence[Series], names: Sequence[str]) -> None:

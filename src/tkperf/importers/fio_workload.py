@@ -230,15 +230,6 @@ def _threads(clones: Sequence[Job], options: Options, file: str, remarks: Remark
             f" ({round(ran)})",
         )
         return round(ran)
-    if stated > 1 and 1.05 < ran < 0.95 * stated:
-        remarks.say(
-            "clones-of-different-times",
-            "clones ran for different times; their I/Os are counted over the longest one's, as fio does "
-            "(group_reporting)",
-            file,
-            f": {stated} clones for {together_ms / 1000:.1f} s together, the longest "
-            f"{runtime_ms / 1000:.1f} s",
-        )
     return stated
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tkperf.analysis.characteristics import SOUGHT_ALWAYS
 from tkperf.analysis.comparing.entries import ComparedRow, Entry
 from tkperf.analysis.findings.words import name_figure
-from tkperf.analysis.layout import ACCESS, BLOCKS, MIX, find_axes
+from tkperf.analysis.layout import ACCESS, BLOCKS, DEPTH, JOBS, MIX, find_axes
 from tkperf.analysis.results import RunResult
 from tkperf.quantity import PERCENTILES, QUANTITIES, Measure
 from tkperf.units import KIB
@@ -49,9 +49,19 @@ def find_headlines(
 ) -> tuple[Headline, ...]:
     """A few of each test, in the order of the tests."""
     titles = {test.name: test.title for test in results[0].tests}
+    preparing = {
+        (test.name, section.name)
+        for test in results[0].tests
+        for section in test.sections
+        if section.plan.prepares
+    }
     chosen = []
     for test in dict.fromkeys(row.test for row in rows):
-        of_test = [row for row in rows if row.test == test and _is_known(row)]
+        of_test = [
+            row
+            for row in rows
+            if row.test == test and (test, row.section) not in preparing and _is_known(row)
+        ]
         chosen += [
             Headline(test=titles.get(test, test), load=_describe(row, of_test), row=row)
             for row in list(_most_telling(of_test))[:_MOST_OF_TEST]
@@ -67,8 +77,10 @@ def find_headlines(
 
 def _describe(row: ComparedRow, of_test: Sequence[ComparedRow]) -> str:
     alike = [other.workload for other in of_test if other.section == row.section]
-    axes = [axis for axis in find_axes(alike) if axis not in (ACCESS, MIX, BLOCKS)]
-    words = (name_figure(row.workload), *(axis.words(row.workload) for axis in axes))
+    # Imported results have a section for each demand.
+    demands = [axis for axis in find_axes(of.workload for of in of_test) if axis in (JOBS, DEPTH)]
+    axes = [axis for axis in find_axes(alike) if axis not in (ACCESS, MIX, BLOCKS, *demands)]
+    words = (name_figure(row.workload), *(axis.words(row.workload) for axis in (*demands, *axes)))
     return ", ".join(filter(None, (" ".join(words), row.part)))
 
 

@@ -6,7 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tkperf.analysis.characteristics import SHARE_OF_FIRST, find_characteristic
-from tkperf.analysis.findings.choice import choose_cells, find_rate, find_shared
+from tkperf.analysis.findings.choice import (
+    choose_cells,
+    find_peaks_of_demands,
+    find_rate,
+    find_shared,
+)
 from tkperf.analysis.findings.data import Finding
 from tkperf.analysis.findings.headlines import build_headlines
 from tkperf.analysis.findings.sections import describe_section
@@ -45,7 +50,8 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
     several = _several_alike(test, told)
     if several:
         yield Finding(test=test.name, section=None, text=several)
-    loads: set[str] = set()
+    # Loads of several demands are told with their sections, which name the demand.
+    loads = {name_load(work) for work in find_peaks_of_demands(told)}
     for section in told:
         many = section.name in beside and len(beside) > _MOST_BESIDE
         if not several and not many:
@@ -63,7 +69,7 @@ def _of_test(test: TestResult) -> Iterator[Finding]:
 def _of_section(
     test: TestResult, section: SectionResult, first: str | None, loads: set[str]
 ) -> Iterator[Finding]:
-    """``loads`` are those told of so far: another section of one of them is named."""
+    """``loads`` are those that need their section named, such as those told of so far."""
     text = describe_section(section)
     if not text:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tkperf.analysis.characteristics import STEADY, find_characteristic
 from tkperf.analysis.layout import DEPTH, JOBS, find_axes
@@ -10,6 +11,7 @@ from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.figures import SectionPlan, matrix_keys
 from tkperf.quantity import IOPS, QUANTITIES, THROUGHPUT, Quantity
 from tkperf.units import KIB
+from tkperf.workload import Workload
 
 # What a data sheet names: 4 KiB; writes first, as they are what takes a device to its limits.
 _BLOCK_SIZE_BYTES = 4 * KIB
@@ -75,6 +77,28 @@ def choose_peaks(section: SectionResult) -> list[CellResult]:
         measured = [cell for cell in alike if cell.value(rate) is not None]
         if measured:
             peaks.append(max(measured, key=lambda cell: cell.value(rate) or 0))
+    return peaks
+
+
+def find_peaks_of_demands(sections: Sequence[SectionResult]) -> dict[Workload, Workload]:
+    """Return loads that several sections ran, each at its own demand, with the one that has the highest rate.
+
+    Imported results have a section for each demand.
+    """
+    by_load: dict[Workload, list[tuple[float, Workload]]] = {}
+    for section in sections:
+        if section.slices or section.areas or is_grid(section):
+            continue
+        for cell in section.cells:
+            if (value := cell.value(find_rate(section))) is not None:
+                load = replace(cell.workload, jobs=1, io_depth=1)
+                by_load.setdefault(load, []).append((value, cell.workload))
+    peaks: dict[Workload, Workload] = {}
+    for measured in by_load.values():
+        works = {work for _, work in measured}
+        if len(works) > 1:
+            _, peak = max(measured, key=lambda of: of[0])
+            peaks |= dict.fromkeys(works, peak)
     return peaks
 
 

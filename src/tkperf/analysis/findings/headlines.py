@@ -17,6 +17,7 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.findings.choice import (
     choose_cells,
     choose_peaks,
+    find_peaks_of_demands,
     find_rate,
     find_settled,
     find_shared,
@@ -77,13 +78,30 @@ def build_headlines(tests: Sequence[TestResult]) -> tuple[Headline, ...]:
 
 
 def _of_test(test: TestResult) -> Iterator[_Candidate]:
-    """In the order of its sections, what each is about before what else it tells."""
+    """In the order of its sections, what each is about before what else it tells.
+
+    Where the test has several demands each figure names its own.
+    """
     sections = [section for section in test.sections if not section.plan.prepares]
     of_sections = [list(_of_section(test, section)) for section in sections]
     if find_shared(test):  # sections of one quantity: the first of them speaks for all
         of_sections[1:] = [[replace(one, rank=2) for one in of] for of in of_sections[1:]]
+    peaks = find_peaks_of_demands(sections)
+    demands = {
+        (cell.workload.jobs, cell.workload.io_depth)
+        for section in sections
+        for cell in section.cells
+    }
     every = [candidate for candidates in of_sections for candidate in candidates]
-    yield from sorted(every, key=lambda candidate: candidate.rank)
+    for candidate in sorted(every, key=lambda candidate: candidate.rank):
+        work = candidate.headline.workload
+        if work is None or len(demands) == 1:
+            yield candidate
+        elif peaks.get(work, work) == work:
+            most = ", most" * (work in peaks)
+            label = f"{candidate.headline.label}{most}, at {JOBS.words(work)} {DEPTH.words(work)}"
+            named = replace(candidate.headline, label=label)
+            yield replace(candidate, headline=named, like=candidate.key)
 
 
 def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
@@ -196,7 +214,7 @@ def _figure(
         return
     work = cell.workload
     what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
-    most = f", most, at {JOBS.words(work)} {DEPTH.words(work)}" if grid else ""
+    most = ", most" if grid else ""
     headline = Headline(
         test=test.name,
         section=section.name,

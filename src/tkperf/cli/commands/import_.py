@@ -24,14 +24,14 @@ from tkperf.cli.kinds import OUTPUT_FOLDER, InputFile
 @click.option(
     "--name",
     metavar="NAME",
-    help="Name of the run, where there is one; default: the XML's, or that of fio's first file.",
+    help="Name of the run, where there is one; default: the XML's, or that of fio's first file, or of the folder.",
 )
 def import_results(**options: Any) -> None:
     """Turn results of other tools into run files, to report, compare and check them.
 
     Each result XML of TKperf 1.x to 2.2 becomes a run. JSON files of fio, given together, become
     one: results of the same job and workload are its rounds, in the order of the times that fio
-    wrote, however the files are given. Such runs compare with each other, by workload, not with
+    wrote, however the files are given. A folder stands for all .json and .xml files below it. Such runs compare with each other, by workload, not with
     tkperf's tests. Steady state is judged anew. What is odd is left out with its reason. Nothing is
     overwritten; every result says that it was imported.
 
@@ -39,6 +39,7 @@ def import_results(**options: Any) -> None:
     Examples:
       tkperf import old/D3-S4510.xml                    writes D3-S4510.tkperf
       tkperf import rounds/*.json --name D3-S4510-fio   writes D3-S4510-fio.tkperf
+      tkperf import D3-S4510                            writes D3-S4510.tkperf
     """
     from tkperf.cli.import_ import import_results as act
 

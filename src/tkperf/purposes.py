@@ -1,0 +1,31 @@
+"""Purposes that names of jobs, files and sections give: loads that prepare a device for what is measured next."""
+
+from __future__ import annotations
+
+import re
+
+# "preconditioned" is what a drive is afterwards.
+_PURPOSES = {
+    "precondition": r"pre[-_ ]?cond(?!\w*ed(?![a-z]))|(?<![a-z])wipc(?![a-z])|workload[-_ ]?independent",
+    "fill": r"(?<![a-z])((pre|seq|rand|rnd|over)[-_ ]?)?fill(s|ing|up)?(?![a-z])",
+    "warm-up": r"warm(ing)?[-_ ]?up|(?<![a-z])warm(?![a-z])",
+    "purge": r"purge|saniti[sz]e|secure[-_ ]?erase|(?<![a-z])(wipe|discard|trim)(?![a-z])",
+}
+# Workload-dependent preconditioning is the rounds that the PTS measures until they are steady.
+_ROUNDS = r"(?<![a-z])wdpc(?![a-z])|workload[-_ ]?dependent"
+# Folders are named after drives and conditions, too: they give a purpose only if this is all they say.
+_FOLDER = r"wipc|pre[-_ ]?condition(ing)?|(pre[-_ ]?)?fill|warm[-_ ]?up|purge"
+
+
+def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
+    """Return the purposes that names give; empty: the load is measured for its own sake."""
+    lowered = [name.lower() for name in names]
+    if any(re.search(_ROUNDS, name) for name in lowered):
+        return ()
+    if re.fullmatch(_FOLDER, folder.lower()):
+        lowered.append(folder.lower())
+    return tuple(
+        purpose
+        for purpose, pattern in _PURPOSES.items()
+        if any(re.search(pattern, name) for name in lowered)
+    )
