@@ -131,8 +131,14 @@ def test_what_was_checked_is_what_is_read(path: Path) -> None:
         assert len(run_file.record().tests) == 1
 
 
-def test_a_step_half_written_is_taken_back_by_our_own_journal(half_written: Path) -> None:
-    """Before its content is taken, as by any reader."""
+@pytest.mark.parametrize(
+    "change", [lambda _: None, pytest.param(lambda path: give_away(path.parent), marks=root)]
+)
+def test_a_step_half_written_is_taken_back_by_our_own_journal(
+    change: Change, half_written: Path
+) -> None:
+    """Before its content is taken, as by any reader; also in the home of the user who calls sudo."""
+    change(half_written)
     half_written.chmod(0o644)
     with RunFile(half_written, own=True) as run_file:
         assert [step.number for step in run_file.record().tests[0].steps] == [1, 2, 3]
@@ -144,7 +150,6 @@ def test_a_step_half_written_is_taken_back_by_our_own_journal(half_written: Path
     "change",
     [
         lambda path: give_away(path.with_name(f"{path.name}-journal")),
-        lambda path: give_away(path.parent),
         lambda path: path.parent.chmod(0o777),
     ],
 )

@@ -98,20 +98,21 @@ def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
 
 
 def may_roll_back(real: Path, status: os.stat_result) -> bool:
-    """Whether a journal next to a run file can only be of those who can write to the file anyway.
+    """Whether the journal next to a run file is of those who can write to the file anyway.
 
-    SQLite rolls a journal back into its file, whoever put it there. Without one it is not to begin
-    with what is put there meanwhile.
+    SQLite rolls a journal back into its file, whoever put it there. The owner of the folder may be
+    anybody, as in the home of the user who calls sudo: another user's journal belongs to that user.
     """
     try:
         journal = real.with_name(real.name + "-journal").lstat()
     except FileNotFoundError:
         return False
-    folder = real.parent.stat()
-    may_write = {0, os.geteuid(), status.st_uid}
-    shared = folder.st_mode & _OTHERS_WRITE and not folder.st_mode & stat.S_ISVTX
+    folder_mode = real.parent.stat().st_mode
+    shared = folder_mode & _OTHERS_WRITE and not folder_mode & stat.S_ISVTX
     return (
-        {journal.st_uid, folder.st_uid} <= may_write
+        stat.S_ISREG(journal.st_mode)
+        and journal.st_nlink == 1
+        and journal.st_uid in (0, os.geteuid(), status.st_uid)
         and not journal.st_mode & ~status.st_mode & _OTHERS_WRITE
         and not shared
     )
