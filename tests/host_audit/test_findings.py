@@ -329,7 +329,9 @@ def test_a_neighbour_that_is_tested_as_well_is_watched(tmp_path: Path) -> None:
     audited = audit_host(
         site_of(tmp_path), drives, pause=meanwhile, clock=iter(range(100)).__next__
     )
-    found = {one.device: one for one in audited.findings if one.subject == "other users of its link"}
+    found = {
+        one.device: one for one in audited.findings if one.subject == "other users of its link"
+    }
     assert found["/dev/sda"].level is DISTURBS
     assert found["/dev/sda"].found.startswith("busy now: sdb ")
     assert found["/dev/sdb"].found == "idle for the moment (sda on the controller 0000:00:1f.2)"
