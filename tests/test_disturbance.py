@@ -490,6 +490,19 @@ def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
     assert [codes(each) for each in play(Model(), steps)] == [[]] * 4
 
 
+def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
+    """Within a second of writes alone all late reads have come; those of a later step are others'."""
+    lacked, foreign = Flow(1.9, 2.0, -120 * MB, reads=True), Flow(3.2, 3.8, 10 * MB, reads=True)
+    workloads = ((READS, 3000), (WRITES, 100), (READS, 100))
+    steps = [Step(1 + n, 1, rate * MB, workload=each) for n, (each, rate) in enumerate(workloads)]
+    assert [codes(each) for each in play(Model([lacked]), steps)] == [[], [], []]
+    assert [codes(each) for each in play(Model([lacked, foreign]), steps)] == [
+        [],
+        [],
+        ["foreign-io"],
+    ]
+
+
 @pytest.mark.parametrize("let_go_s", [2.0, 1.97])
 def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float) -> None:
     """It fills its queues at once, and is far slower on the mean: what came since it was let go is its own."""
