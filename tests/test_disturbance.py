@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from tkperf.device.counters import LOOK_EVERY_S, MOST_SELDOM_S, look_again_s
 from tkperf.disturbance.codes import Disturbance, DisturbanceCode
-from tkperf.disturbance.io import Compared, Counts, Glance, judge_bytes
+from tkperf.disturbance.io import Compared, Counts, Glance, Side, judge_bytes
 from tkperf.disturbance.pauses import judge_gap
 from tkperf.errors import StepFailedError
 from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
@@ -108,11 +108,19 @@ class Step:
     def flows(self) -> list[Flow]:
         end_s = self.begin_s + self.length_s
         if self.idle is None:
-            return [Flow(self.begin_s, end_s, self.bytes_per_s)]
+            return [Flow(self.begin_s, end_s, self.bytes_per_s, self.reads)]
         return [
-            Flow(self.begin_s, self.idle[0], self.bytes_per_s),
-            Flow(self.idle[1], end_s, self.bytes_per_s),
+            Flow(self.begin_s, self.idle[0], self.bytes_per_s, self.reads),
+            Flow(self.idle[1], end_s, self.bytes_per_s, self.reads),
         ]
+
+    @property
+    def reads(self) -> bool:
+        return self.workload.read_percent == 100
+
+    def done(self, of_bytes: float) -> tuple[IoStats, IoStats]:
+        """What was read, and written, as a sample or measurement has it."""
+        return (written(of_bytes), NO_IO) if self.reads else (NO_IO, written(of_bytes))
 
 
 def written(of_bytes: float) -> IoStats:
@@ -150,18 +158,18 @@ def _play_step(watch: RunWatch, model: Model, step: Step) -> Watched:
         model.now_s = step.begin_s + next_s + 0.004 + step.read_late_s
         # A tkperf that was stopped reads what came meanwhile at once.
         model.now_s = max([model.now_s, *(e for b, e in model.stops if b < model.now_s < e)])
+        read, write = step.done(moved(next_s) - moved(elapsed_s))
         sample = Sample(
             start_s=elapsed_s,
             duration_s=next_s - elapsed_s,
-            read=NO_IO,
-            write=written(moved(next_s) - moved(elapsed_s)),
+            read=read,
+            write=write,
         )
         watch.sample(sample, model.now_s)
         elapsed_s = next_s
     model.now_s += 0.1
-    measurement = Measurement(
-        duration_s=step.length_s, read=NO_IO, write=written(moved(step.length_s))
-    )
+    read, write = step.done(moved(step.length_s))
+    measurement = Measurement(duration_s=step.length_s, read=read, write=write)
     handed_over_s = step.handed_over_s
     if handed_over_s is None and step.kind is StepKind.ROUND and not step.is_last:
         handed_over_s = step.begin_s + step.length_s
@@ -406,10 +414,15 @@ def test_the_limit_of_a_gap_is_not_reached_by_a_busy_host() -> None:
     assert (found.started_s, found.duration_s) == (9.4, 0.6)
 
 
-def compared(**changes: float) -> Compared:
-    facts = {"started_s": 0.0, "duration_s": 60.0, "fio_bytes": 6000 * MB, "foreign_read_bytes": 0,
-             "foreign_write_bytes": 0}  # fmt: skip
-    return Compared(**(facts | changes))  # type: ignore[arg-type]
+def compared(writes: Side | None = None, reads: Side | None = None, **changes: int) -> Compared:
+    """A step of 6 GB of writes, unless it read, too."""
+    return Compared(
+        started_s=0.0,
+        duration_s=60.0,
+        writes=replace(writes or Side(), fio_bytes=6000 * MB),
+        reads=reads or Side(),
+        **changes,  # type: ignore[arg-type]
+    )
 
 
 def test_flushes_and_discards_of_others_are_flagged() -> None:
@@ -424,25 +437,78 @@ def test_flushes_and_discards_of_others_are_flagged() -> None:
 
 def test_what_the_step_before_lacks_is_not_foreign() -> None:
     """Where the border between two steps is drawn a little off, one has what the other lacks."""
-    assert judge_bytes(compared(foreign_write_bytes=200 * MB, lacked_bytes=200 * MB)) == ()
-    assert len(judge_bytes(compared(foreign_write_bytes=200 * MB))) == 1
+    lacked = Side(foreign_bytes=200 * MB, lacked_bytes=200 * MB)
+    assert judge_bytes(compared(lacked)) == ()
+    assert len(judge_bytes(compared(replace(lacked, lacked_bytes=0)))) == 1
+    # Writes that came later than their step are no reads of this one.
+    assert len(judge_bytes(compared(Side(lacked_bytes=200 * MB), Side(foreign_bytes=200 * MB))))
 
 
 def test_only_what_the_device_did_at_no_time_is_missing() -> None:
     """Borders drawn off take bytes from a step that the device did all the same."""
-    assert judge_bytes(compared(foreign_write_bytes=-200 * MB, most_bytes=6000 * MB)) == ()
-    assert judge_bytes(compared(foreign_write_bytes=-200 * MB)) == ()
-    (missing,) = judge_bytes(compared(foreign_write_bytes=-200 * MB, most_bytes=5800 * MB))
+    short = Side(foreign_bytes=-200 * MB)
+    assert judge_bytes(compared(short, most_bytes=6000 * MB)) == ()
+    assert judge_bytes(compared(short)) == ()
+    (missing,) = judge_bytes(compared(short, most_bytes=5800 * MB))
     assert missing.code is DisturbanceCode.MISSING_IO
     assert missing.share == pytest.approx(200 / 6000)
 
 
 def test_a_late_document_is_nobodys_io() -> None:
     """What seems to have been done within a step, and is not in the whole of it, was counted at a wrong moment."""
-    assert judge_bytes(compared(inner_bytes=300 * MB)) == ()
-    assert judge_bytes(compared(inner_bytes=300 * MB, foreign_read_bytes=-5 * MB)) == ()
-    (found,) = judge_bytes(compared(inner_bytes=300 * MB, foreign_read_bytes=20 * MB))
+    assert judge_bytes(compared(Side(inner_bytes=300 * MB))) == ()
+    assert judge_bytes(compared(Side(inner_bytes=300 * MB, foreign_bytes=-5 * MB))) == ()
+    (found,) = judge_bytes(compared(Side(inner_bytes=300 * MB, foreign_bytes=20 * MB)))
     assert found.code is DisturbanceCode.FOREIGN_IO
+
+
+READS = replace(WRITES, read_percent=100)
+
+
+def seconds_at_3_gb_a_second(*workloads: Workload) -> list[Step]:
+    """Steps whose threads begin a little late."""
+    return [
+        Step(1 + n, 1, 3000 * MB, workload=workload, late_s=0.03)
+        for n, workload in enumerate(workloads)
+    ]
+
+
+def test_writes_next_to_reads_of_a_fast_device_are_flagged() -> None:
+    """However late this busy host looks at borders with other reads: no write is fio's."""
+    model = Model([Flow(2.1, 2.9, 100 * MB)], stops=[(1.9, 2.0), (2.9, 3.05)])
+    seen = play(model, seconds_at_3_gb_a_second(READS, READS, READS))
+    assert [codes(each) for each in seen] == [[], ["foreign-io"], []]
+    (disturbance,) = seen[1].disturbances
+    assert " written, " in disturbance.text
+    assert " read" not in disturbance.text
+    assert disturbance.share == pytest.approx(80 / 3000, rel=0.05)
+
+
+def test_writes_of_the_steps_around_reads_are_not_foreign() -> None:
+    """A hundredth of a second of theirs, or what came late, may lie on this side of the border."""
+    steps = seconds_at_3_gb_a_second(WRITES, READS, WRITES, READS)
+    assert [codes(each) for each in play(Model(), steps)] == [[]] * 4
+
+
+def test_reads_that_a_step_lacked_hide_none_after_a_step_of_writes() -> None:
+    """Within a second of writes alone all late reads have come; those of a later step are others'."""
+    lacked, foreign = Flow(1.9, 2.0, -120 * MB, reads=True), Flow(3.2, 3.8, 10 * MB, reads=True)
+    workloads = ((READS, 3000), (WRITES, 100), (READS, 100))
+    steps = [Step(1 + n, 1, rate * MB, workload=each) for n, (each, rate) in enumerate(workloads)]
+    assert [codes(each) for each in play(Model([lacked]), steps)] == [[], [], []]
+    assert [codes(each) for each in play(Model([lacked, foreign]), steps)] == [
+        [],
+        [],
+        ["foreign-io"],
+    ]
+
+
+@pytest.mark.parametrize("let_go_s", [2.0, 1.97])
+def test_a_burst_with_which_the_next_step_begins_is_not_foreign(let_go_s: float) -> None:
+    """It fills its queues at once, and is far slower on the mean: what came since it was let go is its own."""
+    reads = Step(1, 1, 100 * MB, workload=READS, handed_over_s=let_go_s)
+    begins = Step(let_go_s, 1, 3000 * MB, idle=(let_go_s + 0.01, let_go_s + 0.29))
+    assert [codes(each) for each in play(Model(), [reads, begins])] == [[], ["idle-inside"]]
 
 
 def test_fast_neighbours_do_not_hide_what_happens_within_a_step() -> None:

@@ -27,6 +27,7 @@ from tkperf.device.target import DriveTarget
 from tkperf.device.write_cache import WriteCache
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_setup import choose_clock
 from tkperf.events import Event, PurgeEnded, StepEnded
 from tkperf.phases import Fill
 from tkperf.procedures import SSD_TESTS, load_profile
@@ -111,6 +112,16 @@ def test_the_suite_runs_in_tkperfs_order_and_completes(finished: Path) -> None:
     assert any("SHORT PROFILE" in notice for notice in record.info.notices)
     assert record.info.fio_version is not None
     assert record.info.fio_version.startswith("fio-3.")
+
+
+def test_the_clock_that_fio_was_given_is_recorded(finished: Path) -> None:
+    """The words in the run file are those of this host, and every job file of the run says the same."""
+    record, clock = read_run(finished), choose_clock()
+    assert record.info.host["fio_clock"] == clock.words
+    jobs = [step.job_file for test in record.tests for step in test.steps]
+    assert jobs
+    given = clock.clocksource is not None
+    assert all(("\nclocksource=cpu\n" in job) == given for job in jobs)
 
 
 def test_every_test_is_purged_and_filled_exactly_twice(finished: Path) -> None:

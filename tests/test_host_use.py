@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -226,11 +227,89 @@ def test_a_look_at_proc_and_sys(proc: Path) -> None:
     )  # fmt: skip
     assert look.processes == {77: Program(name="a (b) c", with_children_s=3.5)}
     assert look.pressure_s == {"cpu some": 2.5, "own memory some": 1.0, "own memory full": 7e-6}
-    assert (look.throttled_s, look.throttled_times) == (0.75, 4)
+    assert (look.throttled_s, look.throttled_times) == (0.0, 0)
     assert (look.heat_events, look.frequency_mhz, look.frequency_max_mhz) == (None, None, None)
     assert look.kernel_lines == ("sdb: x",)
     assert looks.look().processes is None, "not looked through again at once"
     looks.close()
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A version of control groups: the row of /proc/PID/cgroup, where they lie, and cpu.stat."""
+
+    row: str
+    top: str
+    unit_of_a_second: int
+    counter: str
+
+    def place(self, root: Path, process: str, group: str) -> None:
+        """A process is moved to a group."""
+        (root / "proc" / process).mkdir(parents=True, exist_ok=True)
+        (root / "proc" / process / "cgroup").write_text(self.row.format(group))
+
+    def throttled(self, root: Path, group: str, lasted_s: float, times: int) -> None:
+        folder = root / self.top / group
+        folder.mkdir(parents=True, exist_ok=True)
+        lasted = round(lasted_s * self.unit_of_a_second)
+        (folder / "cpu.stat").write_text(f"nr_throttled {times}\n{self.counter} {lasted}\n")
+
+
+VERSION1 = Groups("3:memory:/\n1:cpu:/{}\n0::/\n", "sys/fs/cgroup/cpu", 10**9, "throttled_time")
+VERSION2 = Groups("0::/{}\n", "sys/fs/cgroup", 10**6, "throttled_usec")
+
+
+@pytest.mark.parametrize("groups", [VERSION1, VERSION2])
+@pytest.mark.parametrize("moved", ["tkperf", "fio"])
+def test_a_quota_set_while_a_run_goes_on_is_counted(
+    tmp_path: Path, groups: Groups, moved: str
+) -> None:
+    """Of the group that it was moved to counts what looks see; not what others did there, nor what it left."""
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    if groups is VERSION2:
+        (tmp_path / "sys/fs/cgroup/cgroup.controllers").write_text("cpu\n")
+    pid = os.getpid()
+    children = tmp_path / f"proc/{pid}/task/{pid}/children"
+    children.parent.mkdir(parents=True)
+    children.write_text("77\n")
+    for process in ("self", "77"):
+        groups.place(tmp_path, process, "free")
+    groups.throttled(tmp_path, "free", 100.0, 1000)
+    groups.throttled(tmp_path, "slow", 7.0, 70)
+    looks = ProcHostLooks(root=tmp_path, clock=iter(range(100)).__next__)
+
+    seen = [looks.look()]
+    groups.place(tmp_path, {"tkperf": "self", "fio": "77"}[moved], "slow")
+    seen.append(looks.look_at_threads())
+    groups.throttled(tmp_path, "slow", 13.5, 147)
+    seen.append(looks.look())
+    use = compare_looks(seen)
+    assert use is not None
+    assert use.throttled_times == 77
+    assert use.throttled_percent == pytest.approx(100 * 6.5 / use.seen_s)
+
+    groups.place(tmp_path, {"tkperf": "self", "fio": "77"}[moved], "free")
+    groups.throttled(tmp_path, "slow", 99.0, 999)
+    after = compare_looks([seen[-1], looks.look()])
+    looks.close()
+    assert after is not None
+    assert (after.throttled_times, after.throttled_percent) == (0, 0.0)
+
+
+def test_pressure_of_two_groups_is_not_compared(proc: Path) -> None:
+    """The total of the group that was left is no beginning for that of the group that was entered."""
+    looks = ProcHostLooks(root=proc, clock=iter(range(100)).__next__)
+    first = looks.look()
+    pressure = proc / "sys/fs/cgroup/other/memory.pressure"
+    pressure.parent.mkdir()
+    (pressure.parent / "cgroup.type").write_text("domain\n")
+    pressure.write_text("some avg10=0 total=9000000\n")
+    (proc / "proc/self/cgroup").write_text("0::/other\n")
+    entered, second = looks.look(), looks.look()
+    looks.close()
+    assert first.pressure_s["own memory some"] == 1.0
+    assert set(entered.pressure_s) == {"cpu some"}
+    assert second.pressure_s["own memory some"] == 9.0
 
 
 @pytest.mark.parametrize(

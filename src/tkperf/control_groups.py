@@ -1,4 +1,4 @@
-"""The control groups that tkperf is in, of version 1 and 2: where their limits and counters lie."""
+"""The control groups that tkperf or fio is in, of version 1 and 2: where their limits and counters lie."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlGroups:
-    """The folders of our group from its own up to the root, of version 2 and of version 1."""
+    """The folders of a process's group from its own up to the root, of version 2 and of version 1."""
 
     unified: tuple[Path, ...]
     by_controller: dict[str, tuple[Path, ...]]
@@ -18,12 +18,12 @@ class ControlGroups:
         return (*self.by_controller.get(controller, ()), *self.unified)
 
 
-def find_control_groups(root: Path) -> ControlGroups | None:
-    """Below a root folder; None: the kernel shows none there."""
+def find_control_groups(root: Path, process: str = "self") -> ControlGroups | None:
+    """Below a root folder, of a process by its number; None: the kernel shows none there."""
     mounts = root / "sys/fs/cgroup"
     unified: tuple[Path, ...] = ()
     by_controller = {}
-    for row in _rows(root / "proc/self/cgroup"):
+    for row in _rows(root / "proc" / process / "cgroup"):
         _, _, rest = row.partition(":")
         controllers, _, path = rest.partition(":")
         if not controllers:

@@ -26,6 +26,8 @@ MOST_THREADS = 64
 MOST_FREQUENCIES = 8
 # Each interrupts its CPU to ask it.
 FREQUENCY_EVERY_S = 10.0
+# Pressure of the own control group, before its kind.
+OWN = "own"
 HEAT_COUNTS = ("core_throttle_count", "package_throttle_count")
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD, include/linux/sched.h
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -51,11 +53,12 @@ class ProcHostLooks:
         self._proc = str(root / "proc")
         self._allowed = frozenset(os.sched_getaffinity(0))
         self._files: dict[Path, int | None] = {}
-        groups = find_control_groups(root)
-        self._cpu_stats = (
-            () if groups is None else tuple(folder / "cpu.stat" for folder in groups.of("cpu"))
-        )
-        self._pressure = dict(_pressure_files(root, groups))
+        # Processes are moved to other control groups: what these were a look ago says nothing of now.
+        self._own_group: bytes | None = None
+        self._cpu_stats: dict[bytes, tuple[Path, ...]] = {}
+        self._throttled_before: dict[Path, tuple[float, int]] = {}
+        self._throttled_s, self._throttled_times = 0.0, 0
+        self._pressure: dict[str, Path] = {}
         cpus = root / "sys/devices/system/cpu"
         self._heat = [cpus / f"cpu{cpu}/thermal_throttle" / name for cpu in sorted(self._allowed)
                       for name in HEAT_COUNTS]  # fmt: skip
@@ -70,7 +73,7 @@ class ProcHostLooks:
         cpus, allowed = _readable(self._cpu_times, (None, None))
         descendants = _readable(self._descendants, ())
         own_cpu_s, own_user_s = _readable(lambda: self._own_times(descendants), (None, None))
-        throttled_s, throttled_times = _readable(self._throttled, (None, None))
+        throttled_s, throttled_times = _readable(lambda: self._throttled(descendants), (None, None))
         frequency_mhz, frequency_max_mhz = _readable(
             lambda: self._look_at_frequency(at_s), (None, None)
         )
@@ -94,9 +97,10 @@ class ProcHostLooks:
     def look_at_threads(self) -> HostLook:
         """As the protocol has it."""
         at_s = self._clock()
-        return HostLook(
-            at_s=at_s, threads=_readable(lambda: self._threads(self._descendants()), {})
-        )
+        descendants = _readable(self._descendants, ())
+        # Counted from here on in groups that were entered since the last look.
+        _readable(lambda: self._throttled(descendants), None)
+        return HostLook(at_s=at_s, threads=_readable(lambda: self._threads(descendants), {}))
 
     def close(self) -> None:
         for file in self._files.values():
@@ -122,9 +126,11 @@ class ProcHostLooks:
             return b""
 
     def _read_once(self, path: str) -> bytes:
-        """Of a process, which may be gone; below /proc."""
+        """Of a process or a control group, which may be gone; a relative path is below /proc."""
         try:
-            file = os.open(f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC)
+            file = os.open(
+                path if path[0] == "/" else f"{self._proc}/{path}", os.O_RDONLY | os.O_CLOEXEC
+            )
         except OSError:
             return b""
         try:
@@ -205,24 +211,54 @@ class ProcHostLooks:
         return used
 
     def _stalls(self) -> Iterator[tuple[str, float]]:
-        """Documentation/accounting/psi.rst: ``some avg10=0.00 ... total=123``, in us."""
+        """Documentation/accounting/psi.rst: ``some avg10=0.00 ... total=123``, in us.
+
+        Of a group that was just entered nothing: the total of the one before is no beginning for its own.
+        """
+        before, self._own_group = self._own_group, self._read_once("self/cgroup")
+        entered = self._own_group != before
+        if entered:
+            self._pressure = dict(_pressure_files(self._root, find_control_groups(self._root)))
         for kind, path in self._pressure.items():
+            if entered and before is not None and kind.startswith(OWN):
+                continue
             for line in self._read(path).splitlines():
                 words = line.split()
                 name, _, total = words[-1].partition(b"=")
                 if name == b"total":
                     yield f"{kind} {words[0].decode()}", _US * int(total)
 
-    def _throttled(self) -> tuple[float | None, int | None]:
-        """Of the own cgroup and all above it; cgroup-v2.rst has it in us, sched-bwc.rst (v1) in ns."""
-        lasted_s, times = [], []
-        for path in self._cpu_stats:
-            values = dict(line.split(None, 1) for line in self._read(path).splitlines())
+    def _throttled(self, descendants: Sequence[int]) -> tuple[float | None, int | None]:
+        """Growth that looks have seen so far, in the groups of tkperf and fio and all above them.
+
+        cgroup-v2.rst has it in us, sched-bwc.rst (v1) in ns.
+        """
+        now: dict[Path, tuple[float, int]] = {}
+        for path in self._find_cpu_stats(descendants):
+            values = dict(line.split(None, 1) for line in self._read_once(str(path)).splitlines())
             for key, unit in ((b"throttled_usec", _US), (b"throttled_time", _NS)):
                 if key in values:
-                    lasted_s.append(unit * int(values[key]))
-                    times.append(int(values[b"nr_throttled"]))
-        return (sum(lasted_s), sum(times)) if lasted_s else (None, None)
+                    now[path] = unit * int(values[key]), int(values[b"nr_throttled"])
+        for path, (lasted_s, times) in now.items():
+            # In a group that was just entered, or made anew, it is not known what came before.
+            before_s, before_times = self._throttled_before.get(path, (lasted_s, times))
+            if lasted_s >= before_s and times >= before_times:
+                self._throttled_s += lasted_s - before_s
+                self._throttled_times += times - before_times
+        self._throttled_before = now
+        return (self._throttled_s, self._throttled_times) if now else (None, None)
+
+    def _find_cpu_stats(self, descendants: Sequence[int]) -> Sequence[Path]:
+        """Each once: mostly all are in the same group."""
+        found: dict[Path, None] = {}
+        for process in ("self", *map(str, descendants)):
+            group = self._read_once(f"{process}/cgroup")
+            if group and group not in self._cpu_stats:
+                groups = find_control_groups(self._root, process)
+                folders = () if groups is None else groups.of("cpu")
+                self._cpu_stats[group] = tuple(folder / "cpu.stat" for folder in folders)
+            found |= dict.fromkeys(self._cpu_stats.get(group, ()))
+        return tuple(found)
 
     def _heat_events(self) -> int | None:
         counts = [int(text) for path in self._heat if (text := self._read(path))]
@@ -246,7 +282,7 @@ def _pressure_files(root: Path, groups: ControlGroups | None) -> Iterator[tuple[
     for kind in ("cpu", "io", "memory"):
         yield kind, root / "proc/pressure" / kind
         if own is not None and (own / "cgroup.type").exists():
-            yield f"own {kind}", own / f"{kind}.pressure"
+            yield f"{OWN} {kind}", own / f"{kind}.pressure"
 
 
 def _readable(read: Callable[[], T], otherwise: Otherwise) -> T | Otherwise:

@@ -64,7 +64,8 @@ class HostLook:
             there are many.
         threads: (time on a CPU, time waiting for one) in s of fio's threads, by their number.
         pressure_s: pressure stall totals, as ``cpu some``; of the own cgroup as ``own cpu some``.
-        throttled_s, throttled_times: for how long the own cgroup had used up its CPU time, and how often.
+        throttled_s, throttled_times: for how long the cgroups of tkperf and fio had used up their CPU time, and how
+            often, as far as looks saw it.
         heat_events: how often CPUs slowed down as they were too hot.
         frequency_mhz, frequency_max_mhz: mean of the CPUs that were looked at.
         kernel_lines: about the device, logged since the look before.

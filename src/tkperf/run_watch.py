@@ -255,10 +255,10 @@ class RunWatch:
         return Watched(
             gap_s=gap_s,
             planned_pause=before is not None and before.is_pause,
-            foreign_read_bytes=max(0, compared.foreign_read_bytes)
+            foreign_read_bytes=max(0, compared.reads.foreign_bytes)
             if compared and counted
             else None,
-            foreign_write_bytes=max(0, compared.foreign_write_bytes)
+            foreign_write_bytes=max(0, compared.writes.foreign_bytes)
             if compared and counted
             else None,
             disturbances=tuple(

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
-from tkperf.disturbance.io import TIMING_S, Compared, Counts, Glance
+from tkperf.disturbance.io import TIMING_S, Compared, Counts, Glance, Side
 from tkperf.disturbance.pauses import LEAST_IDLE_S, LEAST_STOP_S, LEAST_SUSPENDED_S
 from tkperf.measurement import Measurement, Sample
 from tkperf.workload import Workload
@@ -35,6 +36,14 @@ BORDER_S = 0.05
 FOLLOWER_S = 0.3
 
 
+# Bytes, or bytes a second, of reads and of writes.
+_Pair = npt.NDArray[np.float64]
+
+
+def _nothing() -> _Pair:
+    return np.zeros(2)
+
+
 @dataclass(frozen=True, slots=True)
 class _Document:
     """fio's cumulative bytes at its own ``elapsed_s``, or a moment later, but before it was read."""
@@ -48,23 +57,23 @@ class _Document:
     def bytes(self) -> int:
         return self.read_bytes + self.write_bytes
 
+    @property
+    def sides(self) -> _Pair:
+        return np.array((self.read_bytes, self.write_bytes), dtype=float)
+
 
 @dataclass(frozen=True, slots=True)
 class _Excess:
-    """What the device had counted beyond fio at a moment of the step, since it appeared.
+    """What the device had counted beyond fio at a moment of the step, since it appeared: read, written.
 
-    ``most_bytes``: the same when fio's document was read, and no less than fio had done.
+    ``fio_bytes`` are of both. ``most_bytes``: the same as ``bytes`` when fio's document was read, and no less
+    than fio had done.
     """
 
     at_s: float
     fio_bytes: float
-    read_bytes: float
-    write_bytes: float
-    most_bytes: float = 0.0
-
-    @property
-    def bytes(self) -> float:
-        return self.read_bytes + self.write_bytes
+    bytes: _Pair
+    most_bytes: _Pair = field(default_factory=_nothing)
 
 
 _NOTHING = _Document(0.0, 0, 0)
@@ -82,16 +91,16 @@ class StepWatch:
     _newest: _Document = _NOTHING
     _offset_s: float | None = None
     _base: Counts | None = None
-    _base_bytes: tuple[float, float] = (0.0, 0.0)
+    _base_bytes: _Pair = field(default_factory=_nothing)
     # When the step before had done its last I/O, and what this one had read and written by then.
     _previous_end_s: float = 0.0
-    _ahead_bytes: tuple[float, float] = (0.0, 0.0)
+    _ahead_bytes: _Pair = field(default_factory=_nothing)
     _ended_s: float = 0.0
-    _follower_bytes: tuple[float, float] = (0.0, 0.0)
-    _before_bytes_per_s: float = 0.0
-    _bytes_per_s: float = 0.0
+    _follower_bytes: _Pair = field(default_factory=_nothing)
+    _before_bytes_per_s: _Pair = field(default_factory=_nothing)
+    _bytes_per_s: _Pair = field(default_factory=_nothing)
     # What the steps before lacked; then the same with this one.
-    _lacked_bytes: float = 0.0
+    _lacked_bytes: _Pair = field(default_factory=_nothing)
     # When the step began is known when it has ended: what was seen until its first document is kept.
     _first_glances: list[Glance] = field(default_factory=list)
     _excesses: list[_Excess] = field(default_factory=list)
@@ -208,8 +217,9 @@ class StepWatch:
         until_s = self._glances[-1].at_s if alone and self._glances else handed_over_s
         ended_s = self._ended_s = max(ended_s, until_s or ended_s)
         ahead = self._follower_rates(ended_s)
-        self._follower_bytes = (overlap_s * ahead[0], overlap_s * ahead[1])
-        self._bytes_per_s = measurement.bytes / measurement.duration_s
+        uses = (workload.read_percent > 0, workload.read_percent < 100)
+        done = np.array((measurement.read.bytes, measurement.write.bytes), dtype=float)
+        self._bytes_per_s = done / measurement.duration_s
         self._settle(self._pending, offset_s)
         base_s = self._set_base(earliest_s)
         end = (
@@ -217,43 +227,50 @@ class StepWatch:
             if alone and self._glances
             else self._counts_at(ended_s, self._glances)
         )
+        self._follower_bytes = overlap_s * ahead
+        let_go = [glance.counts for glance in self._glances if glance.at_s <= ended_s - overlap_s]
+        if handed_over_s is not None and end is not None and let_go and let_go[-1] is not None:
+            # On a side that this step does not use, all that came since may be a burst of the follower's.
+            since = _moved(end) - _moved(let_go[-1])
+            self._follower_bytes = np.where(uses, self._follower_bytes, since)
         if end is None or self._base is None or not self._comparable:
             # What the next step must allow for, as nobody knows where this one ended.
-            self._lacked_bytes = sum(self._follower_bytes) + TIMING_S * self._bytes_per_s
+            self._lacked_bytes = self._follower_bytes + TIMING_S * self._bytes_per_s
             return None
-        first = _Excess(
-            base_s,
-            sum(self._base_bytes),
-            self._base.read_bytes - self._base_bytes[0],
-            self._base.write_bytes - self._base_bytes[1],
-        )
-        last = _Excess(
-            ended_s,
-            measurement.bytes,
-            end.read_bytes - measurement.read.bytes - self._follower_bytes[0],
-            end.write_bytes - measurement.write.bytes - self._follower_bytes[1],
-        )
+        first = _Excess(base_s, sum(self._base_bytes), _moved(self._base) - self._base_bytes)
+        last = _Excess(ended_s, measurement.bytes, _moved(end) - done - self._follower_bytes)
         others_bytes = None
         if end.others_bytes is not None and self._base.others_bytes is not None:
             others_bytes = end.others_bytes - self._base.others_bytes
+        neighbours = self._before_bytes_per_s + ahead
+        blurred = self._blur_about_s(base_s, self._first_glances) * self._before_bytes_per_s
+        blurred += self._blur_about_s(ended_s, self._glances) * ahead
+        inner = self._inner_bytes(offset_s, ended_s)
+        outstanding_bytes = workload.total_outstanding_ios * workload.block_size_bytes
+        sides = tuple(
+            Side(
+                fio_bytes=int(done[side]),
+                bytes_per_s=self._bytes_per_s[side],
+                foreign_bytes=round(last.bytes[side] - first.bytes[side]),
+                busiest=_find_busiest([first, *self._excesses, last], side),
+                inner_bytes=inner[side],
+                outstanding_bytes=outstanding_bytes if is_used else 0,
+                shared_bytes=self._follower_bytes[side],
+                neighbours_bytes_per_s=neighbours[side],
+                lacked_bytes=self._lacked_bytes[side],
+                blurred_bytes=blurred[side],
+            )
+            for side, is_used in enumerate(uses)
+        )
         compared = Compared(
             started_s=started_s,
             duration_s=measurement.duration_s,
-            fio_bytes=measurement.bytes,
-            foreign_read_bytes=round(last.read_bytes - first.read_bytes),
-            foreign_write_bytes=round(last.write_bytes - first.write_bytes),
+            reads=sides[0],
+            writes=sides[1],
             discarded_bytes=end.discard_bytes - self._base.discard_bytes,
             flushes=end.flushes - self._base.flushes,
             others_bytes=others_bytes,
-            busiest=_find_busiest([first, *self._excesses, last]),
-            inner_bytes=self._inner_bytes(offset_s, ended_s),
-            outstanding_bytes=workload.total_outstanding_ios * workload.block_size_bytes,
-            shared_bytes=sum(self._follower_bytes),
-            neighbours_bytes_per_s=self._before_bytes_per_s + sum(ahead),
-            lacked_bytes=self._lacked_bytes,
             most_bytes=self._most_bytes(earliest_s),
-            blurred_bytes=self._blur_about_s(base_s, self._first_glances) * self._before_bytes_per_s
-            + self._blur_about_s(ended_s, self._glances) * sum(ahead),
             counting=self._counting,
         )
         self._settle_debts(compared)
@@ -269,22 +286,29 @@ class StepWatch:
             return None
         return last.read_bytes + last.write_bytes - first.read_bytes - first.write_bytes
 
-    def _inner_bytes(self, offset_s: float, ended_s: float) -> float:
+    def _inner_bytes(self, offset_s: float, ended_s: float) -> _Pair:
         """What surely grew between documents that lie well within the step, for good."""
         inner = [
             excess
             for excess in self._excesses
             if offset_s + BLIND_S <= excess.at_s <= ended_s - BLIND_S
         ]
-        return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else 0.0
+        return inner[-1].bytes - inner[0].most_bytes if len(inner) > 1 else _nothing()
 
     def _settle_debts(self, compared: Compared) -> None:
         """What the next step has to make up for; nothing if this one was not drawn off but disturbed."""
-        disturbed = compared.foreign_bytes > compared.limit_bytes + self._lacked_bytes
-        if disturbed or compared.missing_bytes > compared.missing_limit_bytes:
-            self._lacked_bytes = 0.0
-        else:
-            self._lacked_bytes = max(0.0, self._lacked_bytes - compared.foreign_bytes)
+        if compared.missing_bytes > compared.missing_limit_bytes:
+            self._lacked_bytes = _nothing()
+            return
+        self._lacked_bytes = np.array(
+            [
+                0.0
+                if side.foreign_bytes > compared.limit_bytes + side.open_bytes
+                # What a side without I/O of this step has not made up for by now will not come any more.
+                else max(0.0, (side.lacked_bytes if side.fio_bytes else 0.0) - side.foreign_bytes)
+                for side in compared.sides
+            ]
+        )
 
     def _settle(self, documents: Sequence[_Document], offset_s: float) -> None:
         """Set documents beside the counters of their moments."""
@@ -298,9 +322,8 @@ class StepWatch:
                 _Excess(
                     offset_s + document.elapsed_s,
                     document.bytes,
-                    counts.read_bytes - document.read_bytes,
-                    counts.write_bytes - document.write_bytes,
-                    most.read_bytes + most.write_bytes - document.bytes,
+                    _moved(counts) - document.sides,
+                    _moved(most) - document.sides,
                 )
             )
 
@@ -342,7 +365,7 @@ class StepWatch:
         ]
         return max(0.0, max(about, default=0.0) - USUAL_LOOK_S)
 
-    def _follower_rates(self, ended_s: float) -> tuple[float, float]:
+    def _follower_rates(self, ended_s: float) -> _Pair:
         """Bytes a second, read and written, just after the step's end."""
         start = self._counts_at(ended_s, self._glances)
         later = [
@@ -351,12 +374,8 @@ class StepWatch:
             if ended_s < glance.at_s <= ended_s + FOLLOWER_S and glance.counts is not None
         ]
         if start is None or not later or later[-1].counts is None:
-            return 0.0, 0.0
-        seconds, counts = later[-1].at_s - ended_s, later[-1].counts
-        return (
-            (counts.read_bytes - start.read_bytes) / seconds,
-            (counts.write_bytes - start.write_bytes) / seconds,
-        )
+            return _nothing()
+        return (_moved(later[-1].counts) - _moved(start)) / (later[-1].at_s - ended_s)
 
     def _forget_before(self, moment_s: float) -> None:
         """A fill takes hours: what lies behind is not needed any more."""
@@ -366,15 +385,20 @@ class StepWatch:
         del self._glances[:keep]
 
 
-def _find_busiest(excesses: Sequence[_Excess]) -> tuple[float, float, float] | None:
-    """The interval in which the excess grew most, for good: what is gone a second later was noise.
+def _moved(counts: Counts) -> _Pair:
+    return np.array((counts.read_bytes, counts.write_bytes), dtype=float)
+
+
+def _find_busiest(excesses: Sequence[_Excess], side: int) -> tuple[float, float, float] | None:
+    """The interval in which a side's excess grew most, for good: what is gone a second later was noise.
 
     Where the device did later what fio had counted before, nothing grew but back.
     """
     if len(excesses) < 2:
         return None
-    lasting = np.minimum.accumulate([excess.bytes for excess in excesses][::-1])[::-1]
-    grown = np.diff(np.maximum(lasting - excesses[0].bytes, 0))
+    amounts = [excess.bytes[side] for excess in excesses]
+    lasting = np.minimum.accumulate(amounts[::-1])[::-1]
+    grown = np.diff(np.maximum(lasting - amounts[0], 0))
     index = int(np.argmax(grown))
     fio_bytes = excesses[index + 1].fio_bytes - excesses[index].fio_bytes
     return excesses[index].at_s, fio_bytes, float(grown[index])

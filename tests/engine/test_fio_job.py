@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,17 @@ def test_a_random_step_is_direct_time_based_and_never_repeats() -> None:
         "offset": "0", "size": str(1 << 30),
     }  # fmt: skip
     assert {key: job[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize("clocksource", ["cpu", None])
+def test_the_clock_is_chosen_once_for_steps_and_fills(clocksource: str | None) -> None:
+    """Left to fio, each start tests it with a thread on every CPU."""
+    target = replace(TARGET, clocksource=clocksource)
+    for text in (
+        render_step_job(Step(workload=workload(), duration_s=60), target),
+        render_fill_job(workload(read_percent=0), 2, [target]),
+    ):
+        assert parse(text)["global"].get("clocksource") == clocksource
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tkperf.engine import fio_setup
-from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
+from tkperf.engine.fio_setup import ChosenClock, ChosenEngine, choose_clock, choose_ioengine
 from tkperf.errors import EngineError
 from tkperf.process import Completed
 
@@ -60,6 +60,47 @@ def test_if_none_works_every_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     answers(monkeypatch, io_uring=failure, libaio=failure)
     with pytest.raises(EngineError, match=rf"io_uring: {reason}; libaio: {reason}"):
         choose_ioengine("/dev/x", 512, None, jobs=1, io_depth=1)
+
+
+PASSED = Completed(status=0, stdout="cs: reliable_tsc: yes\ncs: Pass!\n", stderr="")
+TESTED_ONCE = ChosenClock(words="the CPU's (TSC), tested before the run", clocksource="cpu")
+NOT_RELIABLE = ChosenClock(words="clock_gettime, as fio finds the CPU's clock not reliable")
+
+
+@pytest.mark.parametrize(
+    ("source", "answer", "chosen"),
+    [
+        ("tsc\n", PASSED, TESTED_ONCE),
+        ("kvm-clock\n", PASSED,
+         ChosenClock(words="the CPU's, tested by fio at each start, as the kernel's is kvm-clock")),
+        (None, PASSED,
+         ChosenClock(words="the CPU's, tested by fio at each start, as the kernel's is not known")),
+        ("tsc\n", Completed(status=1, stdout="cs: reliable_tsc: yes\ncs: Fail\n", stderr=""), NOT_RELIABLE),
+        ("tsc\n", Completed(status=0, stdout="cs: reliable_tsc: no\ncs: Pass!\n", stderr=""), NOT_RELIABLE),
+        ("tsc\n", EngineError("'fio' does not end"), ChosenClock(words="chosen by fio at each start")),
+    ],
+)  # fmt: skip
+def test_fio_is_spared_its_clock_test_only_where_kernel_and_fio_trust_the_tsc(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str | None,
+    answer: Completed | EngineError,
+    chosen: ChosenClock,
+) -> None:
+    """A clock that differs from CPU to CPU would make latencies of nothing."""
+
+    def run(argv: list[str], **_: object) -> Completed:
+        assert argv == ["fio", "--cpuclock-test"]
+        if isinstance(answer, EngineError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(fio_setup, "run_command", run)
+    if source is not None:
+        file = tmp_path / "sys/devices/system/clocksource/clocksource0/current_clocksource"
+        file.parent.mkdir(parents=True)
+        file.write_text(source)
+    assert choose_clock(tmp_path) == chosen
 
 
 @pytest.mark.fio

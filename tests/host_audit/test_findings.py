@@ -24,8 +24,10 @@ from tests.host_audit.fake_host import (
     Files,
     answering,
     audit,
+    drive_of,
     find,
     make_host,
+    site_of,
 )
 from tkperf.errors import EngineError
 from tkperf.host_audit import Level, Site, audit_host
@@ -314,6 +316,27 @@ def test_neighbours_are_watched_for_a_moment(
     finding = find(audit(tmp_path, disk=SATA, meanwhile=meanwhile), "other users of its link")
     assert (finding.level, finding.is_setting) == (level, False)
     assert finding.found == f"{found} (sdb on the controller 0000:00:1f.2)"
+
+
+def test_a_neighbour_that_is_tested_as_well_is_watched(tmp_path: Path) -> None:
+    """Drives of a set, or tested at the same time, share their controller's bandwidth like any others."""
+    make_host(tmp_path)
+    drives = [drive_of(tmp_path, SATA, "/dev/sda"), drive_of(tmp_path, SATA_TWO, "/dev/sdb")]
+
+    def meanwhile(_seconds: float) -> None:
+        (tmp_path / SATA_TWO / "stat").write_text("5000 0 800 5 20 0 1600 9")
+
+    audited = audit_host(
+        site_of(tmp_path), drives, pause=meanwhile, clock=iter(range(100)).__next__
+    )
+    found = {
+        one.device: one for one in audited.findings if one.subject == "other users of its link"
+    }
+    assert found["/dev/sda"].level is DISTURBS
+    assert found["/dev/sda"].found.startswith("busy now: sdb ")
+    assert found["/dev/sdb"].found == "idle for the moment (sda on the controller 0000:00:1f.2)"
+    timers_due = find(audited, "timers due within the run")
+    assert timers_due.level is not DISTURBS, "it cannot work on a drive that is held for the test"
 
 
 def test_an_md_check_of_neighbours_disturbs(tmp_path: Path) -> None:

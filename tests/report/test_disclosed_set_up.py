@@ -98,6 +98,14 @@ def test_a_scheduler_that_the_audit_knows_is_not_called_unknown(tmp_path: Path) 
     assert "I/O scheduler" not in dict(build_disclosure(audited))["Not known"][0][1].split(", ")
 
 
+def test_the_clock_of_fio_is_disclosed_where_it_is_recorded(tmp_path: Path) -> None:
+    """A simulation, or an imported run, has none that could be named."""
+    result = simulate(tmp_path, run_info(profile=QUICK))
+    assert "Clock of fio" not in dict(dict(build_disclosure(result))["Test run"])
+    timed = replace(result, info=replace(result.info, hosts=({"fio_clock": "the CPU's (TSC)"},)))
+    assert dict(dict(build_disclosure(timed))["Test run"])["Clock of fio"] == "the CPU's (TSC)"
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

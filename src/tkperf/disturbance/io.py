@@ -76,11 +76,11 @@ class Counters(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
-    """fio's bytes of a step beside those that the device counted in its time.
+class Side:
+    """Reads of a step, or its writes: fio's bytes beside those that the device counted in its time.
 
-    ``foreign_*`` is what the device counted beyond fio; below 0 it counted less. ``busiest`` is the
-    second with the most foreign bytes: (start, fio's bytes, foreign bytes). ``inner_bytes`` are those
+    ``foreign_bytes`` is what the device counted beyond fio; below 0 it counted less. ``busiest`` is the
+    second with the most foreign bytes: (start, fio's bytes of both sides, foreign bytes). ``inner_bytes`` are those
     foreign from the first to the last document that lies well within the step, where no neighbour
     blurs them.
 
@@ -88,7 +88,49 @@ class Compared:
     other. ``shared_bytes`` were taken off for a follower let go before the end, ``neighbours_bytes_per_s``
     are the rates before and after it. Where the border between two steps is drawn a little off, one has what the other
     lacks: ``lacked_bytes`` the steps before were short of. About a border at which a busy host let nobody
-    look, ``blurred_bytes`` may be its neighbours'.
+    look, ``blurred_bytes`` may be its neighbours'. All of it is of this side: next to reads alone no write can be
+    fio's.
+    """
+
+    fio_bytes: int = 0
+    bytes_per_s: float = 0.0
+    foreign_bytes: int = 0
+    busiest: tuple[float, float, float] | None = None
+    inner_bytes: float = 0.0
+    outstanding_bytes: int = 0
+    shared_bytes: float = 0.0
+    neighbours_bytes_per_s: float = 0.0
+    lacked_bytes: float = 0.0
+    blurred_bytes: float = 0.0
+
+    @property
+    def open_bytes(self) -> float:
+        """What timing leaves open: so much may be fio's, of this step or of its neighbours."""
+        return (
+            self.outstanding_bytes
+            + self.shared_bytes
+            + BOUNDARY_S * self.neighbours_bytes_per_s
+            + TIMING_S * self.bytes_per_s
+            + self.lacked_bytes
+            + self.blurred_bytes
+        )
+
+    @property
+    def certain_bytes(self) -> float:
+        """Bytes that are others' wherever the borders lie: in the whole step, or well within it."""
+        whole_bytes = max(0.0, self.foreign_bytes - self.open_bytes)
+        # What lies well within the step is in the whole of it, too: without that a document was only read late.
+        if self.foreign_bytes + self.blurred_bytes <= 0:
+            return whole_bytes
+        return max(
+            whole_bytes,
+            self.inner_bytes - self.outstanding_bytes - DOCUMENT_S * self.bytes_per_s,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """fio's bytes of a step beside those that the device counted in its time, reads and writes apart.
 
     ``most_bytes`` is all that the device did from before the first of the step's I/O was let go until
     fio had told of the last, whoever it was for: none of this step's can be missing in it, wherever its
@@ -99,34 +141,25 @@ class Compared:
 
     started_s: float
     duration_s: float
-    fio_bytes: int
-    foreign_read_bytes: int
-    foreign_write_bytes: int
+    reads: Side = Side()
+    writes: Side = Side()
     discarded_bytes: int = 0
     flushes: int = 0
     others_bytes: int | None = None
-    busiest: tuple[float, float, float] | None = None
-    inner_bytes: float = 0.0
-    outstanding_bytes: int = 0
-    shared_bytes: float = 0.0
-    neighbours_bytes_per_s: float = 0.0
-    lacked_bytes: float = 0.0
     most_bytes: int | None = None
-    blurred_bytes: float = 0.0
     counting: bool = False
 
     @property
-    def foreign_bytes(self) -> int:
-        return self.foreign_read_bytes + self.foreign_write_bytes
+    def sides(self) -> tuple[Side, Side]:
+        return self.reads, self.writes
 
     @property
-    def tolerance_bytes(self) -> float:
-        return (
-            self.outstanding_bytes
-            + self.shared_bytes
-            + BOUNDARY_S * self.neighbours_bytes_per_s
-            + TIMING_S * self.fio_bytes / self.duration_s
-        )
+    def fio_bytes(self) -> int:
+        return self.reads.fio_bytes + self.writes.fio_bytes
+
+    @property
+    def foreign_bytes(self) -> int:
+        return self.reads.foreign_bytes + self.writes.foreign_bytes
 
     @property
     def is_flushed(self) -> bool:
@@ -134,18 +167,15 @@ class Compared:
         return self.flushes >= max(LEAST_FLUSHES, LEAST_FLUSHES_PER_S * self.duration_s)
 
     @property
-    def inner_limit_bytes(self) -> float:
-        """The same for what lies well within the step."""
-        return (
-            max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES)
-            + self.outstanding_bytes
-            + DOCUMENT_S * self.fio_bytes / self.duration_s
-        )
+    def limit_bytes(self) -> float:
+        """What has to be exceeded to be told, beyond what timing leaves open."""
+        return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES)
 
     @property
-    def limit_bytes(self) -> float:
-        """What has to be exceeded to be told."""
-        return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES) + self.tolerance_bytes
+    def is_moved_by_others(self) -> bool:
+        """Whether others moved, or discarded, enough to matter."""
+        certain_bytes = sum(side.certain_bytes for side in self.sides)
+        return max(certain_bytes, self.discarded_bytes) > self.limit_bytes
 
     @property
     def missing_bytes(self) -> int:
@@ -155,7 +185,7 @@ class Compared:
     @property
     def missing_limit_bytes(self) -> float:
         """The same for them. Only outstanding I/Os are counted here and not yet there."""
-        return max(FOREIGN_SHARE * self.fio_bytes, LEAST_FOREIGN_BYTES) + self.outstanding_bytes
+        return self.limit_bytes + max(side.outstanding_bytes for side in self.sides)
 
     @property
     def is_counted(self) -> bool:
@@ -179,9 +209,14 @@ def judge_bytes(compared: Compared) -> tuple[Disturbance, ...]:
 
 
 def _foreign(compared: Compared) -> Disturbance | None:
-    read_bytes = max(0, compared.foreign_read_bytes)
-    written_bytes = max(0, compared.foreign_write_bytes)
-    limit_bytes = compared.limit_bytes + compared.lacked_bytes + compared.blurred_bytes
+    burst = _burst(compared)
+    if not (compared.is_moved_by_others or burst or compared.is_flushed):
+        return None
+    # Of a side on which nothing is certain, what is beyond fio may be timing's.
+    certain = [side for side in compared.sides if side.certain_bytes] or compared.sides
+    read_bytes, written_bytes = (
+        max(0, side.foreign_bytes) if side in certain else 0 for side in compared.sides
+    )
     amounts = [
         f"{format_capacity(amount)} {done}"
         for amount, done in (
@@ -192,14 +227,7 @@ def _foreign(compared: Compared) -> Disturbance | None:
         if amount >= LEAST_FOREIGN_BYTES
     ]
     amounts += [f"{compared.flushes} flushes"] * compared.is_flushed
-    burst = _burst(compared)
-    bulky = max(compared.foreign_bytes, compared.discarded_bytes) > limit_bytes
-    # What lies well within the step is in the whole of it, too: without that a document was only read late.
-    in_whole = compared.foreign_bytes + compared.blurred_bytes > 0
-    bulky = bulky or (in_whole and compared.inner_bytes > compared.inner_limit_bytes)
-    if not (bulky or burst or compared.is_flushed):
-        return None
-    share = compared.foreign_bytes / compared.fio_bytes if compared.fio_bytes else None
+    share = (read_bytes + written_bytes) / compared.fio_bytes if compared.fio_bytes else None
     beside = (
         "" if share is None else f", {share:.1%} of fio's {format_capacity(compared.fio_bytes)}"
     )
@@ -215,19 +243,21 @@ def _foreign(compared: Compared) -> Disturbance | None:
 
 def _burst(compared: Compared) -> tuple[float, str] | None:
     """When the second with the most foreign bytes began, in words too, if they are many."""
-    if compared.busiest is None:
+    bursts = []
+    for side in compared.sides:
+        at_s, fio_bytes, foreign_bytes = side.busiest or (0.0, 0.0, 0.0)
+        if foreign_bytes > max(BURST_SHARE * fio_bytes, LEAST_BURST_BYTES) + side.open_bytes:
+            bursts.append((foreign_bytes, at_s))
+    if not bursts:
         return None
-    at_s, fio_bytes, foreign_bytes = compared.busiest
-    limit_bytes = max(BURST_SHARE * fio_bytes, LEAST_BURST_BYTES) + compared.tolerance_bytes
-    if foreign_bytes <= limit_bytes + compared.lacked_bytes + compared.blurred_bytes:
-        return None
+    _, at_s = max(bursts)
     after_s = at_s - compared.started_s
     return at_s, f", most of it {after_s:.0f} s after the step's start"
 
 
 def _other_partitions(compared: Compared) -> Disturbance | None:
     others_bytes = compared.others_bytes or 0
-    if others_bytes <= compared.limit_bytes:
+    if others_bytes <= compared.limit_bytes + sum(side.open_bytes for side in compared.sides):
         return None
     share = others_bytes / compared.fio_bytes if compared.fio_bytes else None
     beside = (

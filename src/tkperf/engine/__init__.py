@@ -66,11 +66,13 @@ class Engine(Protocol):
     """Every method raises EngineError or DeviceError when the load could not be measured.
 
     With StepFailedError trying again may help: after ``rest`` the same step can be measured anew.
-    tests/engine/test_conformance.py has what every engine must do.
+    tests/engine/test_conformance.py has what every engine must do. ``io_clock``: by which clock I/Os are stamped,
+    in words; None is not known.
     """
 
     name: str
     version: str | None
+    io_clock: str | None
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         """Write the active range ``passes`` times, exactly."""

@@ -25,6 +25,7 @@ class DeviceJobs:
         active_range: ActiveRange,
         fill_permits: Sequence[ErasePermit] = (),
         mapped: Mapped | None = None,
+        clocksource: str | None = None,
     ) -> None:
         """``fill_permits``: what is preconditioned instead, each whole: the members of a set."""
         self._fio = LocalFio(permit, (mapped.drive,) if mapped else fill_permits)
@@ -32,6 +33,7 @@ class DeviceJobs:
             path=mapped.path if mapped else permit.identity.path,
             ioengine=ioengine,
             active_range=active_range,
+            clocksource=clocksource,
         )
         self._fill_path = mapped.drive.identity.path if mapped else self._target.path
         self._members = tuple(
@@ -41,6 +43,7 @@ class DeviceJobs:
                 active_range=ActiveRange(
                     offset_bytes=0, length_bytes=member.identity.capacity_bytes
                 ),
+                clocksource=clocksource,
             )
             for member in fill_permits
         )

@@ -65,8 +65,11 @@ class FioEngine:
 
     name = "fio"
 
-    def __init__(self, jobs: DeviceJobs, *, version: str, cpus: int) -> None:
+    def __init__(
+        self, jobs: DeviceJobs, *, version: str, cpus: int, io_clock: str | None = None
+    ) -> None:
         self.version: str | None = version
+        self.io_clock = io_clock
         self._jobs = jobs
         self._cpus = cpus
         self._waiting = Waiting(self._prepare)

@@ -12,6 +12,8 @@ Choices that hold for every job, with their reasons:
   can do that (``sequential.py``).
 - a mix of block sizes is aligned to 4 KiB (``blockalign``): fio would align it to its smallest block, and
   nearly all 4 KiB writes would be two halves of what a drive keeps together.
+- ``clocksource=cpu`` where fio would choose that clock anyway: it leaves out a test at each start, a thread on
+  every CPU, within the step before (``fio_setup.py``).
 - ``allow_file_create=0``: if the device vanishes, fio must not measure a file of that name.
 """
 
@@ -32,11 +34,12 @@ MIX_ALIGNMENT_BYTES = 4 * KIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FioTarget:
-    """Where fio does its I/O, and how."""
+    """Where fio does its I/O, and how; ``clocksource`` None: fio chooses."""
 
     path: str
     ioengine: str
     active_range: ActiveRange
+    clocksource: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +189,8 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> 
     if workload.compressible_percent is not None:
         lines.append(f"buffer_compress_percentage={workload.compressible_percent}")
     lines += _rate_lines(workload)
+    if target.clocksource:
+        lines.append(f"clocksource={target.clocksource}")
     if prerun:
         lines.append(f"exec_prerun={prerun}")
     return lines

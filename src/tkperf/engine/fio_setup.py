@@ -1,10 +1,11 @@
-"""Finding a usable fio and the I/O engine that works on a device."""
+"""Finding a usable fio, its clock, and the I/O engine that works on a device."""
 
 from __future__ import annotations
 
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 
@@ -34,6 +35,39 @@ def find_fio_version() -> str:
             "(Debian 12, Ubuntu 24.04 and later have it)"
         )
     return answer.stdout.strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenClock:
+    """The clock that fio stamps I/Os by, in words; ``clocksource``: the option of its jobs, None: left to fio."""
+
+    words: str
+    clocksource: str | None = None
+
+
+def choose_clock(root: Path = Path("/")) -> ChosenClock:
+    """The CPU's clock without fio's test of it at each start, where nothing speaks against that clock.
+
+    fio takes it by itself if a thread on every CPU, all at once, finds it the same everywhere. That test would
+    run within the step before. The kernel, which takes the TSC only as long as it finds it reliable, and one test
+    before the run say the same.
+    """
+    source_file = root / "sys/devices/system/clocksource/clocksource0/current_clocksource"
+    try:
+        source = source_file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        source = "not known"
+    try:
+        answer = run_command(["fio", "--cpuclock-test"], timeout_s=30)
+    except EngineError:
+        return ChosenClock(words="chosen by fio at each start")
+    if answer.status != 0 or "reliable_tsc: yes" not in answer.stdout:
+        return ChosenClock(words="clock_gettime, as fio finds the CPU's clock not reliable")
+    if source != "tsc":
+        return ChosenClock(
+            words=f"the CPU's, tested by fio at each start, as the kernel's is {source}"
+        )
+    return ChosenClock(words="the CPU's (TSC), tested before the run", clocksource="cpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

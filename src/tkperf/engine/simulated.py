@@ -34,6 +34,7 @@ class SimulatedEngine:
 
     name = "simulated"
     version: str | None = None
+    io_clock: str | None = None
 
     def __init__(
         self,

@@ -56,20 +56,18 @@ def audit_host(
 ) -> Audit:
     """Everything that might disturb a run on the drives. Never raises: what cannot be read is not known."""
     neighbours = {drive.name: find_neighbours(site, drive) for drive in drives}
+    # A drive that is tested as well loads the link all the same: it stays a neighbour.
+    everyone = tuple({one.name: one for found in neighbours.values() for one in found}.values())
+    names = {one.name for one in everyone}
+    # No timer works on a drive that is held for a test.
     tested = {drive.disk.resolve().name for drive in drives}
-    others = {
-        name: tuple(one for one in found if one.name not in tested)
-        for name, found in neighbours.items()
-    }
-    everyone = tuple({one.name: one for found in others.values() for one in found}.values())
     before = count_io(everyone, clock())
-    names = [one.name for one in everyone]
     findings = [
         *_guarded("CPUs", lambda: audit_cpus(site)),
         *_guarded("system", lambda: audit_system(site, drives)),
         *_guarded("limits", lambda: audit_limits(site, drives)),
         *_guarded("load", lambda: audit_load(site)),
-        *_guarded("timers", lambda: audit_timers(site, shares=bool(names))),
+        *_guarded("timers", lambda: audit_timers(site, shares=bool(names - tested))),
         *_guarded("scrubs", lambda: audit_scrubs(site, names)),
     ]
     of_drives: list[Finding] = []
@@ -80,7 +78,7 @@ def audit_host(
         pause(max(0.0, WATCH_S - (clock() - before.at_s)))
     after = count_io(everyone, clock())
     for drive in drives:
-        looked = list(audit_neighbours(others[drive.name], before, after))
+        looked = list(audit_neighbours(neighbours[drive.name], before, after))
         of_drives += _of(drive, looked)
     return Audit((*of_drives, *findings))
 

@@ -34,7 +34,7 @@ class Counted:
 
 
 def find_neighbours(site: Site, drive: Drive) -> tuple[Neighbour, ...]:
-    """Disks that hang with the drive on one controller, expander, hub or bridge."""
+    """Disks that hang with the drive on one controller, expander, hub or bridge, tested ones as well."""
     place = place_of(drive.disk)
     found = []
     for disk in sorted((site.sys / "block").glob("*")):

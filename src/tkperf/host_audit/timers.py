@@ -32,7 +32,7 @@ _CRON_SERVICES = ("cron", "crond", "cronie", "fcron", "anacron")
 
 
 def audit_timers(site: Site, *, shares: bool) -> Iterator[Finding]:
-    """``shares``: other drives hang with the tested one on a controller or link."""
+    """``shares``: drives that are not tested hang with a tested one on a controller or link."""
     level = Level.DISTURBS if shares else Level.ADVICE
     yield _audit_systemd(site, level)
     yield _audit_cron(site, level)

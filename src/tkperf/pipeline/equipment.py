@@ -12,7 +12,7 @@ from tkperf.disturbance.io import Counters
 from tkperf.engine import Engine
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
-from tkperf.engine.fio_setup import ChosenEngine, choose_ioengine
+from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
 from tkperf.engine.local_fio import Mapped
 from tkperf.pipeline.fitting import Fitted
 from tkperf.record import RunWarning
@@ -80,12 +80,15 @@ def fio_engine(
     fill_permits: Sequence[ErasePermit] = (),
     mapped: Mapped | None = None,
 ) -> FioEngine:
-    """fio on a permitted device."""
+    """fio on a permitted device, by the best clock of this host."""
+    clock = choose_clock()
     jobs = DeviceJobs(
         permit,
         ioengine=ioengine,
         active_range=fitted.active_range,
         fill_permits=fill_permits,
         mapped=mapped,
+        clocksource=clock.clocksource,
     )
-    return FioEngine(jobs, version=version, cpus=len(os.sched_getaffinity(0)))
+    cpus = len(os.sched_getaffinity(0))
+    return FioEngine(jobs, version=version, cpus=cpus, io_clock=clock.words)

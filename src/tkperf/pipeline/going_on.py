@@ -126,6 +126,8 @@ def _changes(plan: ResumePlan, equipment: Equipment, state: HostState) -> Iterat
             yield f"{key} of the device {info.device.get(key)} -> {facts.get(key)}"
     if info.device.get("write_cache_in_run") != equipment.write_cache:
         yield f"write cache {info.device.get('write_cache_in_run')} -> {equipment.write_cache}"
+    if (clock := info.host.get("fio_clock")) not in (None, equipment.engine.io_clock):
+        yield f"clock of fio {clock} -> {equipment.engine.io_clock}"
     started = _moment(info.started_utc)
     if started is not None and datetime.now(UTC) < started:
         yield "the host's clock was set back: how long the run was interrupted is not known"

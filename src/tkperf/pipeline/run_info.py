@@ -83,7 +83,7 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment, host: Host
             "other_io": OTHER_IO[kind],
             "telemetry": [asdict(drive) for drive in equipment.drives],
         },
-        hosts=({**read_host(), **host.facts()},),
+        hosts=({**read_host(), **host.facts(), "fio_clock": equipment.engine.io_clock},),
         active_range_offset_bytes=fitted.active_range.offset_bytes,
         active_range_length_bytes=fitted.active_range.length_bytes,
         device_description=title.description,

@@ -94,6 +94,7 @@ def _run(result: RunResult, told: Told) -> MaybeFacts:
         *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
         ("Test software", word(info.software)),
         ("Load generator", describe_load_generator(info)),
+        *((("Clock of fio", str(info.host["fio_clock"])),) if info.host.get("fio_clock") else ()),
         *(((NOTE, told.of(NOTE)),) if told.of(NOTE) else ()),
     )
 

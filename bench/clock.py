@@ -1,0 +1,145 @@
+"""What does the next fio's test of its clock cost the step under way? Steps with and without that test, in pairs, interleaved.
+
+A fio that chooses its clock itself tests it at its start with a thread on every CPU. tkperf starts what follows within
+the step before. Here two jobs use up two CPUs on a file in memory (tmpfs), and near the end of each step tkperf's engine
+makes the next one ready, once with ``clocksource=cpu``, which leaves the test out, and twice without: the
+second time says how far such steps differ by themselves. Prints the medians of the pairs' ratios of p99.9, of the longest latency
+and of IOPS, with their intervals of 95 % (ranks of the sorted ratios, by the binomial distribution), and for each figure
+in how many pairs it was lower. Needs no root.
+
+    python bench/clock.py [--pairs 30] [--step-s 4] [--jobs 2] [--depth 16] [--folder /dev/shm] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from against_fio import IOENGINE, RANGE, SIZE_BYTES, find_ranks
+
+from tkperf.device.identity import read_identity
+from tkperf.device.permit import ErasePermit, grant_permit, hold_target
+from tkperf.engine import Next
+from tkperf.engine.device_jobs import DeviceJobs
+from tkperf.engine.fio import FioEngine
+from tkperf.engine.fio_setup import choose_clock, find_fio_version
+from tkperf.measurement import Measurement
+from tkperf.workload import Access, Step, Workload
+
+WITHOUT, TESTED, AGAIN = "without the test", "with the test", "with the test again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Of one step next to which another was made ready."""
+
+    iops: float
+    p999_us: float
+    longest_us: float
+
+
+NAMES = {"iops": "IOPS", "p999_us": "p99.9 latency", "longest_us": "longest latency"}
+
+
+def figures_of(measurement: Measurement) -> Figures:
+    percentile_ns = measurement.both.histogram.percentile_ns(99.9)
+    longest_ns = measurement.both.latency_max_ns
+    assert percentile_ns is not None
+    assert longest_ns is not None
+    return Figures(
+        iops=measurement.iops, p999_us=percentile_ns / 1000, longest_us=longest_ns / 1000
+    )
+
+
+def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures:
+    """A step in which its follower is made ready, as in a run; that one is not let go."""
+    jobs = DeviceJobs(permit, ioengine=IOENGINE, active_range=RANGE, clocksource=clocksource)
+    engine = FioEngine(jobs, version="", cpus=len(os.sched_getaffinity(0)))
+    follower = Next(loads=(step,), choose=lambda _: None, certain=False)
+    try:
+        execution = engine.measure(step, then=follower, on_sample=lambda _: None)
+    finally:
+        engine.close()
+    return figures_of(execution.measurement)
+
+
+def ratios(rounds: list[dict[str, Figures]], which: str, figure: str) -> dict[str, float]:
+    """Of steps of a kind to those with the test, pair by pair."""
+    found = sorted(getattr(one[which], figure) / getattr(one[TESTED], figure) for one in rounds)
+    low, high = find_ranks(len(found))
+    return {
+        "median": statistics.median(found), "low_95": found[low], "high_95": found[high],
+        "least": found[0], "most": found[-1], "lower": sum(ratio < 1 for ratio in found),
+    }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--pairs", type=int, default=30)
+    parser.add_argument("--step-s", type=float, default=4.0)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--depth", type=int, default=16)
+    parser.add_argument("--folder", default="/dev/shm", help="on tmpfs")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    options = parser.parse_args()
+    workload = Workload(
+        access=Access.RANDOM,
+        read_percent=100,
+        block_size_bytes=4096,
+        jobs=options.jobs,
+        io_depth=options.depth,
+    )
+    step = Step(workload=workload, duration_s=options.step_s)
+    rounds: list[dict[str, Figures]] = []
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        file = Path(name) / "file"
+        with file.open("wb") as target:
+            for _ in range(SIZE_BYTES >> 20):
+                target.write(os.urandom(1 << 20))
+        permit = grant_permit(hold_target(read_identity(file)), confirmed_id=str(file)).redeem()
+        for number in range(options.pairs):
+            kinds = ((TESTED, None), (WITHOUT, "cpu"), (AGAIN, None))
+            # Each kind comes first, second and last in turns.
+            turn = number % len(kinds)
+            rounds.append(
+                {
+                    which: measure(permit, step, clocksource)
+                    for which, clocksource in (*kinds[turn:], *kinds[:turn])
+                }
+            )
+        permit.release()
+    result = {
+        which: {key: ratios(rounds, which, key) for key in NAMES} for which in (WITHOUT, AGAIN)
+    }
+    load = os.getloadavg()[0]
+    clock = choose_clock()
+    print(
+        f"{find_fio_version()}, {workload}, {IOENGINE}, {options.pairs} pairs of {options.step_s:g} s; "
+        f"fio's clock here: {clock.words}"
+    )
+    for which, figures in result.items():
+        for key, found in figures.items():
+            print(
+                f"{which + ' to ' + TESTED + ':':42} {NAMES[key]:16} {found['median']:.3f} "
+                f"(95 %: {found['low_95']:.3f} to {found['high_95']:.3f}; {found['least']:.3f} to "
+                f"{found['most']:.3f}), lower in {found['lower']:.0f} of {len(rounds)}"
+            )
+    print(f"load of the host: {load:.1f}")
+    if options.json:
+        document = {
+            "workload": str(workload), "pairs": options.pairs, "step_s": options.step_s,
+            "ratios_to_with_the_test": result, "load": load,
+            "steps": [{which: asdict(one) for which, one in each.items()} for each in rounds],
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }  # fmt: skip
+        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
