@@ -41,7 +41,7 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         (["ssd", "n", "x", "-rt", "nan"], "-rt 'nan': not a number from 1 to 86,400"),
         (
             ["ssd", "n", "x", "--engine", "uring"],
-            "--engine 'uring': known are io_uring, libaio; did you mean io_uring?",
+            "--engine 'uring': choose from io_uring, libaio; did you mean io_uring?",
         ),
         (
             ["ssd", "n", "x", "-ssdt", "iops", "lta"],
@@ -49,17 +49,17 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         ),
         (
             ["ssd", "n", "x", "-ssdt", "iops,lta"],
-            "test 'lta': known are auto-demand, iops, lat, tp, writesat, cbw, dirth, hir, xsr, sweep, demand, "
+            "test 'lta': choose from auto-demand, iops, lat, tp, writesat, cbw, dirth, hir, xsr, sweep, demand, "
             "qos, all; did you mean lat?",
         ),
         (
             ["ssd", "n", "x", "--profile", "qick"],
-            "profile 'qick': known are myce, pts-2.0, pts-2.0-client, pts-c-1.2, pts-e-1.1, quick, tkperf-2.2; "
+            "profile 'qick': choose from myce, pts-2.0, pts-2.0-client, pts-c-1.2, pts-e-1.1, quick, tkperf-2.2; "
             "did you mean quick? An own profile is given as a path to its .toml file",
         ),
         (
             ["ssd", "n", "sim:sata"],
-            "simulated drive 'sata': known are client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn, sata-ssd, "
+            "simulated drive 'sata': choose from client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn, sata-ssd, "
             "spikes-13min, unsteady; did you mean sata-ssd?",
         ),
         (
