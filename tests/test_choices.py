@@ -30,6 +30,16 @@ def test_every_shipped_profile_is_found_and_can_be_loaded() -> None:
     assert set(choices.DEFAULT_PROFILES) == set(SUITES)
 
 
+def test_the_profiles_offered_for_hard_disks_are_those_that_define_their_tests() -> None:
+    """Others are refused."""
+    defining = [
+        name
+        for name in choices.built_in_profiles()
+        if any(test.is_in(load_profile(name)) for test in SUITES["hdd"].values())
+    ]
+    assert list(choices.HDD_PROFILES) == defining
+
+
 def test_a_purge_by_its_name_belongs_to_one_bus() -> None:
     """Those that a module knows more of are among its own."""
     assert len(set(choices.PURGES)) == len(choices.PURGES)

@@ -249,7 +249,7 @@ def test_means_are_those_of_the_report() -> None:
         ("[64, 3]]", "[60.3, 3]]", "block_shares: 61747.2 bytes is not a multiple of 512"),
         ("tracking_jobs = 32", "tracking_jobs = 3", "tracking_jobs: not one of composite_blocks.jobs"),
         ("tracking_io_depth = 32", "tracking_io_depth = 3", "tracking_io_depth: not one of"),
-        ("latency_ceiling_ms = 5", "latency_ceiling_ms = 0", "Expected `float` > 0"),
+        ("latency_ceiling_ms = 5", "latency_ceiling_ms = 0", "0 is not allowed, it takes a number, more than 0"),
     ],
 )  # fmt: skip
 def test_numbers_that_do_not_go_together_are_named(old: str, new: str, reason: str) -> None:

@@ -15,6 +15,7 @@ from tkperf.cli.main import cli
 from tkperf.errors import UsageError
 from tkperf.pipeline.request import RunRequest
 from tkperf.pipeline.run_plan import make_plan
+from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.record import RunStatus, StepKind
 from tkperf.runfile.reader import read_run
 
@@ -262,6 +263,13 @@ def test_the_course_stands_before_the_question(tmp_path: Path) -> None:
         assert done.exit_code == 0, (done.output, done.exception)
         assert "3 x the active range, SEQ 256 KiB writes, TC 2 / QD 32" in done.output
         assert "For R/W mix 100/0, 0/100:" in done.output
+
+
+def test_every_key_of_a_file_is_listed() -> None:
+    """By a command, as an installed tkperf has no docs folder."""
+    listed = CliRunner().invoke(cli, ["workload", "keys"]).output
+    for table in TABLES_BY_PLACE.values():
+        assert all(field in listed for field in table.__struct_fields__)
 
 
 def test_show_explains_a_file(tmp_path: Path) -> None:

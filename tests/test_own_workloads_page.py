@@ -14,40 +14,17 @@ import pytest
 from click.testing import CliRunner
 
 from tkperf.cli.main import cli
-from tkperf.procedures.own_workloads.parts import (
-    FillPhase,
-    IdlePhase,
-    Load,
-    Loop,
-    OwnSteadyState,
-    OwnTracked,
-    PurgePhase,
-    RoundsPhase,
-    StreamPhase,
-)
-from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
+from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
 from tkperf.profiles.explained import explain_keys
 
 PAGE = Path(__file__).parents[1] / "docs/own-workloads.md"
 EXAMPLE = PAGE.parent / "examples/database.toml"
-TABLES: dict[str, type[msgspec.Struct]] = {
-    "Top of the file": OwnWorkloadTable,
-    "[steady_state]": OwnSteadyState,
-    "[loads.NAME]": Load,
-    '[[phases]] with kind = "purge"': PurgePhase,
-    '[[phases]] with kind = "fill"': FillPhase,
-    '[[phases]] with kind = "idle"': IdlePhase,
-    '[[phases]] with kind = "rounds"': RoundsPhase,
-    "loops of rounds": Loop,
-    "tracked of rounds": OwnTracked,
-    '[[phases]] with kind = "stream"': StreamPhase,
-}
 
 
 def render_keys() -> str:
     """The part of the page that follows from the tables."""
     lines = []
-    for heading, table in TABLES.items():
+    for heading, table in TABLES_BY_PLACE.items():
         lines += [f"### {heading}", "", (table.__doc__ or "").partition("\n")[0], ""]
         if keys := explain_keys(table):
             lines += ["| key | values | meaning |", "|---|---|---|"]
@@ -65,7 +42,7 @@ def test_the_page_has_every_key_with_its_meaning() -> None:
         assert heading + keys == render_keys()
 
 
-@pytest.mark.parametrize("table", TABLES.values())
+@pytest.mark.parametrize("table", TABLES_BY_PLACE.values())
 def test_an_optional_key_says_what_is_taken_without_it(table: type[msgspec.Struct]) -> None:
     """In its meaning."""
     for field, key in zip(msgspec.structs.fields(table), explain_keys(table), strict=True):

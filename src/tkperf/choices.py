@@ -38,6 +38,8 @@ OFFERED = (
 # Asks for every test of the suite that the profile defines.
 ALL_TESTS = "all"
 
+# Those that define the tests of hard disks; every one has tests of SSDs.
+HDD_PROFILES = ("quick", "tkperf-2.2")
 DEFAULT_PROFILES = {"ssd": "pts-e-1.1", "hdd": "tkperf-2.2", "raid": "pts-e-1.1"}
 
 SIMULATED = "sim:"

@@ -82,10 +82,15 @@ def guess(given: str, choices: Iterable[str]) -> str:
     return f"; did you mean {meant}?" if meant else ""
 
 
-def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
-    """``test 'lta': known are iops, lat; did you mean lat?``"""
+def choose_from(given: str, choices: Iterable[str]) -> str:
+    """``choose from iops, lat; did you mean lat?``"""
     names = list(choices)
-    return UsageError(f"{what} '{given[:40]}': known are {', '.join(names)}{guess(given, names)}")
+    return f"choose from {', '.join(names)}{guess(given, names)}"
+
+
+def not_known(what: str, given: str, choices: Iterable[str]) -> UsageError:
+    """``test 'lta': choose from iops, lat; did you mean lat?``"""
+    return UsageError(f"{what} '{given[:40]}': {choose_from(given, choices)}")
 
 
 def reason_of(error: BaseException) -> str:

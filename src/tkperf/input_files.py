@@ -11,7 +11,7 @@ import select
 import stat
 from pathlib import Path
 
-from tkperf.errors import UsageError, reason_of
+from tkperf.errors import InputFileError, UsageError, reason_of
 from tkperf.units import KIB, MIB, format_capacity
 
 # Many times what anybody writes by hand.
@@ -32,7 +32,7 @@ def is_toml_path(name_or_path: str) -> bool:
 
 
 def read_input(
-    path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = UsageError
+    path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = InputFileError
 ) -> bytes:
     """The whole of a regular file or a pipe.
 
@@ -40,7 +40,7 @@ def read_input(
         what: what it is to the user, for errors: ``profile``, ``claims``.
 
     Raises:
-        UsageError: or ``error``: it is something else, too large, without end or unreadable.
+        InputFileError: or ``error``: it is something else, too large, without end or unreadable.
     """
     try:
         _require_readable_kind(path.stat().st_mode)
@@ -64,7 +64,7 @@ def read_input(
 
 
 def read_text_input(
-    path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = UsageError
+    path: Path, *, what: str, limit_bytes: int, error: type[UsageError] = InputFileError
 ) -> str:
     """As ``read_input``, of text in UTF-8."""
     content = read_input(path, what=what, limit_bytes=limit_bytes, error=error)

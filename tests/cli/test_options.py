@@ -71,7 +71,7 @@ def test_a_typo_in_a_test_names_the_closest_one(suite: str) -> None:
     done = tkperf(suite, "n", "/dev/none", *config, "--test", "iops,ipos")
     assert done.returncode == 2
     line, *_ = done.stderr.splitlines()
-    assert line.startswith(f"tkperf: test 'ipos': known are {', '.join(SUITES[suite])}, ")
+    assert line.startswith(f"tkperf: test 'ipos': choose from {', '.join(SUITES[suite])}, ")
     assert line.endswith("; did you mean iops?")
 
 

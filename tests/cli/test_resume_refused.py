@@ -99,9 +99,9 @@ def test_on_the_command_line(run_file: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wishes", "says"),
     [
-        ({"repeat": ("iops",)}, "--repeat 'iops': known are lat"),
+        ({"repeat": ("iops",)}, "--repeat 'iops': choose from lat"),
         ({"add": ("lat",)}, "the run has it already; --repeat lat"),
-        ({"add": ("nothing",)}, "--test 'nothing': known are"),
+        ({"add": ("nothing",)}, "--test 'nothing': choose from"),
         ({"add": ("auto-demand",)}, "the other tests ran without it"),
         ({"add": ("xsr",)}, "profile short has no table cross_stimulus_recovery"),
     ],

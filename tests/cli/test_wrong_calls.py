@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
+from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import tkperf
+from tkperf.choices import HDD_PROFILES, built_in_profiles
 from tkperf.cli.calling import HeadedOption, Heading, describe
 from tkperf.cli.main import COMMANDS, cli
 from tkperf.errors import InputFileError, UsageError
@@ -41,7 +45,7 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         (["ssd", "n", "x", "-rt", "nan"], "-rt 'nan': not a number from 1 to 86,400"),
         (
             ["ssd", "n", "x", "--engine", "uring"],
-            "--engine 'uring': known are io_uring, libaio; did you mean io_uring?",
+            "--engine 'uring': choose from io_uring, libaio; did you mean io_uring?",
         ),
         (
             ["ssd", "n", "x", "-ssdt", "iops", "lta"],
@@ -49,17 +53,17 @@ SSD = "usage: tkperf ssd [OPTIONS] NAME DEVICE\nhelp:  tkperf ssd --help\n"
         ),
         (
             ["ssd", "n", "x", "-ssdt", "iops,lta"],
-            "test 'lta': known are auto-demand, iops, lat, tp, writesat, cbw, dirth, hir, xsr, sweep, demand, "
+            "test 'lta': choose from auto-demand, iops, lat, tp, writesat, cbw, dirth, hir, xsr, sweep, demand, "
             "qos, all; did you mean lat?",
         ),
         (
             ["ssd", "n", "x", "--profile", "qick"],
-            "profile 'qick': known are myce, pts-2.0, pts-2.0-client, pts-c-1.2, pts-e-1.1, quick, tkperf-2.2; "
+            "profile 'qick': choose from myce, pts-2.0, pts-2.0-client, pts-c-1.2, pts-e-1.1, quick, tkperf-2.2; "
             "did you mean quick? An own profile is given as a path to its .toml file",
         ),
         (
             ["ssd", "n", "sim:sata"],
-            "simulated drive 'sata': known are client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn, sata-ssd, "
+            "simulated drive 'sata': choose from client-qlc, client-tlc, cliffs, dying, hdd, nvme-4kn, sata-ssd, "
             "spikes-13min, unsteady; did you mean sata-ssd?",
         ),
         (
@@ -198,3 +202,53 @@ def test_several_tests_are_named_in_any_of_these_ways(words: tuple[str, ...]) ->
         with command.make_context("ssd", list(given), click.Context(cli)) as context:
             assert context.params["tests"] == ("iops", "lat")
             assert (context.params["name"], context.params["device"]) == ("n", "x")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "RUN", "none.toml"),
+        ("raid", "n", "/dev/md99", "-c", "none.json"),
+        ("ssd", "n", "sim:sata-ssd", "--test", "none.toml"),
+        ("workload", "show", "none.toml"),
+        ("import", "none.json"),
+    ],
+)
+def test_an_input_file_that_does_not_exist_is_no_wrong_call(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that names the file."""
+    monkeypatch.chdir(tmp_path)
+    simulate(tmp_path, run_info())
+    done = CliRunner().invoke(cli, [{"RUN": "run.tkperf"}.get(word, word) for word in words])
+    assert isinstance(done.exception, InputFileError)
+    assert words[-1] in str(done.exception)
+    assert not getattr(done.exception, "__notes__", ())
+
+
+def test_a_size_too_small_for_a_sector_is_blamed_on_the_size() -> None:
+    """Not on the active range, which nobody gave."""
+    done = CliRunner().invoke(cli, ["ssd", "n", "./x.img", "--size", "10"])
+    assert "--size: '10'" in str(done.exception)
+    assert "512 bytes" in str(done.exception)
+    assert "active range" not in str(done.exception)
+
+
+@pytest.mark.parametrize("name", ["quick", "./mine.toml", "pts-2"])
+def test_a_profile_where_a_command_is_expected_leads_to_show(name: str) -> None:
+    """``tkperf profiles quick`` looks natural."""
+    error = CliRunner().invoke(cli, ["profiles", name], standalone_mode=False).exception
+    assert "profiles show" in str(error)
+    assert "no command" not in str(error)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_points_to_nothing_that_only_a_checkout_has(command: str) -> None:
+    """An installed tkperf has no docs folder."""
+    assert "docs/" not in CliRunner().invoke(cli, [command, "--help"]).output
+
+
+def test_help_of_hdd_offers_the_profiles_that_it_takes() -> None:
+    """And no other."""
+    text = CliRunner().invoke(cli, ["hdd", "--help"]).output
+    assert [name for name in built_in_profiles() if name in text] == list(HDD_PROFILES)

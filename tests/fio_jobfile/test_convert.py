@@ -178,7 +178,7 @@ def test_what_is_given_up_has_to_be_there() -> None:
     """A typo, an option that would be kept, and one without which nothing is left."""
     for without, reason in (
         ("fsync", "--without fsync: a.fio has nothing of it that would have to be given up"),
-        ("fsnc", "--without 'fsnc': known are "),
+        ("fsnc", "--without 'fsnc': choose from "),
     ):
         with pytest.raises(UsageError, match=re.escape(reason)):
             convert(f"[a]\n{TIMED}", without=[without])

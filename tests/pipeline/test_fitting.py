@@ -74,9 +74,9 @@ def test_areas_begin_at_whole_sectors() -> None:
 @pytest.mark.parametrize(
     ("wishes", "says"),
     [
-        ({"suite": "sdd"}, "suite 'sdd': known are ssd, hdd, raid"),
+        ({"suite": "sdd"}, "suite 'sdd': choose from ssd, hdd, raid"),
         ({"suite": "raid"}, "needs the configuration of a RAID set"),
-        ({"tests": ("speed",)}, "test 'speed': known are "),
+        ({"tests": ("speed",)}, "test 'speed': choose from "),
         ({"tests": ("writsat",)}, "; did you mean writesat?"),
         (
             {

@@ -39,7 +39,7 @@ WRONG = [
     (["--active-range", "120%"], "is not a share"),
     (["-ssdt", "tp", "-nj", "1024"], "too small for 1,024 jobs"),
     (["--profile", "nowhere.toml"], "cannot read profile nowhere.toml"),
-    (["--profile", "pts"], "profile 'pts': known are"),
+    (["--profile", "pts"], "profile 'pts': choose from"),
     (["--no-purge", "--purge", "discard"], "exclude each other"),
 ]
 

@@ -108,8 +108,11 @@ class Group(click.Group):
         is_option = name.startswith("-")
         if is_option or ctx.resilient_parsing or self.get_command(ctx, name) is not None:
             return super().resolve_command(ctx, args)
-        known = self.list_commands(ctx)
-        raise click.UsageError(f"there is no command {name[:40]}{guess(name, known)}", ctx)
+        raise click.UsageError(self.describe_unknown(ctx, name), ctx)
+
+    def describe_unknown(self, ctx: click.Context, name: str) -> str:
+        """What to say of a word where a command is expected."""
+        return f"there is no command {name[:40]}{guess(name, self.list_commands(ctx))}"
 
 
 def options_by_heading(

@@ -7,7 +7,7 @@ Nothing is offered that is not meant: of files only those of a kind. What is wro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import isnan
 from pathlib import Path
@@ -17,9 +17,9 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from tkperf.choices import PRESETS, RUN_FILE_SUFFIX, SIMULATED, built_in_profiles
+from tkperf.choices import PRESETS, RUN_FILE_SUFFIX, SIMULATED
 from tkperf.cli.calling import offer
-from tkperf.errors import UsageError, guess
+from tkperf.errors import UsageError, choose_from
 from tkperf.input_files import TEXT_BYTES, read_input
 
 _DEVICES = "/dev/"
@@ -64,7 +64,7 @@ class OneOf(click.Choice[str]):
         if value in known:
             return str(value)
         text = str(value)
-        return self.fail(f"'{text[:40]}': known are {', '.join(known)}{guess(text, known)}")
+        return self.fail(f"'{text[:40]}': {choose_from(text, known)}")
 
 
 class InputFile(click.ParamType[Path]):
@@ -171,8 +171,12 @@ class ProfileName(click.ParamType[str]):
 
     name = "profile"
 
+    def __init__(self, offered: Sequence[str]) -> None:
+        """``offered``: shipped ones that the command can use."""
+        self._offered = offered
+
     def shell_complete(self, ctx: object, param: object, incomplete: str) -> list[CompletionItem]:
-        return offer(built_in_profiles(), incomplete) or offer_files(incomplete, (".toml",))
+        return offer(self._offered, incomplete) or offer_files(incomplete, (".toml",))
 
 
 RUN_FILE = RunFile()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -47,14 +47,18 @@ size_option = _target_option(
 )
 
 
-def profile_option(default: str) -> Callable[[Function], Function]:
+def profile_option(
+    default: str, names: Sequence[str] | None = None
+) -> Callable[[Function], Function]:
+    """``names``: the shipped profiles that the command can use; default: all."""
+    offered = names or built_in_profiles()
     return _test_option(
         "--profile",
         default=default,
         show_default=True,
         metavar="NAME|FILE",
-        type=ProfileName(),
-        help=f"Which specification: {', '.join(built_in_profiles())}, or an own TOML file; "
+        type=ProfileName(offered),
+        help=f"Which specification: {', '.join(offered)}, or an own TOML file; "
         "'tkperf profiles' lists and explains them.",
     )
 
@@ -222,7 +226,8 @@ def outlook_options(function: Function) -> Function:
         _target_option(
             "--rate",
             metavar="RATE",
-            help="How fast it writes large blocks, as 530MB/s; default: assumed, 500MB/s.",
+            help="How fast it writes large blocks, as 530MB/s; default: 500MB/s is "
+            "assumed; 'tkperf plan' reads DEVICE for 10 s instead.",
         ),
         _target_option(
             "--like",
@@ -323,7 +328,12 @@ def view_options(function: Function) -> Function:
             is_flag=True,
             help="Do not write NAME.html, the report, when the run has ended.",
         ),
-        _output_option("-q", "--quiet", is_flag=True, help="No progress, only results."),
+        _output_option(
+            "-q",
+            "--quiet",
+            is_flag=True,
+            help="No plan and no progress: only the question, results and errors.",
+        ),
         _output_option("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
     )
 

@@ -6,9 +6,13 @@ import json
 from pathlib import Path
 
 import click
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 
 from tkperf.cli.console import open_console, plain
 from tkperf.procedures import Circumstances, load_profile, own_tests, with_workloads
+from tkperf.procedures.own_workloads.tables import TABLES_BY_PLACE
+from tkperf.profiles.explained import explain_keys
 
 
 def show(file: Path, profile: str, as_json: bool) -> None:
@@ -27,3 +31,18 @@ def show(file: Path, profile: str, as_json: bool) -> None:
     console.print(f"with profile {plain(chosen.name)}: {plain(chosen.title)}", highlight=False)
     for line in lines:
         console.print(f"  {plain(line)}", highlight=False)
+
+
+def list_keys() -> None:
+    """Every key of a workload file, table by table."""
+    console = open_console()
+    for place, table in TABLES_BY_PLACE.items():
+        console.print(f"[bold]{plain(place)}[/bold]", highlight=False)
+        drawn = Table(box=SIMPLE_HEAD, show_edge=False)
+        for column in ("key", "values", "meaning"):
+            drawn.add_column(column, overflow="fold")
+        for key in explain_keys(table):
+            drawn.add_row(key.name, plain(key.values), plain(key.meaning))
+        if drawn.row_count:
+            console.print(drawn)
+        console.print()

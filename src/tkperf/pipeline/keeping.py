@@ -37,8 +37,8 @@ from tkperf.runner import Run, execute
 from tkperf.units import format_capacity, format_duration
 
 DAY_S = 86_400
-# One sample a second takes up to 14.2 MB a day (bench/run_file_size.py), and steps of a minute,
-# each with its histograms and fio's own report, as much again.
+# One stream took 10.6 MB a day of seconds (bench/run_file_size.py), mixes 8.6 (bench/three_days.py); steps of
+# a minute, each with its histograms and fio's own report, as much again. Rounded up.
 RUN_FILE_BYTES_A_DAY = 30_000_000
 LEAST_FREE_BYTES = 4_000_000
 

@@ -176,8 +176,11 @@ class RunRequest:
             if self.active_range is not None:
                 resolve_range(self.active_range, _LARGEST_BYTES, _SMALLEST_SECTOR_BYTES)
         with _naming("--size"):
-            if self.size is not None:
-                parse_size_bytes(self.size)
+            if self.size is not None and parse_size_bytes(self.size) < _SMALLEST_SECTOR_BYTES:
+                raise UsageError(
+                    f"'{self.size}' is less than one sector of {_SMALLEST_SECTOR_BYTES} bytes; write "
+                    "for example 512MiB, 16GiB or 960GB"
+                )
 
     @property
     def searches_demand(self) -> bool:

@@ -176,10 +176,11 @@ def with_numbers(profile: Profile, table: type[TestTable], **numbers: object) ->
     for test in TESTS:
         if table in test.tables:
             choose_tests(profile, test.suites[0], (test.name,))
+    values = msgspec.to_builtins(profile.table(table)) | numbers
     try:
-        changed = msgspec.convert(msgspec.to_builtins(profile.table(table)) | numbers, table)
+        changed = msgspec.convert(values, table)
     except msgspec.ValidationError as error:
-        raise UsageError(f"table {table.key}{describe_mistake(error)}") from None
+        raise UsageError(f"table {table.key}{describe_mistake(error, table, values)}") from None
     changed_profile = profile.with_tables(changed)
     fault = find_fault(changed_profile) or find_excess(TESTS, changed_profile)
     if fault:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tkperf.figures import SectionPlan
+from tkperf.figures import WHOLE_TEST, SectionPlan
 from tkperf.phases import Procedure
 from tkperf.procedures import wording
 from tkperf.procedures.descriptor import Circumstances, Test
@@ -52,5 +52,6 @@ TEST = Test(
     procedure=hard_disk_throughput,
     describe=describe,
     section_plan=section_plan,
+    whole_test=lambda _: WHOLE_TEST[:1],  # nothing is preconditioned
     shared=(),
 )

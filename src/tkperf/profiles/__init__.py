@@ -7,6 +7,7 @@ names file, key and reason. What tables of tests there are, ``tkperf.procedures`
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -193,7 +194,8 @@ def parse_profile(text: str, tests: Iterable[type[TestTable]], *, file: str) -> 
     """
     types = tuple(dict.fromkeys(tests))
     document: Any = decode_strictly(
-        lambda: msgspec.toml.decode(shallow(text), type=_document_type(types)),
+        lambda: tomllib.loads(shallow(text)),
+        _document_type(types),
         what=f"profile {file}",
         language="TOML",
         error=ProfileError,

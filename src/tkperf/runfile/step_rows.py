@@ -26,6 +26,7 @@ from tkperf.runfile.values import (
     convert,
 )
 from tkperf.runfile.workload_columns import WORKLOAD_COLUMNS, parse_workload
+from tkperf.strict import describe_mistake
 
 
 class _StepRow(msgspec.Struct):
@@ -137,7 +138,10 @@ def _mend(columns: Columns) -> tuple[Columns, dict[str, str]]:
         try:
             msgspec.convert(mended[name], type_)
         except msgspec.ValidationError as error:
-            mended[name], unread[name] = None, f"{str(columns[name])[:30]}: {error}"
+            mended[name], unread[name] = (
+                None,
+                describe_mistake(error, type_, columns[name]).removeprefix(": "),
+            )
     return mended, unread
 
 

@@ -31,7 +31,7 @@ def convert(table: str, value: object, type_: type[T]) -> T:
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
-        raise ValueError(f"table {table}{describe_mistake(error)}") from error
+        raise ValueError(f"table {table}{describe_mistake(error, type_, value)}") from error
 
 
 # What damaged bytes lead to before anything notices: wrong types, numbers, names, lengths, depths.

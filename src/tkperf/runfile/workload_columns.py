@@ -78,7 +78,7 @@ def parse_workload(table: str, columns: Mapping[str, Any]) -> Workload:
             region=_region(row),
         )
     except msgspec.ValidationError as error:
-        raise ValueError(f"table {table}{describe_mistake(error)}") from error
+        raise ValueError(f"table {table}{describe_mistake(error, _Row, columns)}") from error
 
 
 def _shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any, ...]:

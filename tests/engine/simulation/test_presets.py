@@ -93,7 +93,7 @@ def test_dying_gets_slower_with_every_fill_and_then_fails() -> None:
 
 def test_an_unknown_preset_is_one_clear_error() -> None:
     """With those that exist."""
-    with pytest.raises(UsageError, match="simulated drive 'floppy': known are client-qlc"):
+    with pytest.raises(UsageError, match="simulated drive 'floppy': choose from client-qlc"):
         find_preset("floppy")
 
 

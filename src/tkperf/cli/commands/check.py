@@ -33,7 +33,9 @@ def check(**options: Any) -> None:
     (95 %). A claim may also
     have at_most instead of at_least, section, direction (all, read, write), and what tells workloads of
     one mix and block size apart: access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth;
-    docs/claims.md of the source describes each, and not_found and [[quantiles]].
+    not_found = true claims that what the course of a test may show is not there. [[quantiles]] has test, read_percent,
+    block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os complete within 500 us, 99.9 % within 900 us.
+    A wrong metric or key is answered with those that there are.
 
     \b
     Example of a claims file:

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from tkperf.choices import HDD_PROFILES
 from tkperf.cli.options import (
     consent_options,
     demand_options,
@@ -25,7 +26,7 @@ FLAGS = ("-hddt", "--hdd-type", "--test")
 @click.command(cls=suite_command("hdd", FLAGS))
 @run_arguments
 @tests_option("hdd", FLAGS)
-@profile_option("tkperf-2.2")
+@profile_option("tkperf-2.2", HDD_PROFILES)
 @demand_options
 @load_options
 @size_option

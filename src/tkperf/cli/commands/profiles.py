@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import click
 
+from tkperf.choices import built_in_profiles
 from tkperf.cli.calling import Command, Group
 from tkperf.cli.kinds import ProfileName
+from tkperf.errors import closest, not_known
+from tkperf.input_files import is_toml_path
 
 
-@click.group(cls=Group, invoke_without_command=True)
+class _Profiles(Group):
+    """``tkperf profiles``, after which users may type a profile."""
+
+    def describe_unknown(self, ctx: click.Context, name: str) -> str:
+        if closest(name, self.list_commands(ctx)):
+            return super().describe_unknown(ctx, name)
+        shipped = built_in_profiles()
+        if name in shipped or is_toml_path(name):
+            return f"a profile is explained by '{ctx.command_path} show {name}'"
+        return f"{not_known('profile', name, shipped)}; '{ctx.command_path} show NAME' explains one"
+
+
+@click.group(cls=_Profiles, invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
 @click.pass_context
 def profiles(context: click.Context, as_json: bool) -> None:
@@ -30,7 +45,7 @@ def profiles(context: click.Context, as_json: bool) -> None:
 
 
 @profiles.command(cls=Command)
-@click.argument("name", type=ProfileName())
+@click.argument("name", type=ProfileName(built_in_profiles()))
 @click.option("--json", "as_json", is_flag=True, help="As a JSON document for programs.")
 def show(name: str, as_json: bool) -> None:
     """Explain a profile key by key, and say what each of its tests would do.

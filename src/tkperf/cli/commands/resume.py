@@ -77,7 +77,7 @@ def resume(
     Everything is as the run was begun with: profile, options, tests, device. DEVICE says where the
     device is now, if it has another name since; it has to be the same one. It is erased, so it is
     confirmed again. What was cut off is measured again as its test needs it to be valid: a round, or
-    everything from the last purge on; docs/resume.md says which.
+    everything from the last purge on; it is named before the question.
 
     \b
     Examples:

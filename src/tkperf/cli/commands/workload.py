@@ -17,8 +17,21 @@ def workload() -> None:
     """Tests of your own: a workload file in TOML says the loads, phases and rule of steady state.
 
     It runs with tkperf ssd, hdd or raid NAME DEVICE --test FILE.toml, reports and compares like
-    any other test. docs/own-workloads.md has every key.
+    any other test. tkperf workload keys lists every key of such a file.
     """
+
+
+@workload.command(cls=Command)
+def keys() -> None:
+    """List every key of a workload file, with the values that it takes and its meaning.
+
+    \b
+    Example:
+      tkperf workload keys
+    """
+    from tkperf.cli.workload import list_keys
+
+    list_keys()
 
 
 @workload.command(cls=Command)

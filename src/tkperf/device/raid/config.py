@@ -12,7 +12,7 @@ import msgspec
 
 from tkperf.errors import InputFileError, UsageError
 from tkperf.input_files import SETTINGS_BYTES, read_input
-from tkperf.strict import decode_strictly
+from tkperf.strict import decode_strictly, quote_value
 
 # Fewest members by level. mdadm would make smaller ones of some, but not sets of that level.
 FEWEST_MEMBERS = {0: 2, 1: 2, 5: 3, 6: 4, 10: 4}
@@ -70,10 +70,11 @@ def load_raid_config(path: Path) -> RaidConfig:
         InputFileError: the message names the file, the key and what is wrong.
     """
     if not path.exists():
-        raise UsageError(f"there is no RAID configuration {path}; an example: {EXAMPLE}")
+        raise InputFileError(f"there is no RAID configuration {path}; an example: {EXAMPLE}")
     text = read_input(path, what="the RAID configuration", limit_bytes=SETTINGS_BYTES)
     config = decode_strictly(
-        lambda: msgspec.json.decode(text, type=RaidConfig),
+        lambda: json.loads(text),
+        RaidConfig,
         what=f"RAID configuration {path}",
         language="JSON",
     )
@@ -88,7 +89,7 @@ def _find_fault(config: RaidConfig) -> str | None:
     """The first value that no schema can rule out, as ``key: reason``."""
     if config.raidlevel not in (*FEWEST_MEMBERS, *map(str, FEWEST_MEMBERS)):
         levels = ", ".join(map(str, FEWEST_MEMBERS))
-        return f"raidlevel: {_quote(config.raidlevel)} is not one of {levels}"
+        return f"raidlevel: {quote_value(config.raidlevel)} is not one of {levels}"
     fewest = FEWEST_MEMBERS[config.level]
     if len(config.devices) < fewest:
         return f"devices: {len(config.devices)} for RAID {config.level}, it takes {fewest} or more"
@@ -97,7 +98,7 @@ def _find_fault(config: RaidConfig) -> str | None:
     if len(config.devices) > MOST_MEMBERS:
         return f"devices: {len(config.devices)}, no set has more than {MOST_MEMBERS}"
     if config.stripsize is not None and not _is_strip_size(config.stripsize):
-        return f"stripsize: {_quote(config.stripsize)} is not a size of 4 to 65536 KiB"
+        return f"stripsize: {quote_value(config.stripsize)} is not a size of 4 to 65536 KiB"
     return _find_device_fault(config)
 
 
@@ -108,18 +109,11 @@ def _is_strip_size(value: int | str) -> bool:
     return 4 <= value <= 65536
 
 
-def _quote(value: int | str) -> str:
-    """As JSON has it, cut short; a number of thousands of digits cannot even be written."""
-    if isinstance(value, int) and abs(value) >= 1 << 64:
-        return "a number that large"
-    return json.dumps(value if isinstance(value, int) else value[:40])
-
-
 def _find_device_fault(config: RaidConfig) -> str | None:
     device_at: dict[str, str] = {}
     for device in config.devices:
         if not device.isprintable() or not device.strip() or device.startswith("-"):
-            return f"devices: {_quote(device)} is no name of a device"
+            return f"devices: {quote_value(device)} is no name of a device"
     for device in config.devices:
         real = os.path.realpath(device) if config.type == "sw_mdadm" else _LEADING_0.sub("", device)
         if real in device_at:

@@ -143,7 +143,8 @@ def _in_loops(phase: RoundsPhase, loads: Mapping[str, Load]) -> str | None:
             try:
                 at_values(loads[phase.loads[0]], {loop.key: value})
             except msgspec.ValidationError as error:
-                return f"loops: {value:g} is no value{describe_mistake(error)}"
+                given = {loop.key: value}
+                return f"loops{describe_mistake(error, Load, given)}"
         if loop.key == "block_size_kib" and any(loads[name].block_shares for name in phase.loads):
             return "loops: block_size_kib is looped over, but a load has block_shares"
     if (steps := count_steps(phase)) > MOST_STEPS_OF_A_ROUND:

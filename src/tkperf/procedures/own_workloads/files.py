@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +15,20 @@ from tkperf.procedures.own_workloads.parts import (
     FillPhase,
     IdlePhase,
     Load,
-    Loop,
     OwnPhase,
-    OwnSteadyState,
-    OwnTracked,
     PurgePhase,
     RoundsPhase,
     StreamPhase,
 )
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable, table_type
-from tkperf.profiles.explained import explain_keys
-from tkperf.strict import decode_strictly, describe_mistake, shallow
+from tkperf.strict import convert_strictly, decode_strictly, shallow
 from tkperf.units import drop_controls
 
 WHAT = "workload file"
-_PHASES: tuple[type[msgspec.Struct], ...] = (
+_PHASES: tuple[type[Any], ...] = (
     PurgePhase, FillPhase, IdlePhase, RoundsPhase, StreamPhase
 )  # fmt: skip
 _KINDS = {str(kind.__struct_config__.tag): kind for kind in _PHASES}
-_PARTS: tuple[type[msgspec.Struct], ...] = (Load, Loop, OwnSteadyState, OwnTracked, *_PHASES)
-_KEYS = sorted({"kind", *(field.name for part in _PARTS for field in msgspec.structs.fields(part))})
 
 
 def read_workload_file(path: str | Path) -> OwnWorkloadTable:
@@ -55,10 +48,12 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
         InputFileError: not TOML, a typo, or an impossible value.
     """
     what = f"{WHAT} {file}"
-    document = decode_strictly(lambda: tomllib.loads(shallow(text)), what=what, language="TOML")
+    document = decode_strictly(
+        lambda: tomllib.loads(shallow(text)), dict[str, Any], what=what, language="TOML"
+    )
     parts = {
         "loads": {
-            name: _convert(load, Load, f"{what}, load {_short(name)}")
+            name: convert_strictly(load, Load, what=f"{what}, load {_short(name)}")
             for name, load in _tables(document, "loads", dict, what).items()
         },
         "phases": tuple(
@@ -68,7 +63,7 @@ def parse_workload_file(text: str, *, file: str) -> OwnWorkloadTable:
     }
     name = document.get("name")
     type_ = table_type(name if isinstance(name, str) else "")
-    table: OwnWorkloadTable = _convert(document | msgspec.to_builtins(parts), type_, what)
+    table = convert_strictly(document | msgspec.to_builtins(parts), type_, what=what)
     texts = (
         ("title", table.title),
         ("source", table.source),
@@ -100,33 +95,8 @@ def _convert_phase(phase: object, what: str) -> OwnPhase:
         raise InputFileError(f"{what}: it has no kind: one of {', '.join(_KINDS)}")
     if kind not in _KINDS:
         raise InputFileError(f"{what}, key kind: {not_known('kind', _short(kind), _KINDS)}")
-    converted: OwnPhase = _convert(phase, _KINDS[kind], f"{what} ({kind})")
+    converted: OwnPhase = convert_strictly(phase, _KINDS[kind], what=f"{what} ({kind})")
     return converted
-
-
-def _convert(value: object, type_: type[Any], what: str) -> Any:
-    try:
-        return msgspec.convert(value, type_)
-    except msgspec.ValidationError as error:
-        raise InputFileError(f"{what}{describe_mistake(error)}{_advise(error, type_)}") from None
-
-
-def _advise(error: msgspec.ValidationError, type_: type[Any]) -> str:
-    """The values there are, or the key that a typo may have meant: of this table, or of the file."""
-    reason, _, path = str(error).partition(" - at ")
-    if reason.startswith("Invalid enum value"):
-        key = path.strip("`").rpartition(".")[2]
-        tables = (type_, *_PARTS)
-        values = (one.values for table in tables for one in explain_keys(table) if one.name == key)
-        return f": it is {next(values, 'another')}"
-    _, unknown, rest = reason.partition("unknown field `")
-    if not unknown:
-        return ""
-    typo = rest.partition("`")[0]
-    closest = get_close_matches(typo, type_.__struct_fields__, n=1) or get_close_matches(
-        typo, _KEYS, n=1
-    )
-    return f"; did you mean {closest[0]}?" if closest else ""
 
 
 def _short(name: str) -> str:

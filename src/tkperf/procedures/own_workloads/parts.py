@@ -26,7 +26,7 @@ from tkperf.workload import Access, Arrival
 MOST_PHASES = 64
 MOST_IOPS = 1e9
 # A name that becomes part of files and of --test; a heading of a report.
-Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=64)]
 LONGEST_TITLE = 120
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TITLE)]
 Section = Annotated[

@@ -11,12 +11,17 @@ import msgspec
 from tkperf.procedures.own_workloads.faults import find_table_fault, find_unreachable
 from tkperf.procedures.own_workloads.parts import (
     MOST_PHASES,
+    FillPhase,
+    IdlePhase,
     Load,
     LoadName,
+    Loop,
     Measuring,
     Name,
     OwnPhase,
     OwnSteadyState,
+    OwnTracked,
+    PurgePhase,
     RoundsPhase,
     StreamPhase,
     Title,
@@ -147,3 +152,18 @@ def table_types(keys: Iterable[str]) -> tuple[type[OwnWorkloadTable], ...]:
     """Those of the tables of own workloads among the keys of a profile."""
     names = (key.removeprefix(KEY_PREFIX) for key in keys if key.startswith(KEY_PREFIX))
     return tuple(map(table_type, names))
+
+
+# For people, in the order in which a file has them.
+TABLES_BY_PLACE: dict[str, type[msgspec.Struct]] = {
+    "Top of the file": OwnWorkloadTable,
+    "[steady_state]": OwnSteadyState,
+    "[loads.NAME]": Load,
+    '[[phases]] with kind = "purge"': PurgePhase,
+    '[[phases]] with kind = "fill"': FillPhase,
+    '[[phases]] with kind = "idle"': IdlePhase,
+    '[[phases]] with kind = "rounds"': RoundsPhase,
+    "loops of rounds": Loop,
+    "tracked of rounds": OwnTracked,
+    '[[phases]] with kind = "stream"': StreamPhase,
+}
