@@ -21,6 +21,7 @@ from tkperf.device.purge.verification import Verification
 from tkperf.device.safety import Reason, find_objections
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
+from tkperf.engine.seeds import Seeds
 from tkperf.errors import DeviceError, RefusedError
 from tkperf.phases import Fill
 from tkperf.workload import Access, ActiveRange, Workload
@@ -207,6 +208,7 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
         ),
         version="",
         cpus=1,
+        seeds=Seeds(1),
     )
     fill = Fill(section="s", workload=workload, passes=1)
     with pytest.raises(RefusedError, match="only while a permit"):

@@ -20,6 +20,7 @@ from tkperf.engine.fio_job import (
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
 from tkperf.engine.fio_process import FioProcess, ignore
 from tkperf.engine.recorder import Recorder
+from tkperf.engine.seeds import Seeds
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of
 from tkperf.engine.witness import StreamWatch, earliest_s, witness_fill, witness_step
@@ -65,8 +66,9 @@ class FioEngine:
 
     name = "fio"
 
-    def __init__(self, jobs: DeviceJobs, *, version: str, cpus: int) -> None:
+    def __init__(self, jobs: DeviceJobs, *, version: str, cpus: int, seeds: Seeds) -> None:
         self.version: str | None = version
+        self.seeds = seeds
         self._jobs = jobs
         self._cpus = cpus
         self._waiting = Waiting(self._prepare)
@@ -78,7 +80,8 @@ class FioEngine:
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
-        process = self._begin(lambda: self._jobs.start_fill(phase))
+        seed = self.seeds.take(phase)
+        process = self._begin(lambda: self._jobs.start_fill(phase, seed))
         self._waiting.note_start(process)
         recorder = Recorder(on_sample)
         total_bytes = self._jobs.fill_bytes(phase)
@@ -103,7 +106,7 @@ class FioEngine:
         self._choose_by_totals(process, recorder, then)
         process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
         self._prepare_after_next(then)
-        job_text = self._jobs.fill_text(phase)
+        job_text = self._jobs.fill_text(phase, seed)
         witness = witness_fill(process, planned_bytes(job_text))
         return self._execution(process, recorder, job_text, witness)
 
@@ -117,7 +120,7 @@ class FioEngine:
             job_bytes = [job.bytes for job in process.last.jobs]
             self._cursors.advance(step, prepared.starts_bytes, job_bytes)
         self._prepare_after_next(then)
-        job_text = self._jobs.step_text(step, prepared.starts_bytes)
+        job_text = self._jobs.step_text(step, prepared.seed, prepared.starts_bytes)
         witness = witness_step(process, step, self._jobs.active_range)
         return self._execution(process, recorder, job_text, witness)
 
@@ -296,7 +299,9 @@ class FioEngine:
         step = step_of(load)
         # A stream begins at the start of its jobs' regions, a step goes on where the one before ended.
         starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
-        return Prepared(load, starts_bytes, self._jobs.start_step(step, starts_bytes))
+        seed = self.seeds.next_of(load)
+        process = self._jobs.start_step(step, seed, starts_bytes)
+        return Prepared(load, seed, starts_bytes, process)
 
     def _prepare_next(self, then: Next | None, under_way: Workload) -> None:
         """Start what may follow, unless it goes on where what is under way has yet to stop."""
@@ -329,10 +334,11 @@ class FioEngine:
         if prepared is None:
             prepared = self._start_load(load)
         if prepared.process.released_s is None:
-            step, starts_bytes = step_of(load), prepared.starts_bytes
+            step, seed, starts_bytes = step_of(load), prepared.seed, prepared.starts_bytes
             prepared.process = self._begin(
-                lambda: self._jobs.start_step(step, starts_bytes), prepared.process
+                lambda: self._jobs.start_step(step, seed, starts_bytes), prepared.process
             )
+        self.seeds.take(load)
         self._waiting.note_start(prepared.process)
         self._waiting.discard(but=then.loads if then else ())
         return prepared
@@ -353,7 +359,7 @@ class FioEngine:
             phase=phase,
             process=prepared.process,
             step=step,
-            job_text=self._jobs.step_text(step),
+            job_text=self._jobs.step_text(step, prepared.seed),
             watch=StreamWatch(),
         )
         return self._stream

@@ -18,7 +18,7 @@ from tkperf.errors import Interrupted, RunFileError, TkperfError, reason_of
 from tkperf.events import Event, Observer
 from tkperf.host_looks import ProcHostLooks
 from tkperf.host_use import HostLooks
-from tkperf.pipeline.equipment import Equipment
+from tkperf.pipeline.equipment import Equipment, go_on_with_seed
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.going_on import build_resumed
 from tkperf.pipeline.host_check import HostState, prepared_host
@@ -178,6 +178,8 @@ def keep_resumed(
     def run(host: HostState) -> Run:
         plan.require_unchanged()
         relive(equipment.engine, plan.log, equipment.fitted)
+        resumptions = len(plan.record.resumptions) + 1
+        go_on_with_seed(equipment.engine, plan.info.seed, resumptions=resumptions)
         return _run(
             equipment,
             info=plan.info,
