@@ -14,10 +14,11 @@ from pathlib import Path
 from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.device.identity import TargetKind
 from tkperf.device.kernel_log import KernelLog
-from tkperf.errors import Interrupted, RunFileError, TkperfError, reason_of
+from tkperf.errors import Interrupted, RunFileError, TkperfError, UsageError, reason_of
 from tkperf.events import Event, Observer
 from tkperf.host_looks import ProcHostLooks
 from tkperf.host_use import HostLooks
+from tkperf.output_files import make_folder
 from tkperf.pipeline.equipment import Equipment, go_on_with_seed
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.going_on import build_resumed
@@ -77,10 +78,12 @@ class Destination:
             if os.path.lexists(self.run_path):
                 raise RunFileError(describe_existing(self.run_path))
             self._refuse_side_files(device)
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             probe = self.folder / f".tkperf-{secrets.token_hex(8)}.probe"
             probe.touch(exist_ok=False)
             probe.unlink()
+        except UsageError as error:
+            raise RunFileError(f"cannot write to the output folder: {error}") from error
         except OSError as error:
             raise RunFileError(
                 f"cannot write to the output folder {self.folder}: {reason_of(error)}"

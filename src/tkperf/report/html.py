@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from contextlib import suppress
 from functools import cache
 from importlib import metadata, resources
@@ -16,6 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from tkperf.analysis.export_json import finite
+from tkperf.errors import UsageError
+from tkperf.output_files import replace_file
 from tkperf.report.fonts import build_font_faces
 from tkperf.report.marking import find_keywords, list_keywords
 from tkperf.report.page import ReportView
@@ -107,13 +108,9 @@ def _vega_bundle() -> str:
 
     bundle = vl_convert.javascript_bundle() + _END_OF_BUNDLE  # type: ignore[call-arg]  # the stub is too strict
     if kept is not None:
-        with suppress(OSError):
+        with suppress(OSError, UsageError):
             kept.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                "w", dir=kept.parent, encoding="utf-8", delete=False
-            ) as file:
-                file.write(bundle)
-            Path(file.name).replace(kept)
+            replace_file(kept, [bundle.encode()])
     return bundle
 
 
