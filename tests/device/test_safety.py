@@ -96,6 +96,19 @@ def test_a_disk_with_a_mounted_partition_is_refused(loop_device: MakeLoop, tmp_p
         assert reasons(second) == set()
 
 
+def test_a_file_with_another_name_is_refused_behind_a_loop_device_too(
+    loop_device: MakeLoop, scratch: Path, tmp_path: Path
+) -> None:
+    """Under its other name it may be anybody's data."""
+    device = loop_device()
+    images = [scratch, next(tmp_path.glob("loop*.img"))]
+    for target, image in zip([scratch, device], images, strict=True):
+        assert Reason.HARD_LINKS not in reasons(target)
+        image.with_suffix(".other").hardlink_to(image)
+        assert reasons(target) == {Reason.HARD_LINKS}
+
+
+@pytest.mark.root
 def test_swap_space_is_refused(loop_device: MakeLoop) -> None:
     """A device in use as swap is refused."""
     device = loop_device()
