@@ -135,7 +135,7 @@ class FioEngine:
         if is_last:
             self._run_out(process, stream.step, then, recorder)
         else:
-            self._run_to_cut(stream, then, recorder)
+            self._run_to_cut(stream, phase.duration_s, then, recorder)
         stream.cut = process.last
         # By now it is known when fio really began.
         started_s = process.began_s + origin.elapsed_s
@@ -252,20 +252,29 @@ class FioEngine:
     def _let_go(self, load: Load, process: FioProcess, on_reading: fio_process.OnReading) -> None:
         self._waiting.let_go(load, lambda until_s: process.read_until(until_s, on_reading))
 
-    def _run_to_cut(self, stream: _Stream, then: Next | None, recorder: Recorder) -> None:
-        """Run a stream to the report nearest to the slice's end: fio's reports go by its own clock."""
+    def _run_to_cut(
+        self, stream: _Stream, slice_s: float, then: Next | None, recorder: Recorder
+    ) -> None:
+        """Run a stream to the report nearest to the slice's end: fio's reports go by its own clock.
+
+        A slice shorter than their interval ends at a report that fio is told to make.
+        """
         process, origin = stream.process, stream.cut
         if then:
             ahead_s = stream.planned_s - self._waiting.ahead_s
             process.read_until(process.began_s + ahead_s, recorder)
             self._prepare_next(then, stream.phase.workload)
         cut_s = stream.planned_s - STATUS_INTERVAL_S / 2
+        if slice_s < STATUS_INTERVAL_S:
+            process.read_until(process.began_s + stream.planned_s, recorder)
+            process.report_now(time.monotonic() + LONGEST_DRAIN_S, recorder)
+            cut_s = origin.elapsed_s
         # After a report that came late, the one to cut at may be over: take the next.
         earliest_s = origin.elapsed_s + SHORTEST_SAMPLE_S
         process.read_while(
             lambda: process.last.elapsed_s < max(cut_s, earliest_s),
             recorder,
-            until_s=time.monotonic() + stream.phase.duration_s + fio_process.LONGEST_OVERRUN_S,
+            until_s=time.monotonic() + slice_s + fio_process.LONGEST_OVERRUN_S,
         )
         if process.ended_s is not None:
             process.read_to_end(recorder)  # raises if fio did not end well
