@@ -300,7 +300,10 @@ def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterat
         text = str(error)
         if writer.lost is not None and writer.lost not in text:
             text += f"; {writer.lost}"
-        raise type(error)(
-            f"{text}; see what was measured: tkperf show {destination.run_path}, go on: tkperf "
-            f"resume {destination.run_path}"
-        ) from error
+        path = destination.run_path
+        hint = f"see what was measured: tkperf show {path}, go on: tkperf resume {path}"
+        if not path.exists():
+            hint = (
+                f"{path} is not there any more: if it was moved, tkperf resume takes its new name"
+            )
+        raise type(error)(f"{text}; {hint}") from error

@@ -33,6 +33,9 @@ _VL_CONVERT = metadata.version("vl-convert-python")
 # A cached file that lacks it was cut short.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
 
+# Characters that turn the direction of the text after them: a name could pass for another.
+_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
 
 def render_view(view: ReportView) -> str:
     """The whole page. Every text from outside is escaped; scripts come from the package."""
@@ -51,12 +54,14 @@ def render_view(view: ReportView) -> str:
     environment.filters["unbroken"] = _unbroken
     environment.globals["font_faces"] = build_font_faces()
     template = environment.get_template("report.html.j2")
-    return template.render(
+    page = template.render(
         report=view,
         badges=list_keywords(view),
         keywords=find_keywords(view),
         script=_chart_script(),
     )
+    # At the end, so that no text from outside is left out, in JSON neither.
+    return _DIRECTIONS.sub("", page)
 
 
 def _script_json(value: object) -> str:
@@ -64,7 +69,8 @@ def _script_json(value: object) -> str:
     try:
         text = msgspec.json.encode(value).decode()
     except UnicodeEncodeError:  # half a surrogate, as a stranger's file may have
-        text = json.dumps(finite(msgspec.to_builtins(value)))
+        plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
+        text = plain.encode(errors="backslashreplace").decode()
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
