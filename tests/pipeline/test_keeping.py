@@ -12,7 +12,7 @@ from tkperf.pipeline import keeping
 from tkperf.pipeline.api import resume
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.record import RunStatus
-from tkperf.runfile import opening
+from tkperf.runfile import backlog, opening
 
 
 def interrupt(*_: object, **__: object) -> None:
@@ -56,7 +56,11 @@ def test_a_run_file_that_is_gone_is_not_said_to_go_on(
         raise EngineError("fio failed")
 
     monkeypatch.setattr("tkperf.runner._TestRun.execute", lose_file_and_fail)
-    with pytest.raises(EngineError, match="n.tkperf is not there any more") as failed:
+    monkeypatch.setattr(backlog, "RETRY_EVERY_S", 0.01)
+    monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
+    monkeypatch.setattr(backlog, "LAST_WAIT_S", 0.5)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(EngineError, match=r"n\.tkperf is not there any more") as failed:
         begin(tmp_path)
     assert "go on" not in str(failed.value)
 
