@@ -174,6 +174,22 @@ def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
         assert judge(execution, plan) is None
 
 
+def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngine) -> None:
+    """By SIGTERM, after which fio ends well by its own account: the step is measured again."""
+    engine = make_engine()
+
+    def terminate() -> None:
+        assert engine._current is not None
+        os.kill(engine._current._process.pid, signal.SIGTERM)
+
+    timer = threading.Timer(1.5, terminate)
+    timer.start()
+    step = Step(workload=workload(), duration_s=5.0)
+    with pytest.raises(StepFailedError, match="was killed by a signal"):
+        engine.measure(step, then=None, on_sample=lambda _: None)
+    timer.join()
+
+
 def test_slices_shorter_than_fios_reports_are_one_stream(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
