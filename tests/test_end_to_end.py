@@ -28,6 +28,7 @@ from tkperf.device.write_cache import WriteCache
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_clock
+from tkperf.engine.seeds import Seeds
 from tkperf.events import Event, PurgeEnded, StepEnded
 from tkperf.phases import Fill
 from tkperf.procedures import SSD_TESTS, load_profile
@@ -464,7 +465,10 @@ def test_the_devices_own_counters_agree(loop_device: Callable[..., Path]) -> Non
     method = plan_purge(permit.identity).choose(None, device=str(device))
     active = ActiveRange(offset_bytes=0, length_bytes=permit.identity.capacity_bytes)
     engine = FioEngine(
-        DeviceJobs(permit, ioengine="libaio", active_range=active), version="", cpus=2
+        DeviceJobs(permit, ioengine="libaio", active_range=active),
+        version="",
+        cpus=2,
+        seeds=Seeds(1),
     )
     try:
         execute(
@@ -508,6 +512,7 @@ def test_members_are_filled_each_by_its_own_amount(loop_device: Callable[..., Pa
         ),
         version="",
         cpus=2,
+        seeds=Seeds(1),
     )
     workload = load_profile(str(PROFILE)).workload(Access.SEQUENTIAL, 0, 128)
     try:

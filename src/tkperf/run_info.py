@@ -17,7 +17,8 @@ class RunInfo:
 
     ``device`` and each of ``hosts`` are facts as plain data (name -> value, None = not known);
     ``profile`` is the whole profile as plain data, user options applied, or of an imported run
-    what is known of it; ``options`` what the user set. ``alterations`` are the numbers of the
+    what is known of it; ``options`` what the user set. ``seed`` is the run's, from which
+    the seeds of its fio jobs are drawn; None: not known, or there is none. ``alterations`` are the numbers of the
     specification that the user's options changed, each as ``runtime 60 s -> 1 s``. ``notices`` are shown on every page of a result (quick profile, file target,
     SIMULATED).
     """
@@ -38,6 +39,7 @@ class RunInfo:
     active_range_length_bytes: int | None
     device_description: str | None = None
     feature_matrix: str | None = None
+    seed: int | None = None
     notices: tuple[str, ...] = ()
     alterations: tuple[str, ...] = ()
 

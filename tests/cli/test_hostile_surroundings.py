@@ -16,10 +16,12 @@ from tests.builders import run_info, simulate
 from tests.cli.test_bad_input import ENV
 from tkperf.cli.main import cli
 from tkperf.cli.notify import _log_in
-from tkperf.cli.output import open_log, write_output
+from tkperf.cli.output import Outputs, open_log, write_output
 from tkperf.cli.plain import PlainLines
 from tkperf.errors import RunFileError, UsageError
 from tkperf.events import Warned
+from tkperf.output_files import reach
+from tkperf.pipeline.keeping import Destination
 from tkperf.process import run_command, start_module
 from tkperf.record import RunWarning
 
@@ -96,6 +98,63 @@ def test_links_of_others_are_not_followed(tmp_path: Path, place: str) -> None:
     with pytest.raises(UsageError, match=r"that another user made \(uid 65534\)"):
         write_output(path, "REPORT")
     assert (target / "x.html").read_text() == "precious"
+
+
+@root
+def test_root_follows_no_link_where_others_can_write(tmp_path: Path) -> None:
+    """Not even its own: who can write to the folder can put one there that root made elsewhere."""
+    (tmp_path / "precious").write_text("precious")
+    everybodys = tmp_path / "everybodys"
+    everybodys.mkdir()
+    everybodys.chmod(0o1777)
+    (everybodys / "x.html").symlink_to(tmp_path / "precious")
+    with pytest.raises(UsageError, match="is a link in a folder that others can write to"):
+        write_output(everybodys / "x.html", "REPORT")
+    (everybodys / "folder").symlink_to(tmp_path)
+    with pytest.raises(RunFileError, match="is a link in a folder that others can write to"):
+        open_log(everybodys / "folder" / "n.log")
+    with pytest.raises(RunFileError, match="is a link in a folder that others can write to"):
+        Destination(name="n", folder=everybodys / "folder").require_free("sim:sata-ssd")
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_a_folder_that_is_exchanged_for_a_link_meanwhile_is_not_followed(tmp_path: Path) -> None:
+    """Between the look and the writing: what was looked at is written to."""
+    for name in ("ours", "others"):
+        (tmp_path / name).mkdir()
+    with reach(tmp_path / "ours" / "x") as place:
+        (tmp_path / "ours").rename(tmp_path / "moved")
+        (tmp_path / "ours").symlink_to("others")
+        os.close(place.open(os.O_WRONLY | os.O_CREAT))
+    assert (tmp_path / "moved/x").exists()
+    assert list((tmp_path / "others").iterdir()) == []
+
+
+def test_a_hard_link_keeps_what_it_had(tmp_path: Path) -> None:
+    """The other name of a file that is replaced, which another user may have given it."""
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "x.html").hardlink_to(tmp_path / "precious")
+    write_output(tmp_path / "x.html", "REPORT", say=False)
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert (tmp_path / "x.html").read_text() == "REPORT"
+
+
+def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
+    """A folder that is not there is a slip, or a disk that is not mounted."""
+    missing = tmp_path / "not-mounted"
+    for file in (missing / "x.html", missing / "tables" / "x.csv"):
+        with pytest.raises(UsageError, match=r"there is no folder .*not-mounted; .*mkdir -p"):
+            Outputs([file], folders=[missing / "tables"])
+        with pytest.raises(UsageError, match="there is no folder"):
+            write_output(file, "REPORT", makes_folder=file.suffix == ".csv")
+    with pytest.raises(RunFileError, match="there is no folder"):
+        Destination(name="n", folder=missing / "runs").require_free("sim:sata-ssd")
+    assert list(tmp_path.iterdir()) == []
+    outputs = Outputs([tmp_path / "tables/x.csv"], folders=[tmp_path / "tables"])
+    assert list(tmp_path.iterdir()) == []  # so far only looked at
+    outputs.write(tmp_path / "tables/x.csv", "a,b")
+    Destination(name="n", folder=tmp_path / "runs").require_free("sim:sata-ssd")
+    assert {path.name for path in tmp_path.iterdir()} == {"tables", "runs"}
 
 
 def test_own_links_are_followed(tmp_path: Path) -> None:

@@ -250,7 +250,7 @@ def replace_file(path: Path) -> None:
         (lambda scratch: os.truncate(scratch, SIZE + 4096), "it has grown from"),
         (lambda scratch: os.truncate(scratch, SIZE - 4096), "it has shrunk from"),
         (lambda scratch: scratch.unlink(), "there is no device or file"),
-        (replace_file, "another file of that name"),
+        (replace_file, "it is another file"),
     ],
 )
 def test_another_device(

@@ -21,6 +21,7 @@ from tkperf.device.purge.verification import Verification
 from tkperf.device.safety import Reason, find_objections
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
+from tkperf.engine.seeds import Seeds
 from tkperf.errors import DeviceError, RefusedError
 from tkperf.phases import Fill
 from tkperf.workload import Access, ActiveRange, Workload
@@ -95,6 +96,19 @@ def test_a_disk_with_a_mounted_partition_is_refused(loop_device: MakeLoop, tmp_p
         assert reasons(second) == set()
 
 
+def test_a_file_with_another_name_is_refused_behind_a_loop_device_too(
+    loop_device: MakeLoop, scratch: Path, tmp_path: Path
+) -> None:
+    """Under its other name it may be anybody's data."""
+    device = loop_device()
+    images = [scratch, next(tmp_path.glob("loop*.img"))]
+    for target, image in zip([scratch, device], images, strict=True):
+        assert Reason.HARD_LINKS not in reasons(target)
+        image.with_suffix(".other").hardlink_to(image)
+        assert reasons(target) == {Reason.HARD_LINKS}
+
+
+@pytest.mark.root
 def test_swap_space_is_refused(loop_device: MakeLoop) -> None:
     """A device in use as swap is refused."""
     device = loop_device()
@@ -207,6 +221,7 @@ def test_there_is_no_load_without_a_permit_in_use(scratch: Path) -> None:
         ),
         version="",
         cpus=1,
+        seeds=Seeds(1),
     )
     fill = Fill(section="s", workload=workload, passes=1)
     with pytest.raises(RefusedError, match="only while a permit"):

@@ -16,6 +16,7 @@ from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
+from tkperf.engine.seeds import Seeds
 from tkperf.workload import Access, ActiveRange, Workload
 
 # Plays by block size; see fake_fio.py.
@@ -57,6 +58,7 @@ def make_engine(scratch: Path) -> Iterator[Callable[..., FioEngine]]:
             ),
             version="",
             cpus=2,
+            seeds=Seeds(1),
         )
         made.append(engine)
         return engine

@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from tests.engine.conftest import workload
 from tkperf.device.identity import read_identity
 from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine import Execution, Next
+from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_process import FioProcess
 from tkperf.engine.gate import Gate
@@ -169,6 +172,45 @@ def test_honest_slices_are_believed(make_engine: MakeEngine) -> None:
     for _ in range(4):
         execution = engine.measure_slice(phase, then=None, on_sample=lambda _: None)
         assert judge(execution, plan) is None
+
+
+def test_a_step_whose_fio_is_asked_to_end_is_a_failed_step(make_engine: MakeEngine) -> None:
+    """By SIGTERM, after which fio ends well by its own account: the step is measured again."""
+    engine = make_engine()
+
+    def terminate() -> None:
+        assert engine._current is not None
+        os.kill(engine._current._process.pid, signal.SIGTERM)
+
+    timer = threading.Timer(1.5, terminate)
+    timer.start()
+    step = Step(workload=workload(), duration_s=5.0)
+    with pytest.raises(StepFailedError, match="was killed by a signal"):
+        engine.measure(step, then=None, on_sample=lambda _: None)
+    timer.join()
+
+
+def test_slices_shorter_than_fios_reports_are_one_stream(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten slices in 3 s, of one fio, end to end."""
+    started: list[Step] = []
+    start_step = DeviceJobs.start_step
+
+    def start(jobs: DeviceJobs, step: Step, *given: Any) -> FioProcess:
+        started.append(step)
+        return start_step(jobs, step, *given)
+
+    monkeypatch.setattr(DeviceJobs, "start_step", start)
+    phase = Continuous(section="S", number=1, workload=workload(), duration_s=0.3, longest_s=3.0)
+    engine = make_engine()
+    slices = [engine.measure_slice(phase, then=None, on_sample=lambda _: None) for _ in range(10)]
+    assert len(started) == 1
+    lengths_s = [each.measurement.duration_s for each in slices]
+    assert sum(lengths_s) == pytest.approx(3.0, abs=0.2)
+    assert max(lengths_s) < 0.9
+    for before, after in pairwise(slices):
+        assert after.started_s == pytest.approx(before.ended_s, abs=0.002)
 
 
 def test_no_thread_of_fio_is_woken_by_the_end_of_a_helper(make_engine: MakeEngine) -> None:

@@ -31,6 +31,8 @@ def test_an_end_as_it_should_be() -> None:
     [
         (fault(-9), StepFailedError, "fio on /dev/x was killed by signal 9; it said: so"),
         (fault(-9, ended_at_gate=True), LostAtGateError, "fio on /dev/x was killed by signal 9; it said: so"),
+        (fault(128), StepFailedError, "fio on /dev/x was killed by a signal; it said: so"),
+        (fault(128, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
         (fault(1, 5, 0, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
         (fault(0, 5), EngineError, "fio failed on /dev/x: job error 5 (Input/output error); it said: so"),
         (fault(2, ended_at_gate=True), EngineError, "fio failed on /dev/x: exit status 2; it said: so"),

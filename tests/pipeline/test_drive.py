@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tkperf
+from tkperf.device.file_target import find_shortage
+from tkperf.device.identity import TargetKind, read_identity
 from tkperf.errors import DeviceError, EngineError, RefusedError
 from tkperf.pipeline import drive
 from tkperf.pipeline.consent import NO_CONSENT, Consent
+from tkperf.pipeline.subject import warn_of_room
 
 
 def no_engine(*_: object) -> None:
@@ -30,6 +36,27 @@ def test_a_scratch_file_goes_where_no_run_begins(
     with pytest.raises(EngineError, match="fio cannot read it"):
         tkperf.run(plan, "n", folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fio
+def test_a_sparse_file_without_room_is_warned_of(
+    scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the question: the run would fill the file system that others write to."""
+    os.truncate(scratch, 1 << 30)
+    assert find_shortage(scratch) is None
+    usage = shutil.disk_usage(scratch)._replace(free=100_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    (warning,) = warn_of_room(read_identity(scratch))
+    assert "takes 1.0 GB more, but its file system has only 100.0 MB free" in warning.text
+    behind = replace(
+        read_identity(scratch), kind=TargetKind.BLOCK, path="/dev/loop7", backing=str(scratch)
+    )
+    assert f"{scratch}, behind /dev/loop7, is sparse" in warn_of_room(behind)[0].text
+    plan = tkperf.make_plan("ssd", scratch, profile="quick", tests=["lat"])
+    assert warning in plan.warnings
+    scratch.write_bytes(bytes(1 << 26))  # without holes it is as large as it gets
+    assert warn_of_room(read_identity(scratch)) == ()
 
 
 @pytest.mark.fio

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import tkperf
-from tkperf.errors import Interrupted
+from tkperf.errors import EngineError, Interrupted
 from tkperf.pipeline import keeping
 from tkperf.pipeline.api import resume
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.record import RunStatus
-from tkperf.runfile import opening
+from tkperf.runfile import backlog, opening
 
 
 def interrupt(*_: object, **__: object) -> None:
@@ -44,6 +44,25 @@ def test_a_stop_while_the_file_is_made_leaves_nothing(
     with pytest.raises(KeyboardInterrupt):
         begin(tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_file_that_is_gone_is_not_said_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Removed or moved while the run went on, which then failed."""
+
+    def lose_file_and_fail(*_: object, **__: object) -> None:
+        (tmp_path / "n.tkperf").unlink()
+        raise EngineError("fio failed")
+
+    monkeypatch.setattr("tkperf.runner._TestRun.execute", lose_file_and_fail)
+    monkeypatch.setattr(backlog, "RETRY_EVERY_S", 0.01)
+    monkeypatch.setattr(backlog, "RESCUE_AFTER_S", 0.1)
+    monkeypatch.setattr(backlog, "LAST_WAIT_S", 0.5)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(EngineError, match=r"n\.tkperf is not there any more") as failed:
+        begin(tmp_path)
+    assert "go on" not in str(failed.value)
 
 
 def test_a_stop_after_the_beginning_keeps_the_file(

@@ -28,7 +28,7 @@ _GROUPS = {
          "demand-missing", "runtime-missing"),
         _MISSING,
     ),
-    **dict.fromkeys(("preparation", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
+    **dict.fromkeys(("preparation", "no-room", "not-as-new", "never-written", "would-be-refused"), _BEFORE),
 }  # fmt: skip
 
 

@@ -57,7 +57,9 @@ def compare_runs(
     wanted_files += list(zip(_NAMES, in_folder, strict=False))
     packed = files_in(folder, ["comparison.zip"]) if zipped else []
     # Once now, as the rest takes its time; and once when the pictures are known.
-    planned = Outputs([*(path for _, path in wanted_files), *packed], inputs=run_files)
+    planned = Outputs(
+        [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
+    )
     comparison = compare(
         [load(path) for path in run_files], None if wanted is None else Arrangement(wanted)
     )
@@ -65,7 +67,9 @@ def compare_runs(
     wanted_files += [
         (path.name, path) for path in files_in(folder, contents) if path.suffix == PICTURE_SUFFIX
     ]
-    outputs = Outputs([*(path for _, path in wanted_files), *packed], inputs=run_files)
+    outputs = Outputs(
+        [*(path for _, path in wanted_files), *packed], inputs=run_files, folders=[folder]
+    )
     for kind, path in wanted_files:
         outputs.write(path, contents[kind])
     for path in packed:

@@ -18,7 +18,7 @@ from tkperf.pipeline.host_check import describe_host
 from tkperf.pipeline.outlook import Outlook
 from tkperf.pipeline.resume import ResumePlan
 from tkperf.pipeline.run_plan import RunPlan
-from tkperf.pipeline.subject import USERS_NOT_VISIBLE
+from tkperf.pipeline.subject import SAID_ALWAYS
 from tkperf.procedures import Circumstances
 from tkperf.record import RunWarning
 from tkperf.units import format_capacity
@@ -31,7 +31,7 @@ ASKED_AGAIN = 2
 def show_plan(options: RunOptions, plan: RunPlan, outlook: Outlook) -> None:
     """What is about to happen, on stderr, before the question."""
     if options.quiet or options.progress == "json":
-        tell_warnings(warning for warning in plan.warnings if warning.code == USERS_NOT_VISIBLE)
+        tell_warnings(warning for warning in plan.warnings if warning.code in SAID_ALWAYS)
         tell_cost(outlook)
         return
     demand = plan.profile.demand

@@ -6,19 +6,17 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 import click
 
 from tkperf.errors import RunFileError, UsageError, reason_of
+from tkperf.output_files import reach, replace_file
 from tkperf.units import drop_controls
 
 STDOUT = Path("-")
 
-# Of a path with all its links; the kernel follows 40.
-_MOST_NAMES = 4096
 _START_OF_A_RUN_FILE = b"SQLite format 3\0"
 
 
@@ -27,13 +25,23 @@ class Outputs:
 
     With one of them on stdout nothing else is said there.
 
+    Args:
+        folders: output folders, which are made where they are not there; no other is.
+
     Raises:
-        UsageError: two are the same, one is to hold another, or something would be destroyed.
+        UsageError: two are the same, one is to hold another, something would be destroyed, or a
+            folder does not exist.
     """
 
-    def __init__(self, files: Iterable[Path | None], *, inputs: Iterable[Path | None] = ()) -> None:
+    def __init__(
+        self,
+        files: Iterable[Path | None],
+        *,
+        inputs: Iterable[Path | None] = (),
+        folders: Iterable[Path | None] = (),
+    ) -> None:
         named = [path for path in files if path is not None]
-        self._inputs = tuple(inputs)
+        self._inputs, self._folders = tuple(inputs), tuple(folders)
         self.on_stdout = STDOUT in named
         places: dict[Path, Path] = {}
         for path in named:
@@ -48,10 +56,20 @@ class Outputs:
         for place, path in places.items():
             if not places.keys().isdisjoint(place.parents) and path != STDOUT:
                 raise UsageError(f"{path} would lie in another output, a file; nothing was written")
+            if path != STDOUT:
+                makes_folder = path.parent in self._folders
+                with _clear_errors(path), reach(path, makes_folder=makes_folder, look_only=True):
+                    pass
 
     def write(self, path: Path, content: bytes | str | Iterable[str]) -> None:
         """As ``write_output``."""
-        write_output(path, content, say=not self.on_stdout, inputs=self._inputs)
+        write_output(
+            path,
+            content,
+            say=not self.on_stdout,
+            inputs=self._inputs,
+            makes_folder=path.parent in self._folders,
+        )
 
 
 def files_in(folder: Path | None, names: Iterable[str]) -> list[Path]:
@@ -71,30 +89,29 @@ def write_output(
     *,
     say: bool = True,
     inputs: Iterable[Path | None] = (),
+    makes_folder: bool = False,
 ) -> None:
-    """Write a file, its folder too, and say its name, unless stdout holds something else.
+    """Write a file and say its name, unless stdout holds something else.
 
     ``-`` is stdout. A file that is there is replaced once the new one is complete.
 
     Args:
         inputs: what it is made from, so is not overwritten.
+        makes_folder: make its folder where that is not there, in one that is.
 
     Raises:
-        UsageError: it cannot be written, or would replace a run file or an input.
+        UsageError: it cannot be written, its folder does not exist, others laid a link on the way, or
+            it would replace a run file or an input.
     """
     if path == STDOUT:
         for piece in _pieces(content):
             click.echo(piece, nl=False)
         return
     with _clear_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         _refuse_to_destroy(path, inputs)
-        if path.exists() and not path.is_file():  # /dev/stdout, a pipe
-            with open(os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as file:
-                _write(file, content)
-            return
-        _replace(path.resolve(), content)
-    if say:
+        is_device = path.exists() and not path.is_file()  # /dev/stdout, a pipe
+        replace_file(path, _pieces(content), makes_folder=makes_folder)
+    if say and not is_device:
         say_path(path)
 
 
@@ -111,9 +128,14 @@ def open_log(path: Path) -> int:
         RunFileError: it is something else than a file of its own.
     """
     # Not blocking: a pipe in its place would be waited for.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+    if path.is_symlink():
+        raise RunFileError(_no_log(path))
     try:
-        descriptor = os.open(path, flags | os.O_NOCTTY, 0o644)
+        with reach(path) as place:
+            descriptor = place.open(flags, 0o644)
+    except UsageError as error:
+        raise RunFileError(str(error)) from None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             raise RunFileError(_no_log(path)) from None
@@ -143,7 +165,6 @@ def _clear_errors(path: Path) -> Iterator[None]:
 def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
     if path == STDOUT:
         return
-    _refuse_links_of_others(path)
     if path.is_block_device():
         raise UsageError(f"{path} is a drive and is not overwritten; name a file")
     if not path.is_file():
@@ -155,54 +176,6 @@ def _refuse_to_destroy(path: Path, inputs: Iterable[Path | None]) -> None:
     with path.open("rb") as file:
         if file.read(len(_START_OF_A_RUN_FILE)) == _START_OF_A_RUN_FILE:
             raise UsageError(f"{path} is a run file and is not overwritten; name another file")
-
-
-def _refuse_links_of_others(path: Path) -> None:
-    """A link is followed if nobody but us or root can have laid it, wherever on the way it is.
-
-    The kernel has that rule for folders like /tmp, but only for who opens the link itself.
-    """
-    trusted = (0, os.geteuid())
-    at, names = Path("/"), [*reversed(path.absolute().parts[1:])]
-    for _ in range(_MOST_NAMES):
-        if not names:
-            break
-        step = at / names.pop()
-        try:
-            status = step.lstat()
-        except FileNotFoundError:
-            return
-        owned = status.st_uid in trusted
-        if not owned and (stat.S_ISFIFO(status.st_mode) or stat.S_ISLNK(status.st_mode)):
-            raise UsageError(
-                f"{path}: {step} is a link or a pipe that another user made (uid {status.st_uid}); "
-                "nothing was written: name the file itself"
-            )
-        if not stat.S_ISLNK(status.st_mode) or step.is_relative_to("/proc"):
-            at = step.parent if step.name == ".." else step
-            continue
-        target = step.readlink()
-        names += reversed(target.parts[1:] if target.is_absolute() else target.parts)
-        at = Path("/") if target.is_absolute() else at
-
-
-def _replace(path: Path, content: bytes | str | Iterable[str]) -> None:
-    # A name nobody can foresee, and a file that is new: others may write to this folder, too.
-    unfinished = path.with_name(f".tkperf-{os.urandom(8).hex()}.part")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    try:
-        with open(os.open(unfinished, flags, 0o666), "wb") as file:
-            _write(file, content)
-        unfinished.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink()
-        raise
-
-
-def _write(file: BinaryIO, content: bytes | str | Iterable[str]) -> None:
-    for piece in _pieces(content):
-        file.write(piece)
 
 
 def _pieces(content: bytes | str | Iterable[str]) -> Iterator[bytes]:

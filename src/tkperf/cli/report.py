@@ -78,6 +78,7 @@ def report(
         outputs = Outputs(
             (html, *files, *csv_files, *parquet_files),
             inputs=(run_file, claims_file),
+            folders=(csv_folder, parquet_folder),
         )
         checked = None if claims_file is None else read_and_check(claims_file, result)
         paged = html is not None or pdf_file is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
+import stat
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -11,6 +13,9 @@ from tempfile import NamedTemporaryFile
 from tkperf.device.identity import file_system_of
 from tkperf.errors import DeviceError, reason_of
 from tkperf.units import MIB, format_capacity
+
+# Unit of st_blocks, whatever the file system's blocks are.
+_STAT_BLOCK_BYTES = 512
 
 
 def plan_file_target(path: Path) -> int:
@@ -65,6 +70,22 @@ def create_file_target(path: Path, size_bytes: int, *, written: bool = False) ->
     finally:
         os.close(descriptor)
     return (status.st_dev, status.st_ino)
+
+
+def find_shortage(path: Path) -> tuple[int, int] | None:
+    """What writing all of a file takes, and what its file system has, in bytes, if that is less.
+
+    Holes of a sparse file are not allocated before they are written. None, too, where it is not known.
+    """
+    try:
+        status = path.stat()
+        free_bytes = shutil.disk_usage(path).free
+    except (OSError, ValueError):
+        return None
+    needed_bytes = status.st_size - status.st_blocks * _STAT_BLOCK_BYTES
+    if not stat.S_ISREG(status.st_mode) or needed_bytes <= free_bytes:
+        return None
+    return needed_bytes, free_bytes
 
 
 def _exists(path: Path) -> DeviceError:

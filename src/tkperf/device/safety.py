@@ -88,6 +88,7 @@ def find_objections(
     objections = [
         *_device_objections(survey, used_by_us),
         *_hidden_objections(survey),
+        *_hard_link_objections(survey),
         *_overlay_objections(survey),
     ]
     if quick:
@@ -265,8 +266,7 @@ def _file_objections(
     path = identity.path if held is None else f"/proc/self/fd/{held}"
     if not os.access(path, os.W_OK):
         yield Objection(reason=Reason.READ_ONLY, text="the file is read-only for you")
-    if Path(path).stat().st_nlink > 1:
-        yield Objection(reason=Reason.HARD_LINKS, text="the file has other names too (hard links)")
+    yield from _hard_link_objections(survey)
     objections = [
         *_hidden_objections(survey),
         *_process_objections(survey),
@@ -276,6 +276,19 @@ def _file_objections(
     yield from objections
     if held is None:
         yield from _state_objections(survey, {objection.reason for objection in objections})
+
+
+def _hard_link_objections(survey: Survey) -> Iterator[Objection]:
+    """Other names of a file target, or of a file behind a loop device, as far as its own leads to it."""
+    for file, path in survey.subject.paths.items():
+        try:
+            status = path.stat()
+        except (OSError, ValueError):
+            continue
+        # The inode alone: drivers and stat give some file systems (btrfs) different numbers.
+        if status.st_ino == file[-1] and status.st_nlink > 1:
+            sentence = f"{survey.subject.files[file]} has other names too (hard links)"
+            yield Objection(reason=Reason.HARD_LINKS, text=sentence)
 
 
 def _state_objections(survey: Survey, reasons: set[Reason]) -> Iterator[Objection]:

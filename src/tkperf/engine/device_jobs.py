@@ -62,13 +62,13 @@ class DeviceJobs:
         targets = self._fill_targets(phase)
         return phase.passes * sum(target.active_range.length_bytes for target in targets)
 
-    def fill_text(self, phase: Fill) -> str:
-        return render_fill_job(phase.workload, phase.passes, self._fill_targets(phase))
+    def fill_text(self, phase: Fill, seed: int) -> str:
+        return render_fill_job(phase.workload, phase.passes, self._fill_targets(phase), seed=seed)
 
-    def step_text(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> str:
-        return render_step_job(step, self._target, starts_bytes=starts_bytes)
+    def step_text(self, step: Step, seed: int, starts_bytes: tuple[int, ...] = ()) -> str:
+        return render_step_job(step, self._target, starts_bytes=starts_bytes, seed=seed)
 
-    def start_fill(self, phase: Fill) -> FioProcess:
+    def start_fill(self, phase: Fill, seed: int) -> FioProcess:
         """On its way to its gate; raises as ``LocalFio.start``."""
 
         def render(paths: Sequence[str], prerun: str) -> str:
@@ -76,16 +76,18 @@ class DeviceJobs:
                 replace(target, path=path)
                 for target, path in zip(self._fill_targets(phase), paths, strict=True)
             ]
-            return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun)
+            return render_fill_job(phase.workload, phase.passes, targets, prerun=prerun, seed=seed)
 
         return self._fio.start_fill(render)
 
-    def start_step(self, step: Step, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
+    def start_step(self, step: Step, seed: int, starts_bytes: tuple[int, ...] = ()) -> FioProcess:
         """On its way to its gate; raises as ``LocalFio.start``."""
 
         def render(paths: Sequence[str], prerun: str) -> str:
             target = replace(self._target, path=paths[0])
-            return render_step_job(step, target, starts_bytes=starts_bytes, prerun=prerun)
+            return render_step_job(
+                step, target, starts_bytes=starts_bytes, prerun=prerun, seed=seed
+            )
 
         return self._fio.start(render)
 

@@ -20,6 +20,7 @@ from tkperf.engine.fio_job import (
 from tkperf.engine.fio_output import NOTHING_YET, SHORTEST_SAMPLE_S, Reading
 from tkperf.engine.fio_process import FioProcess, ignore
 from tkperf.engine.recorder import Recorder
+from tkperf.engine.seeds import Seeds
 from tkperf.engine.sequential import SequentialCursors
 from tkperf.engine.waiting import Prepared, Waiting, step_of
 from tkperf.engine.witness import StreamWatch, earliest_s, witness_fill, witness_step
@@ -66,10 +67,17 @@ class FioEngine:
     name = "fio"
 
     def __init__(
-        self, jobs: DeviceJobs, *, version: str, cpus: int, io_clock: str | None = None
+        self,
+        jobs: DeviceJobs,
+        *,
+        version: str,
+        cpus: int,
+        seeds: Seeds,
+        io_clock: str | None = None,
     ) -> None:
         self.version: str | None = version
         self.io_clock = io_clock
+        self.seeds = seeds
         self._jobs = jobs
         self._cpus = cpus
         self._waiting = Waiting(self._prepare)
@@ -81,7 +89,8 @@ class FioEngine:
 
     def fill(self, phase: Fill, *, then: Next | None, on_sample: OnSample) -> Execution:
         self.rest()
-        process = self._begin(lambda: self._jobs.start_fill(phase))
+        seed = self.seeds.take(phase)
+        process = self._begin(lambda: self._jobs.start_fill(phase, seed))
         self._waiting.note_start(process)
         recorder = Recorder(on_sample)
         total_bytes = self._jobs.fill_bytes(phase)
@@ -106,7 +115,7 @@ class FioEngine:
         self._choose_by_totals(process, recorder, then)
         process.read_to_end(recorder, still_s=fio_process.LONGEST_OVERRUN_S)
         self._prepare_after_next(then)
-        job_text = self._jobs.fill_text(phase)
+        job_text = self._jobs.fill_text(phase, seed)
         witness = witness_fill(process, planned_bytes(job_text))
         return self._execution(process, recorder, job_text, witness)
 
@@ -120,7 +129,7 @@ class FioEngine:
             job_bytes = [job.bytes for job in process.last.jobs]
             self._cursors.advance(step, prepared.starts_bytes, job_bytes)
         self._prepare_after_next(then)
-        job_text = self._jobs.step_text(step, prepared.starts_bytes)
+        job_text = self._jobs.step_text(step, prepared.seed, prepared.starts_bytes)
         witness = witness_step(process, step, self._jobs.active_range)
         return self._execution(process, recorder, job_text, witness)
 
@@ -135,7 +144,7 @@ class FioEngine:
         if is_last:
             self._run_out(process, stream.step, then, recorder)
         else:
-            self._run_to_cut(stream, then, recorder)
+            self._run_to_cut(stream, phase.duration_s, then, recorder)
         stream.cut = process.last
         # By now it is known when fio really began.
         started_s = process.began_s + origin.elapsed_s
@@ -252,20 +261,29 @@ class FioEngine:
     def _let_go(self, load: Load, process: FioProcess, on_reading: fio_process.OnReading) -> None:
         self._waiting.let_go(load, lambda until_s: process.read_until(until_s, on_reading))
 
-    def _run_to_cut(self, stream: _Stream, then: Next | None, recorder: Recorder) -> None:
-        """Run a stream to the report nearest to the slice's end: fio's reports go by its own clock."""
+    def _run_to_cut(
+        self, stream: _Stream, slice_s: float, then: Next | None, recorder: Recorder
+    ) -> None:
+        """Run a stream to the report nearest to the slice's end: fio's reports go by its own clock.
+
+        A slice shorter than their interval ends at a report that fio is told to make.
+        """
         process, origin = stream.process, stream.cut
         if then:
             ahead_s = stream.planned_s - self._waiting.ahead_s
             process.read_until(process.began_s + ahead_s, recorder)
             self._prepare_next(then, stream.phase.workload)
         cut_s = stream.planned_s - STATUS_INTERVAL_S / 2
+        if slice_s < STATUS_INTERVAL_S:
+            process.read_until(process.began_s + stream.planned_s, recorder)
+            process.report_now(time.monotonic() + LONGEST_DRAIN_S, recorder)
+            cut_s = origin.elapsed_s
         # After a report that came late, the one to cut at may be over: take the next.
         earliest_s = origin.elapsed_s + SHORTEST_SAMPLE_S
         process.read_while(
             lambda: process.last.elapsed_s < max(cut_s, earliest_s),
             recorder,
-            until_s=time.monotonic() + stream.phase.duration_s + fio_process.LONGEST_OVERRUN_S,
+            until_s=time.monotonic() + slice_s + fio_process.LONGEST_OVERRUN_S,
         )
         if process.ended_s is not None:
             process.read_to_end(recorder)  # raises if fio did not end well
@@ -299,7 +317,9 @@ class FioEngine:
         step = step_of(load)
         # A stream begins at the start of its jobs' regions, a step goes on where the one before ended.
         starts_bytes = self._cursors.starts_bytes(step) if load is step else ()
-        return Prepared(load, starts_bytes, self._jobs.start_step(step, starts_bytes))
+        seed = self.seeds.next_of(load)
+        process = self._jobs.start_step(step, seed, starts_bytes)
+        return Prepared(load, seed, starts_bytes, process)
 
     def _prepare_next(self, then: Next | None, under_way: Workload) -> None:
         """Start what may follow, unless it goes on where what is under way has yet to stop."""
@@ -332,10 +352,11 @@ class FioEngine:
         if prepared is None:
             prepared = self._start_load(load)
         if prepared.process.released_s is None:
-            step, starts_bytes = step_of(load), prepared.starts_bytes
+            step, seed, starts_bytes = step_of(load), prepared.seed, prepared.starts_bytes
             prepared.process = self._begin(
-                lambda: self._jobs.start_step(step, starts_bytes), prepared.process
+                lambda: self._jobs.start_step(step, seed, starts_bytes), prepared.process
             )
+        self.seeds.take(load)
         self._waiting.note_start(prepared.process)
         self._waiting.discard(but=then.loads if then else ())
         return prepared
@@ -356,7 +377,7 @@ class FioEngine:
             phase=phase,
             process=prepared.process,
             step=step,
-            job_text=self._jobs.step_text(step),
+            job_text=self._jobs.step_text(step, prepared.seed),
             watch=StreamWatch(),
         )
         return self._stream

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from tkperf.errors import EngineError, LostAtGateError, StepFailedError
 
+# fio's own exit status after SIGTERM or SIGINT: cut short by others, nothing has failed.
+_ENDED_BY_SIGNAL = 128
+
 
 def find_fault(
     status: int,
@@ -30,8 +33,9 @@ def find_fault(
         output: its own words, for the message.
     """
     failed = sorted({error for error in job_errors if error})
-    if status < 0:
-        killed = f"fio on {device} was killed by signal {-status}{output}"
+    if status < 0 or (status == _ENDED_BY_SIGNAL and not failed):
+        by = "a signal" if status > 0 else f"signal {-status}"
+        killed = f"fio on {device} was killed by {by}{output}"
         return LostAtGateError(killed) if ended_at_gate else StepFailedError(killed)
     if failed:
         names = ", ".join(f"{error} ({os.strerror(error)})" for error in failed)

@@ -3,8 +3,9 @@
 Choices that hold for every job, with their reasons:
 
 - ``direct=1``, no file system or page cache between fio and the device (PTS User Guide, section 4).
-- ``randrepeat=0`` with a 64-bit generator: a fresh uniform sequence for each step
-  (docs/method.md). ``norandommap``: addresses are drawn independently, also when more than the
+- ``randseed`` with a 64-bit generator: a uniform sequence of its own for each step (docs/method.md), and for
+  each of its threads. Without ``randrepeat=0`` fio would take some of its numbers from a constant instead.
+  ``norandommap``: addresses are drawn independently, also when more than the
   whole range is written.
 - ``refill_buffers``: every write carries new random data (PTS User Guide, section 7).
 - ``invalidate=0``: nothing is cached with direct I/O, and the call would delay the start.
@@ -76,11 +77,17 @@ def split_regions(
 
 
 def render_step_job(
-    step: Step, target: FioTarget, *, starts_bytes: Sequence[int] = (), prerun: str | None = None
+    step: Step,
+    target: FioTarget,
+    *,
+    starts_bytes: Sequence[int] = (),
+    prerun: str | None = None,
+    seed: int | None = None,
 ) -> str:
     """The job file of a timed step.
 
     Args:
+        seed: of its random numbers; None: another one each time that it is run.
         starts_bytes: for sequential workloads, where in its region each job starts.
         prerun: command that fio's threads wait for before their first I/O.
     """
@@ -88,7 +95,7 @@ def render_step_job(
     span = target.active_range
     if workload.region is not None:
         span = workload.region.within(span)
-    lines = _global_lines(workload, target, prerun)
+    lines = _global_lines(workload, target, prerun, seed)
     lines += ["time_based=1", f"runtime={round(step.duration_s * 1000)}ms"]
     if workload.access is Access.RANDOM:
         lines += [
@@ -115,14 +122,19 @@ def render_step_job(
 
 
 def render_fill_job(
-    workload: Workload, passes: int, targets: Sequence[FioTarget], *, prerun: str | None = None
+    workload: Workload,
+    passes: int,
+    targets: Sequence[FioTarget],
+    *,
+    prerun: str | None = None,
+    seed: int | None = None,
 ) -> str:
     """The job file that writes the active range exactly ``passes`` times, whatever the jobs.
 
     The jobs split the range. A remainder smaller than a block gets a job of its own, so that
     every byte of the range is written. Several targets are written at once, each by as many jobs.
     """
-    lines = _global_lines(workload, targets[0], prerun)
+    lines = _global_lines(workload, targets[0], prerun, seed)
     # A job writes to the files of its section and to those of [global]: named once, or apart.
     lines = [line for line in lines if len(targets) == 1 or not line.startswith("filename=")]
     for target in targets:
@@ -165,7 +177,9 @@ def _fill_lines(region: Region, passes: int) -> list[str]:
     ]
 
 
-def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> list[str]:
+def _global_lines(
+    workload: Workload, target: FioTarget, prerun: str | None, seed: int | None
+) -> list[str]:
     lines = [
         "[global]",
         _filename(target),
@@ -176,6 +190,7 @@ def _global_lines(workload: Workload, target: FioTarget, prerun: str | None) -> 
         *_block_lines(workload),
         f"iodepth={workload.io_depth}",
         "randrepeat=0",
+        *([] if seed is None else [f"randseed={seed}"]),
         "refill_buffers=1",
         "invalidate=0",
         "allow_file_create=0",

@@ -26,6 +26,7 @@ class Prepared:
     """A fio for a load. ``starts_bytes``: where its sequential jobs start; empty for a random one."""
 
     load: Load
+    seed: int
     starts_bytes: tuple[int, ...]
     process: FioProcess
 

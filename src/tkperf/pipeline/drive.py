@@ -32,7 +32,7 @@ from tkperf.pipeline.consent import Consent, permitted
 from tkperf.pipeline.equipment import Equipment, find_ioengine, fio_engine
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.request import RunRequest
-from tkperf.pipeline.subject import find_unseen, warn_of_link
+from tkperf.pipeline.subject import find_unseen, warn_of_link, warn_of_room
 from tkperf.record import RunWarning
 
 
@@ -63,6 +63,7 @@ class DriveSubject:
         self._method = choose_purge(request, self.identity)
         self.warnings: tuple[RunWarning, ...] = (
             *self._unseen(),
+            *warn_of_room(self.identity),
             *warn_of_link(self.facts),
             *([refusal] if refusal else []),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import ChosenEngine, choose_clock, choose_ioengine
 from tkperf.engine.local_fio import Mapped
+from tkperf.engine.seeds import RUN_SEED_BITS, Seeds
 from tkperf.pipeline.fitting import Fitted
 from tkperf.record import RunWarning
 from tkperf.runner import Target
@@ -46,6 +48,11 @@ class Equipment:
     began: bool = False
     telemetry: Telemetry | None = None
     drives: tuple[DriveFacts, ...] = ()
+
+    @property
+    def seed(self) -> int | None:
+        """The run's, of fio's random numbers; a simulated drive has none."""
+        return self.engine.seeds.run_seed if isinstance(self.engine, FioEngine) else None
 
     @property
     def warnings(self) -> tuple[RunWarning, ...]:
@@ -90,5 +97,16 @@ def fio_engine(
         mapped=mapped,
         clocksource=clock.clocksource,
     )
-    cpus = len(os.sched_getaffinity(0))
-    return FioEngine(jobs, version=version, cpus=cpus, io_clock=clock.words)
+    return FioEngine(
+        jobs,
+        version=version,
+        cpus=len(os.sched_getaffinity(0)),
+        seeds=Seeds(secrets.randbits(RUN_SEED_BITS)),
+        io_clock=clock.words,
+    )
+
+
+def go_on_with_seed(engine: Engine, run_seed: int | None, *, resumptions: int) -> None:
+    """Draw addresses from the seed of the run that is resumed; without one, from a fresh one."""
+    if isinstance(engine, FioEngine) and run_seed is not None:
+        engine.seeds.go_on(run_seed, resumptions=resumptions)

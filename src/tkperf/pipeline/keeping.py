@@ -14,11 +14,12 @@ from pathlib import Path
 from tkperf.choices import RUN_FILE_SUFFIX
 from tkperf.device.identity import TargetKind
 from tkperf.device.kernel_log import KernelLog
-from tkperf.errors import Interrupted, RunFileError, TkperfError, reason_of
+from tkperf.errors import Interrupted, RunFileError, TkperfError, UsageError, reason_of
 from tkperf.events import Event, Observer
 from tkperf.host_looks import ProcHostLooks
 from tkperf.host_use import HostLooks
-from tkperf.pipeline.equipment import Equipment
+from tkperf.output_files import make_folder
+from tkperf.pipeline.equipment import Equipment, go_on_with_seed
 from tkperf.pipeline.fitting import Fitted
 from tkperf.pipeline.going_on import build_resumed
 from tkperf.pipeline.host_check import HostState, prepared_host
@@ -76,10 +77,12 @@ class Destination:
             if os.path.lexists(self.run_path):
                 raise RunFileError(describe_existing(self.run_path))
             self._refuse_side_files(device)
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             probe = self.folder / f".tkperf-{secrets.token_hex(8)}.probe"
             probe.touch(exist_ok=False)
             probe.unlink()
+        except UsageError as error:
+            raise RunFileError(f"cannot write to the output folder: {error}") from error
         except OSError as error:
             raise RunFileError(
                 f"cannot write to the output folder {self.folder}: {reason_of(error)}"
@@ -177,6 +180,8 @@ def keep_resumed(
     def run(host: HostState) -> Run:
         plan.require_unchanged()
         relive(equipment.engine, plan.log, equipment.fitted)
+        resumptions = len(plan.record.resumptions) + 1
+        go_on_with_seed(equipment.engine, plan.info.seed, resumptions=resumptions)
         return _run(
             equipment,
             info=plan.info,
@@ -294,7 +299,10 @@ def _say_what_is_kept(destination: Destination, writer: RunFileWriter) -> Iterat
         text = str(error)
         if writer.lost is not None and writer.lost not in text:
             text += f"; {writer.lost}"
-        raise type(error)(
-            f"{text}; see what was measured: tkperf show {destination.run_path}, go on: tkperf "
-            f"resume {destination.run_path}"
-        ) from error
+        path = destination.run_path
+        hint = f"see what was measured: tkperf show {path}, go on: tkperf resume {path}"
+        if not path.exists():
+            hint = (
+                f"{path} is not there any more: if it was moved, tkperf resume takes its new name"
+            )
+        raise type(error)(f"{text}; {hint}") from error

@@ -86,6 +86,7 @@ def build_run_info(plan: RunPlan, title: Title, equipment: Equipment, host: Host
         hosts=({**read_host(), **host.facts(), "fio_clock": equipment.engine.io_clock},),
         active_range_offset_bytes=fitted.active_range.offset_bytes,
         active_range_length_bytes=fitted.active_range.length_bytes,
+        seed=equipment.seed,
         device_description=title.description,
         feature_matrix=title.feature_matrix,
         notices=tuple(notice for notice in notices if notice),

@@ -67,4 +67,4 @@ def _other_file(recorded: Mapping[str, object], identity: DeviceIdentity) -> Ite
     before = recorded.get("inode")
     now = identity.inode
     if isinstance(before, list | tuple) and now is not None and before[-1] != now[-1]:
-        yield f"another file of that name (inode {now[-1]}, not {before[-1]})"
+        yield f"it is another file (inode {now[-1]}, not {before[-1]})"

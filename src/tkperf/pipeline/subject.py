@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 from tkperf.device.blind_spots import find_blind_spots
-from tkperf.device.identity import DeviceIdentity
+from tkperf.device.file_target import find_shortage
+from tkperf.device.identity import DeviceIdentity, TargetKind
 from tkperf.device.inspection import DeviceFacts
 from tkperf.pipeline.consent import Consent
 from tkperf.pipeline.equipment import Equipment
 from tkperf.pipeline.fitting import Fitted
 from tkperf.record import RunWarning
+from tkperf.units import format_capacity
 
-# Code of the warnings that are said before consent even where nothing else is.
+# Codes of the warnings that are said before consent even where nothing else is.
 USERS_NOT_VISIBLE = "users-not-visible"
+NO_ROOM = "no-room"
+SAID_ALWAYS = (USERS_NOT_VISIBLE, NO_ROOM)
 
 
 class Subject(Protocol):
@@ -73,6 +78,23 @@ def find_unseen(identities: Sequence[DeviceIdentity]) -> tuple[RunWarning, ...]:
     """Where users of devices may be that nobody can see from here, each place once."""
     spots = {spot.text: None for identity in identities for spot in find_blind_spots(identity)}
     return tuple(RunWarning(code=USERS_NOT_VISIBLE, text=text) for text in spots)
+
+
+def warn_of_room(identity: DeviceIdentity) -> tuple[RunWarning, ...]:
+    """That a sparse file, the target or behind a loop device, cannot be written in full."""
+    is_file = identity.kind is TargetKind.FILE
+    path = identity.path if is_file else identity.backing
+    shortage = find_shortage(Path(path)) if path else None
+    if shortage is None:
+        return ()
+    what = path if is_file else f"{path}, behind {identity.path},"
+    needed, free = map(format_capacity, shortage)
+    text = (
+        f"{what} is sparse: writing all of it takes {needed} more, but its file system has only {free} "
+        "free. A run that writes so much fills it up and fails: make room, or take a smaller "
+        "--active-range"
+    )
+    return (RunWarning(code=NO_ROOM, text=text),)
 
 
 def warn_of_link(facts: DeviceFacts) -> tuple[RunWarning, ...]:

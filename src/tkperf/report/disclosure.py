@@ -147,6 +147,7 @@ def _set_up(result: RunResult) -> MaybeFacts:
     return (
         ("Purge method", list_purges(result)),
         ("Data pattern", describe_data_pattern(info)),
+        ("Seed of random numbers", word(info.seed)),
         ("Active range", word(info.active_range_place)),
         ("AR segments", describe_segments(info)),
     )

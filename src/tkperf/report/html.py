@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from contextlib import suppress
 from functools import cache
 from importlib import metadata, resources
@@ -16,6 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from tkperf.analysis.export_json import finite
+from tkperf.errors import UsageError
+from tkperf.output_files import replace_file
 from tkperf.report.fonts import build_font_faces
 from tkperf.report.marking import find_keywords, list_keywords
 from tkperf.report.page import ReportView
@@ -31,6 +32,9 @@ _FIGURE = re.compile(
 _VL_CONVERT = metadata.version("vl-convert-python")
 # A cached file that lacks it was cut short.
 _END_OF_BUNDLE = "\n/* end of Vega */\n"
+
+# Characters that turn the direction of the text after them: a name could pass for another.
+_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def render_view(view: ReportView) -> str:
@@ -50,12 +54,14 @@ def render_view(view: ReportView) -> str:
     environment.filters["unbroken"] = _unbroken
     environment.globals["font_faces"] = build_font_faces()
     template = environment.get_template("report.html.j2")
-    return template.render(
+    page = template.render(
         report=view,
         badges=list_keywords(view),
         keywords=find_keywords(view),
         script=_chart_script(),
     )
+    # At the end, so that no text from outside is left out, in JSON neither.
+    return _DIRECTIONS.sub("", page)
 
 
 def _script_json(value: object) -> str:
@@ -63,7 +69,8 @@ def _script_json(value: object) -> str:
     try:
         text = msgspec.json.encode(value).decode()
     except UnicodeEncodeError:  # half a surrogate, as a stranger's file may have
-        text = json.dumps(finite(msgspec.to_builtins(value)))
+        plain = json.dumps(finite(msgspec.to_builtins(value)), ensure_ascii=False)
+        text = plain.encode(errors="backslashreplace").decode()
     return text.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
@@ -107,13 +114,9 @@ def _vega_bundle() -> str:
 
     bundle = vl_convert.javascript_bundle() + _END_OF_BUNDLE  # type: ignore[call-arg]  # the stub is too strict
     if kept is not None:
-        with suppress(OSError):
+        with suppress(OSError, UsageError):
             kept.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(
-                "w", dir=kept.parent, encoding="utf-8", delete=False
-            ) as file:
-                file.write(bundle)
-            Path(file.name).replace(kept)
+            replace_file(kept, [bundle.encode()])
     return bundle
 
 

@@ -47,6 +47,7 @@ class _Facts(msgspec.Struct):
     device: _Device
     active_range_offset_bytes: Count | None
     active_range_length_bytes: Number | None
+    seed: Count | None
 
 
 class RunEnd(msgspec.Struct, frozen=True):

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tkperf.errors import RunFileError, reason_of
+from tkperf.errors import RunFileError, UsageError, reason_of
+from tkperf.output_files import make_folder
 from tkperf.runfile.opening import describe_existing
 from tkperf.runfile.writer import RunFileWriter
 
@@ -23,7 +24,9 @@ def write_whole(path: Path) -> Iterator[RunFileWriter]:
     if os.path.lexists(path):
         raise RunFileError(describe_existing(path))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
+    except UsageError as error:
+        raise RunFileError(str(error)) from error
     except OSError as error:
         raise RunFileError(f"cannot make the folder {path.parent}: {reason_of(error)}") from error
     writer = RunFileWriter(partial, patient=False)

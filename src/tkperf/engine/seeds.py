@@ -1,0 +1,42 @@
+"""Seeds of fio's random numbers: one of the run, from which each of its jobs gets another. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+
+from tkperf.engine import Load
+from tkperf.phases import Fill
+
+# Of a run's seed: short enough to be typed, exact as a number in JSON.
+RUN_SEED_BITS = 48
+# fio reads a signed number of 64 bits.
+_JOB_SEED_BITS = 62
+
+
+class Seeds:
+    """A run with the same seed whose jobs come in the same order gives fio the same seeds.
+
+    No two of its jobs have the same one: the PTS wants no sequence of addresses to be repeated.
+    """
+
+    def __init__(self, run_seed: int) -> None:
+        self.go_on(run_seed, resumptions=0)
+
+    def go_on(self, run_seed: int, *, resumptions: int) -> None:
+        """Take the seed of a run that is resumed, with other seeds for its jobs than before."""
+        self.run_seed = run_seed
+        self._resumptions = resumptions
+        self._taken: Counter[Load | Fill] = Counter()
+
+    def next_of(self, load: Load | Fill) -> int:
+        """Return the seed that the next job of a load has, made ready in vain before or not."""
+        text = f"{self.run_seed}:{self._resumptions}:{self._taken[load]}:{load!r}"
+        digest = hashlib.sha256(text.encode()).digest()
+        return int.from_bytes(digest[:8], "little") >> (64 - _JOB_SEED_BITS)
+
+    def take(self, load: Load | Fill) -> int:
+        """Return the same for a job that runs, so that the next one gets another."""
+        seed = self.next_of(load)
+        self._taken[load] += 1
+        return seed

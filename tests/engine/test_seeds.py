@@ -1,0 +1,68 @@
+"""Random addresses: repeatable from a run's seed, and of each step its own (PTS User Guide)."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.engine.conftest import workload
+from tkperf.engine.fio_job import FioTarget, render_step_job
+from tkperf.engine.seeds import Seeds
+from tkperf.workload import ActiveRange, Step
+
+STEP = Step(workload=workload(jobs=2, io_depth=1, read_percent=50), duration_s=1)
+OTHER = Step(workload=workload(jobs=2, read_percent=100), duration_s=1)
+
+
+def test_no_two_jobs_of_a_run_have_one_seed_nor_after_it_was_resumed() -> None:
+    """Other steps, the same step again, and all of them after a resumption."""
+    seeds = Seeds(7)
+    drawn = [seeds.take(step) for step in (STEP, OTHER, STEP)]
+    seeds.go_on(7, resumptions=1)
+    drawn += [seeds.take(step) for step in (STEP, OTHER, STEP)]
+    assert len(set(drawn)) == len(drawn)
+
+
+def test_a_runs_seed_gives_its_jobs_seeds_again_whatever_was_made_ready_in_vain() -> None:
+    """What waits at its gate without running takes no seed away."""
+    first, second = Seeds(7), Seeds(7)
+    for _ in range(3):
+        second.next_of(OTHER)
+    assert first.take(STEP) == second.take(STEP)
+    assert first.take(OTHER) == second.take(OTHER)
+    assert Seeds(8).take(STEP) != Seeds(7).take(STEP)
+
+
+@pytest.mark.fio
+def test_fio_draws_the_same_addresses_from_one_seed_and_others_from_another(
+    tmp_path: Path,
+) -> None:
+    """Tried with fio itself; each of its threads has a sequence of its own, too."""
+    target = FioTarget(
+        path=str(tmp_path / "target"),
+        ioengine="libaio",
+        active_range=ActiveRange(offset_bytes=0, length_bytes=1 << 30),
+    )
+    with Path(target.path).open("wb") as file:
+        file.truncate(1 << 30)
+
+    def addresses(seed: int) -> set[str]:
+        """Of 100 I/Os of each thread, as fio logs them."""
+        text = render_step_job(STEP, target, seed=seed).replace("time_based=1\n", "")
+        text = text.replace("runtime=1000ms", "number_ios=100\nwrite_iolog=log")
+        (tmp_path / "job.fio").write_text(text)
+        (tmp_path / "log").unlink(missing_ok=True)  # fio adds to it
+        command = ["fio", "job.fio"]
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+        lines = [line.split() for line in (tmp_path / "log").read_text().splitlines()]
+        return {line[-2] for line in lines if {"read", "write"} & {*line}}
+
+    seeds = Seeds(1)
+    first, then = seeds.take(STEP), seeds.take(STEP)
+    once = addresses(first)
+    assert len(once) > 190  # of 200: two threads with one sequence would come to 100
+    # Its threads write to one log, and now and then into each other's line.
+    assert len(addresses(first) ^ once) < 10
+    assert len(addresses(then) & once) < 10
