@@ -14,7 +14,13 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
-from tkperf.analysis.characteristics import FRESH, STEADY, STEADY_FROM, Characteristic
+from tkperf.analysis.characteristics import (
+    FRESH,
+    STEADY,
+    STEADY_FROM,
+    Characteristic,
+    with_characteristics,
+)
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.findings.build import build_findings, with_findings
@@ -27,7 +33,6 @@ from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.cli.tables import print_results
 from tkperf.figures import Figure, FigureKind
-from tkperf.phases import Knee
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.record import RunStatus, RunWarning
@@ -195,28 +200,20 @@ def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "missed", "text"),
+    ("done", "text"),
     [
-        (1000.0, 2000.0, "Random 4 KiB writes keep up with 1,000 IOPS; there they take 1.000 ms on average"),
-        (2000.0, None, "Random 4 KiB writes keep up with every rate offered, up to 2,000 IOPS"),
-        (None, 1000.0, "Random 4 KiB writes do not keep up with the lowest rate offered, 1,000 IOPS"),
+        ((1000.0, 1500.0), "Random 4 KiB writes have no backlog up to 1,000 IOPS and saturate at 1,500 IOPS; at 1,000 they take 1.000 ms on average"),
+        ((1000.0, 2000.0), "Random 4 KiB writes have no backlog up to 2,000 IOPS, the highest rate offered; at 2,000 they take"),
+        ((600.0, 600.0), "Random 4 KiB writes have a backlog at the lowest rate offered, 1,000 IOPS, and saturate at 600 IOPS"),
     ],
 )  # fmt: skip
-def test_an_offered_rate_is_told_by_its_knee(
-    kept: float | None, missed: float | None, text: str
-) -> None:
-    levels = {replace(WRITES, offered_iops=rate): [rate] for rate in (1000.0, 2000.0)}
-    section = made_up_section("Levels", levels, steady=None)
-    knee = Knee(kept_iops=kept, missed_iops=missed)
-    found = Characteristic(
-        key="knee_iops",
-        workload=WRITES,
-        value=kept if missed else None,
-        at_least=None if missed else kept,
-        at_most=missed if kept is None else None,
-    )
-    told = describe_section(replace(section, knee=knee, characteristics=(found,)))
-    assert told.startswith(text)
+def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], text: str) -> None:
+    levels = {
+        replace(WRITES, offered_iops=offered): [rate]
+        for offered, rate in zip((1000.0, 2000.0), done, strict=True)
+    }
+    test = made_up_run("run", {"demand": [made_up_section("Levels", levels, steady=None)]}).tests[0]
+    assert describe_section(with_characteristics(test).sections[0]).startswith(text)
 
 
 def test_areas_are_told_from_the_first_to_the_last() -> None:

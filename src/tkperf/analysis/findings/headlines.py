@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from tkperf.analysis.characteristics import (
     FRESH,
-    KNEE,
+    NO_BACKLOG,
     RECOVERY,
+    SATURATED,
     SHARE_OF_FIRST,
     STEADY,
     Characteristic,
@@ -89,7 +90,7 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
     yield from _sought(test, section)
     shown = find_shown(section)
-    if not section.cells or not shown or find_characteristic(section, KNEE) is not None:
+    if not section.cells or not shown or find_characteristic(section, NO_BACKLOG) is not None:
         return
     if section.slices:
         yield from _of_stream(test, section, shown)
@@ -133,8 +134,12 @@ def _of_stream(
 
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
-    """A knee, a recovery time."""
-    for measure, of in ((KNEE, "knee"), (RECOVERY, "recovery")):
+    """How far an offered rate could be raised, a recovery time."""
+    for measure, of in (
+        (NO_BACKLOG, NO_BACKLOG.label),
+        (SATURATED, SATURATED.label),
+        (RECOVERY, "recovery"),
+    ):
         found = find_characteristic(section, measure)
         if found is None:
             continue
@@ -148,7 +153,7 @@ def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
             )
         label = f"{name_figure(found.workload)}, {of}"
         headline = _made(test, section, found, label, text, value=found.value)
-        yield _Candidate(rank=0, headline=headline)
+        yield _Candidate(rank=1 if measure is SATURATED else 0, headline=headline)
     share = find_characteristic(section, SHARE_OF_FIRST)
     if share is not None and share.value is not None:
         label, text = f"{section.name}, of the first rate", f"{share.text()} %"
