@@ -24,7 +24,7 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.findings.build import build_findings, with_findings
-from tkperf.analysis.findings.headlines import MOST
+from tkperf.analysis.findings.headlines import MOST, build_headlines
 from tkperf.analysis.findings.sections import describe_section
 from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
@@ -197,6 +197,50 @@ def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
         "Random 4 KiB writes reach 64,000 IOPS at TC4 QD32 (102.0 µs on average), 9,800 IOPS with a "
         "single outstanding I/O (102.0 µs on average)"
     )
+
+
+def grid_of(**mean_us: float) -> SectionResult:
+    """Demands by name with their mean latency; the IOPS of each are 1,000 for each thread, known to within 5 %."""
+    loads = {work(jobs=int(name[1:])): us for name, us in mean_us.items()}
+    made = made_up_section("Grid", {load: [1000.0 * load.jobs] for load in loads}, steady=None)
+    cells = []
+    for cell in made.cells:
+        iops = 1000.0 * cell.workload.jobs
+        known = Uncertainty(low=0.95 * iops, high=1.05 * iops)
+        figures = {**cell.all, "latency_mean_us": loads[cell.workload]}
+        uncertainty = CellUncertainty(all={"iops": known})
+        cells.append(replace(cell, all=figures, uncertainty=uncertainty))
+    return replace(made, cells=tuple(cells))
+
+
+def test_the_maximum_of_a_grid_is_below_the_ceiling_of_its_test() -> None:
+    """As the test itself chooses it; without a ceiling it is the highest of all, and others as good are named."""
+    cells = grid_of(t10=200.0, t20=4000.0, t21=4900.0, t30=5000.0)
+    below = describe_section(replace(cells, latency_ceiling_us=5000.0))
+    assert below.startswith(
+        "Random 4 KiB writes reach 21,000 IOPS at TC21 QD1 (4.90 ms on average), the most below 5 ms "
+        "on average, within noise of TC20 QD1"
+    )
+    (headline, *_) = build_headlines(
+        made_up_run("R", {"made up": [replace(cells, latency_ceiling_us=5000.0)]}).tests
+    )
+    assert headline.label == (
+        "4 KiB random write, most, below 5 ms on average, at TC21 QD1 (within noise of 1 more)"
+    )
+    assert describe_section(cells).startswith(
+        "Random 4 KiB writes reach 30,000 IOPS at TC30 QD1 (5.00 ms on average)"
+    )
+    assert "none below 3 ms" in describe_section(
+        replace(grid_of(t10=4000.0, t20=5000.0), latency_ceiling_us=3000.0)
+    )
+
+
+def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -> None:
+    result = simulate(tmp_path, run_info(), suite={"dirth": SSD_TESTS["dirth"]})
+    sections = {section.name: section for section in result.tests[0].sections}
+    assert sections["Demand grid"].latency_ceiling_us == 5000
+    (most,) = [one for one in result.headlines if one.section == "Demand grid"]
+    assert most.workload == sections["Maximum: response times"].cells[0].workload
 
 
 @pytest.mark.parametrize(

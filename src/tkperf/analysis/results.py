@@ -133,6 +133,8 @@ class SectionResult:
     """``verdict``, or with several tracking variables those of all in the same rounds, in their order."""
     timelines: tuple[Timeline, ...] = ()
     """What each series of enough values shows over time, whether anything was found in it or not."""
+    latency_ceiling_us: float | None = None
+    """Mean latency that the maximum of a grid of demands stays below; None: its test has no such ceiling."""
     complete: bool = True
     """It came to its end, whatever became of its test; else its figures are those so far."""
     characteristics: tuple[Characteristic, ...] = ()

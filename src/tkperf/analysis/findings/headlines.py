@@ -25,8 +25,7 @@ from tkperf.analysis.findings.choice import (
     is_grid,
 )
 from tkperf.analysis.findings.data import Headline
-from tkperf.analysis.findings.words import name_figure, say_value
-from tkperf.analysis.layout import DEPTH, JOBS
+from tkperf.analysis.findings.words import name_demand, name_figure, say_value
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.uncertainty.wording import two_digits
@@ -96,13 +95,20 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
         yield from _of_stream(test, section, shown)
         return
     grid = is_grid(section) and not section.areas
-    cells = choose_peaks(section) if grid else choose_cells(section.cells)
     first = find_rate(section) if grid else shown[0]
+    if grid:
+        for number, peak in enumerate(choose_peaks(section)):
+            chosen = ", ".join(filter(None, ("most", peak.below)))
+            at = f"{chosen}, at {name_demand(peak.cell.workload)}"
+            noise = f" (within noise of {len(peak.rivals)} more)" if peak.rivals else ""
+            yield from _figure(test, section, peak.cell, first, rank=number, most=at + noise)
+        return
+    cells = choose_cells(section.cells)
     for number, cell in enumerate(cells):
         # A second latency tells less than a second rate.
         later = number if first.better is Better.HIGHER else 2
-        yield from _figure(test, section, cell, first, rank=later if number else 0, grid=grid)
-    if _TAIL in shown and not grid:
+        yield from _figure(test, section, cell, first, rank=later if number else 0)
+    if _TAIL in shown:
         yield from _figure(test, section, cells[0], _TAIL, rank=2)
 
 
@@ -193,19 +199,18 @@ def _figure(
     quantity: Quantity,
     *,
     rank: int,
-    grid: bool = False,
+    most: str = "",
 ) -> Iterator[_Candidate]:
-    """Nothing of what was not measured."""
+    """Nothing of what was not measured. ``most`` says by what it was chosen from a grid of demands."""
     value = cell.value(quantity)
     if value is None:
         return
     work = cell.workload
     what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
-    most = f", most, at {JOBS.words(work)} {DEPTH.words(work)}" if grid else ""
     headline = Headline(
         test=test.name,
         section=section.name,
-        label=name_figure(work) + what + most,
+        label=name_figure(work) + what + (f", {most}" if most else ""),
         key=quantity.key,
         unit=quantity.unit_in_data,
         value=value,

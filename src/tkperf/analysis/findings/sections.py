@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tkperf.analysis.characteristics import (
@@ -21,18 +22,20 @@ from tkperf.analysis.findings.choice import (
 from tkperf.analysis.findings.streams import describe_stream
 from tkperf.analysis.findings.words import (
     capital,
+    name_demand,
     name_direction,
     name_load,
     say,
     say_tail,
     say_value,
 )
-from tkperf.analysis.layout import DEPTH, JOBS
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.verdicts import name_rounds
 from tkperf.quantity import LATENCY_MEAN, Quantity
 from tkperf.units import format_latency, format_number
 from tkperf.workload import Workload
+
+_MOST_RIVALS = 2
 
 
 def describe_section(section: SectionResult) -> str:
@@ -73,14 +76,24 @@ def _describe_grid(section: SectionResult) -> str:
     rate = find_rate(section)
     sentences = []
     for peak in choose_peaks(section):
-        work = peak.workload
-        demand = f"{JOBS.words(work)} {DEPTH.words(work)}"
-        words = f"{capital(name_load(work))} reach {_at(peak, rate)} at {demand}{_mean(peak)}"
-        single = find_single(section, peak)
-        if single is not None and single is not peak and single.value(rate) is not None:
+        cell = peak.cell
+        words = f"{capital(name_load(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
+        if peak.below:
+            words += f", the most {peak.below}"
+        if peak.rivals:
+            words += f", within noise of {_name_rivals(peak.rivals)}"
+        single = find_single(section, cell)
+        if single is not None and single is not cell and single.value(rate) is not None:
             words += f", {_at(single, rate)} with a single outstanding I/O{_mean(single)}"
         sentences.append(words)
     return "; ".join((*sentences[:1], *(words[0].lower() + words[1:] for words in sentences[1:])))
+
+
+def _name_rivals(rivals: Sequence[CellResult]) -> str:
+    """``TC16 QD32``; of many the number."""
+    if len(rivals) > _MOST_RIVALS:
+        return f"{len(rivals)} other demands"
+    return " and ".join(name_demand(cell.workload) for cell in rivals)
 
 
 def _at(cell: CellResult, quantity: Quantity) -> str:
