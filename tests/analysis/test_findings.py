@@ -79,7 +79,7 @@ def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
 def test_a_stream_is_told_by_where_it_settles() -> None:
     """From fresh out of box, when, and what its I/Os then take."""
     assert describe_section(saturated()) == (
-        "Random 4 KiB writes settle at 27,000 IOPS, 30.4 % of fresh out of box (88,800 IOPS), after "
+        "Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box (88,800 IOPS), after "
         "41 min 00 s; 99.9 % of all I/Os complete within 1.204 ms, the slowest in 35.1 ms"
     )
 
@@ -97,14 +97,20 @@ def test_a_window_that_is_steady_may_still_change() -> None:
     assert told.endswith("; steady state was reached")
 
 
-def test_what_was_judged_not_steady_holds_nothing() -> None:
-    """One level in wide noise is still no rate that a drive holds."""
+def test_only_what_was_judged_steady_holds_a_rate() -> None:
+    """One level is no rate that a drive holds where nothing was judged, or not steady: then its mean, as in the tables."""
     stream = saturated()
     even = replace(
         stream, timelines=(replace(stream.timelines[0], levels=stream.timelines[0].levels[1:]),)
     )
-    assert "writes hold 27,000 IOPS" in describe_section(even)
-    assert "writes run at 27,000 IOPS" in describe_section(replace(even, steady=False))
+    for steady, words in ((None, "run at"), (False, "run at"), (True, "hold")):
+        judged = replace(even, steady=steady)
+        assert f"writes {words} 30,000 IOPS" in describe_section(judged)
+        run = with_findings(made_up_run("R", {"writesat": [judged]}))
+        assert (run.headlines[0].label, run.headlines[0].text) == (
+            "4 KiB random write",
+            "30,000 IOPS",
+        )
 
 
 def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
@@ -124,7 +130,7 @@ def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
         run = with_findings(made_up_run("R", named))
         return [(one.label, one.text) for one in run.headlines]
 
-    settled = ("4 KiB random write, settled", "27,000 IOPS")
+    settled = ("4 KiB random write, settled (median)", "27,000 IOPS")
     rounds = made_up_section("IOPS", {WRITES: [28_000.0] * 5})
     of_all = ("4 KiB random write", "30,000 IOPS")
     assert first(saturated())[0] == settled

@@ -9,6 +9,7 @@ from math import inf
 from tkperf.analysis.characteristics import STEADY, find_characteristic
 from tkperf.analysis.layout import DEPTH, JOBS, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.analysis.timeline.findings import Timeline
 from tkperf.figures import SectionPlan, matrix_keys
 from tkperf.procedures.demand_points import CellMeans, Point, choose_points
 from tkperf.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
@@ -38,6 +39,14 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
         return None
     of_window = cell.value(IOPS) if section.steady else None
     return level.value if of_window is None else of_window
+
+
+def find_course(section: SectionResult, rate: Quantity) -> Timeline | None:
+    """Of the rate, with its levels."""
+    return next(
+        (one for one in section.timelines if one.quantity == rate.key and one.settled is not None),
+        None,
+    )
 
 
 def find_shared(test: TestResult) -> Quantity | None:

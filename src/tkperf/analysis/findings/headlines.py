@@ -18,6 +18,7 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.findings.choice import (
     choose_cells,
     choose_peaks,
+    find_course,
     find_rate,
     find_settled,
     find_shared,
@@ -118,11 +119,17 @@ def _of_stream(
     cell = section.cells[0]
     name = name_figure(cell.workload)
     fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
-    settled = find_settled(section, cell)
-    if shown[0] is IOPS and steady is not None and settled and not section.steady:
+    settled, course = find_settled(section, cell), find_course(section, IOPS)
+    changes = course is not None and course.changes
+    if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
         # All of it together is of fresh and settled, and another number than the sentence has.
         level = _made(
-            test, section, steady, f"{name}, settled", say_value(settled, IOPS), value=settled
+            test,
+            section,
+            steady,
+            f"{name}, settled (median)",
+            say_value(settled, IOPS),
+            value=settled,
         )
         sure = _sure(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
