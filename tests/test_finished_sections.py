@@ -152,7 +152,7 @@ def in_section(results: list[RunResult], name: str) -> Iterator[SectionResult]:
 
 
 def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult]) -> None:
-    """Nobody judges them: each that was followed by a warm-up or a level was whole. No knee is told."""
+    """Nobody judges them: each that was followed by a warm-up or a level was whole."""
     sections = list(in_section(cut_off, "Demand 100/0"))
     levels = [len(section.cells) for section in sections]
     assert levels == sorted(levels)
@@ -160,7 +160,7 @@ def test_levels_of_a_demand_that_was_cut_off_are_shown(cut_off: list[RunResult])
     last = sections[-1]
     assert [each.complete for each in last.rounds] == [True] * len(last.cells)
     assert last.window == tuple(range(1, len(last.cells) + 1))
-    assert (last.knee, last.steady) == (None, None)
+    assert last.steady is None
     assert last.ended_because == "the test did not end: interrupted"
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from tests.builders import run_info, simulate, view_of
 from tests.test_procedures import drive, measured
+from tkperf.analysis.over_seconds import analyse_opened
 from tkperf.analysis.tables import Figure, build_listings
 from tkperf.errors import ProfileError
 from tkperf.measurement import NO_IO, Measurement
-from tkperf.phases import Continuous, Fill, Knee, Phase, Purge, Round, SectionOutcome
+from tkperf.phases import Continuous, Fill, Phase, Purge, Round, SectionOutcome
 from tkperf.plan import Case, forecast, longest_course
 from tkperf.procedures import SSD_TESTS, choose_tests, load_profile, parse_profile
 from tkperf.procedures.latency_over_demand import (
@@ -25,6 +26,7 @@ from tkperf.procedures.latency_over_demand import (
 )
 from tkperf.profiles import Profile
 from tkperf.quantity import Direction, combine
+from tkperf.runfile.reader import RunFile
 from tkperf.units import GIB
 from tkperf.workload import Access, Arrival, Workload
 
@@ -100,46 +102,39 @@ def test_demand_is_preconditioning_and_levels_of_9_and_51_seconds() -> None:
     ]
 
 
-def test_the_knee_is_the_last_level_before_those_missed_in_a_row() -> None:
-    """Within one level of what each mix can do, and told in words with what was missed."""
+def test_the_levels_of_a_mix_end_with_those_missed_in_a_row() -> None:
+    """Five beyond what each mix can do, and told in words with what was missed."""
     _, outcomes = run("demand")
     _, reads, writes, mixed = outcomes
-    assert reads.knee == Knee(kept_iops=76_000.0, missed_iops=77_000.0)
-    assert writes.knee == Knee(kept_iops=33_000.0, missed_iops=34_000.0)
-    assert mixed.knee == Knee(kept_iops=48_000.0, missed_iops=49_000.0)
-    assert writes.window == tuple(range(1, 39))
+    assert [len(each.window) for each in (reads, writes, mixed)] == [81, 38, 53]
     assert writes.verdict is None
     # 1,300 I/Os a second were not done; measured() counts a minute.
     assert writes.ended_because == (
-        "kept up with 33,000 IOPS offered; of 34,000 it did 32,700 (96.2 %) and was 78,000 I/Os "
-        "behind after 60 s"
+        "missed 5 levels in a row: of 34,000 it did 32,700 (96.2 %) and was 78,000 I/Os behind after 60 s"
     )
 
 
-def test_a_level_missed_once_is_no_knee() -> None:
+def test_a_level_missed_once_does_not_end_them() -> None:
     """A drive may be busy with itself for a minute."""
 
     def hiccup(phase: Phase, workload: Workload) -> float:
         return 100.0 if workload.offered_iops == 20_000 else s3700(phase, workload)
 
     _, outcomes = run("demand", iops=hiccup)
-    assert outcomes[1].knee == Knee(kept_iops=76_000.0, missed_iops=77_000.0)
+    assert len(outcomes[1].window) == 81
 
 
-def test_a_drive_that_never_keeps_up_or_always_does_has_no_knee() -> None:
-    """Neither is guessed."""
+def test_a_drive_that_never_keeps_up_or_always_does_ends_them_too() -> None:
+    """After the first five, or after all."""
     _, outcomes = run("demand", iops=lambda *_: 3.0)
-    assert outcomes[1].knee == Knee(kept_iops=None, missed_iops=1000.0)
-    assert outcomes[1].ended_because.startswith("did not keep up with the first level; of")
+    assert outcomes[1].window == (1, 2, 3, 4, 5)
+    assert outcomes[1].ended_because.startswith("missed 5 levels in a row: of 1,000 it did 3 ")
 
     def faster_than_it_seemed(_phase: Phase, workload: Workload) -> float:
         return workload.offered_iops or 50_000.0
 
     phases, outcomes = run("demand", iops=faster_than_it_seemed)
-    assert outcomes[1].knee == Knee(kept_iops=120_000.0, missed_iops=None)
-    assert outcomes[1].ended_because == (
-        "kept up with 120,000 IOPS offered, the last level: no knee found"
-    )
+    assert outcomes[1].ended_because == "the last of 120 levels, 120,000 IOPS offered"
     assert len(of_section(phases, "Demand 100/0")) == 1 + 2 * 120
 
 
@@ -262,25 +257,40 @@ def short() -> Profile:
     )
 
 
-def test_a_simulated_drive_is_followed_to_its_knee(tmp_path: Path, short: Profile) -> None:
-    """Every level is a row; the chart has the ideal line and the knee; latency stops growing, the backlog does not."""
+def test_a_simulated_drive_is_followed_until_it_saturates(tmp_path: Path, short: Profile) -> None:
+    """Every level is a row; the chart has the ideal line and both marks; the device's latency stops growing, the backlog does not."""
     tests = {"demand": SSD_TESTS["demand"]}
-    result = simulate(tmp_path, run_info(), profile=short, suite=tests)
+    simulate(tmp_path, run_info(), profile=short, suite=tests)
+    with RunFile(tmp_path / "run.tkperf") as run_file:
+        result = analyse_opened(run_file, run_file.record())
     (test,) = result.tests
     _, reads, _ = test.sections
-    assert reads.knee is not None
-    assert reads.knee.kept_iops is not None
+    no_backlog, saturated = reads.characteristics
+    assert (no_backlog.key, saturated.key) == ("no_backlog_iops", "saturated_iops")
+    assert no_backlog.value is not None
+    assert saturated.value is not None
     levels = [cell.workload.offered_iops for cell in reads.cells]
     increment = levels[0]
     assert increment is not None
     assert levels == [increment * number for number in range(1, len(levels) + 1)]
     most = max(cell.all["iops"] or 0 for cell in reads.cells)
-    assert abs(reads.knee.kept_iops - most) <= increment
+    assert no_backlog.value <= saturated.value <= most
+    assert saturated.value - no_backlog.value <= 2 * increment
     (listing,) = build_listings(reads)
-    assert listing.head[:4] == ("Offered IOPS", "IOPS", "backlog (I/Os)", "behind (µs)")
+    assert listing.head[:6] == (
+        "Offered IOPS", "IOPS", "backlog (I/Os)", "behind (µs)", "mean with wait (µs)", "mean (µs)",
+    )  # fmt: skip
+    waited = [
+        (row[4].value or 0) - (row[5].value or 0)
+        for row in listing.rows
+        if isinstance(row[4], Figure) and isinstance(row[5], Figure)
+    ]
     assert [row[0] for row in listing.rows] == [f"{level:,.0f}" for level in levels]
     backlogs = [row[2].value for row in listing.rows if isinstance(row[2], Figure)]
-    kept = levels.index(reads.knee.kept_iops)
+    kept = levels.index(no_backlog.value)
+    assert waited[: kept + 1] == [0] * (kept + 1)
+    # Half of what the last I/O is late, on average: the backlog grows evenly.
+    assert waited[-1] == pytest.approx(reads.cells[-1].all["behind_us"] / 2, rel=0.1)  # type: ignore[operator]
     assert all(
         (each or 0) <= 0.01 * (level or 0)
         for each, level in zip(backlogs[: kept + 1], levels, strict=False)
@@ -293,12 +303,12 @@ def test_a_simulated_drive_is_followed_to_its_knee(tmp_path: Path, short: Profil
     )
     layers = charts[0].spec["layer"]
     assert isinstance(layers, list)
-    ideal, curve, rule, *_labels = (layer["data"]["values"] for layer in layers)
+    ideal, curve, rules, *_labels = (layer["data"]["values"] for layer in layers)
     assert [(row["x"], row["value"]) for row in ideal] == [(0.0, 0.0), (levels[-1], levels[-1])]
     assert [row["x"] for row in curve] == levels
-    assert rule[0]["x"] == reads.knee.kept_iops
+    assert [row["x"] for row in rules] == [no_backlog.value, saturated.value]
     assert [chart.switches for chart in charts] == [
-        (("IOPS", "backlog", "time behind"),), (("mean", "99.9 %", "maximum"),),
+        (("IOPS", "backlog", "time behind"),), (("mean", "99.9 %", "maximum", "mean with wait"),),
     ]  # fmt: skip
     assert [len(chart.on_paper) for chart in charts] == [1, 3]
 

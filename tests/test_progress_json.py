@@ -27,7 +27,7 @@ from tkperf.events import (
     TargetBusy,
     TestStarted,
 )
-from tkperf.phases import Demand, Idle, Knee, Purge, SectionOutcome
+from tkperf.phases import Demand, Idle, Purge, SectionOutcome
 from tkperf.pipeline.api import resume, run
 from tkperf.pipeline.resume import ResumeRequest, make_resume_plan
 from tkperf.record import RunNote, RunStatus
@@ -157,7 +157,7 @@ def test_rare_events_are_as_the_page_says() -> None:
     lines = JsonLines(written)
     outcome = SectionOutcome(
         section="IOPS", window=(1, 2), verdict=None, ended_because="all is measured",
-        knee=Knee(kept_iops=1000.0, missed_iops=None), demand=Demand(jobs=4, io_depth=32),
+        demand=Demand(jobs=4, io_depth=32),
     )  # fmt: skip
     rare: tuple[Event, ...] = (
         TargetBusy(test="iops", doing="purging", done=None, at_s=1.0),

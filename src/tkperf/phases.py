@@ -130,20 +130,6 @@ Reply = Answer | tuple[Answer, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knee:
-    """How far a device kept up with an offered rate that was raised level by level, in IOPS offered.
-
-    Attributes:
-        kept_iops: the last level before the first that was missed for good; None: not even the
-            first was kept up with.
-        missed_iops: the first level that was missed for good; None: every level was kept up with.
-    """
-
-    kept_iops: float | None
-    missed_iops: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """Thread count (TC) and queue depth of each (QD), as far as a test can be run at them.
 
@@ -166,8 +152,7 @@ class SectionOutcome:
     ``window`` are the numbers of the rounds (or areas, or slices) that results are averaged over; empty
     where the section has none. ``verdict`` is None where the section has no steady-state rule. With
     several tracking variables it is the one that decided, and ``verdicts`` has all of them, in order.
-    ``knee`` is None where no offered rate was raised. ``demand`` is what was found for the tests after this one
-    that have none of their own; None: nothing.
+    ``demand`` is what was found for the tests after this one that have none of their own; None: nothing.
     """
 
     section: str
@@ -175,7 +160,6 @@ class SectionOutcome:
     verdict: SteadyStateVerdict | None
     ended_because: str
     verdicts: tuple[SteadyStateVerdict, ...] = ()
-    knee: Knee | None = None
     demand: Demand | None = None
 
 

@@ -4,7 +4,8 @@ Tables, charts, comparison, claims and exports ask here. Rules (docs/method.md, 
 rate is the mean over the rounds of a window; a mean latency the mean of the rounds' means; a minimum
 or maximum the extreme of the window; percentiles come from the merged histograms of the window. At an
 offered rate the backlog is what was due and not done when a round ended, and the time behind how long
-the offered rate takes to offer as much; both are the greatest of the window.
+the offered rate takes to offer as much; both are the greatest of the window. The latency with wait
+counts from when an I/O was due.
 """
 
 from __future__ import annotations
@@ -221,6 +222,11 @@ def _behind_us(window: Window) -> float | None:
     return 1e6 * backlog / window.offered_iops if backlog and window.offered_iops else backlog
 
 
+def _not_by_rounds(_window: Window) -> None:
+    """Found from the seconds of the rounds (``analysis/waits.py``), not from their totals."""
+    return
+
+
 def _us(value_ns: float | None) -> float | None:
     return None if value_ns is None else value_ns / 1000
 
@@ -262,6 +268,10 @@ BEHIND = Quantity(
     key="behind_us", label="time behind", short="behind", unit="µs", better=Better.LOWER, over="greatest",
     combine=_behind_us,
 )  # fmt: skip
+LATENCY_WITH_WAIT = Quantity(
+    key="latency_with_wait_us", label="mean latency with wait", short="mean with wait", unit="µs",
+    better=Better.LOWER, over="mean", combine=_not_by_rounds,
+)  # fmt: skip
 IOS = Quantity(
     key="ios",
     label="I/Os",
@@ -281,7 +291,7 @@ QUANTITIES: dict[str, Quantity] = {
     quantity.key: quantity
     for quantity in (
         IOPS, THROUGHPUT, LATENCY_MEAN, LATENCY_MIN, LATENCY_MAX, *PERCENTILES, IOS, CPU,
-        BACKLOG, BEHIND,
+        BACKLOG, BEHIND, LATENCY_WITH_WAIT,
     )
 }  # fmt: skip
 

@@ -264,7 +264,7 @@ class _Reader:
 def _key(told: Told) -> tuple[object, ...]:
     """What is alike where a procedure says the same again; numbers may differ in their last digit."""
     if isinstance(told, SectionOutcome):
-        return told.section, told.window, told.knee, told.demand
+        return told.section, told.window, told.demand
     return told.tracking, told.rounds, told.reached
 
 

@@ -24,7 +24,6 @@ from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.spikes import PeriodicSpikes
 from tkperf.errors import UsageError
 from tkperf.figures import FigureKind, drawn
-from tkperf.phases import Knee
 from tkperf.record import PurgeRecord
 
 WORK = work()
@@ -50,10 +49,13 @@ def found_in(run: RunResult, section: int = 0) -> dict[str, Characteristic]:
     return {found.key: found for found in run.tests[0].sections[section].characteristics}
 
 
-def demand(kept: float | None, missed: float | None) -> RunResult:
-    levels = {replace(WORK, offered_iops=rate): (rate,) for rate in (1000.0, 2000.0)}
-    section = made_up_section("Demand 0/100", levels)
-    return run_of(replace(section, knee=Knee(kept_iops=kept, missed_iops=missed)), test="demand")
+def demand(*rates_done: float) -> RunResult:
+    """Levels of 1,000, 2,000 ... IOPS offered, of which so many were done."""
+    levels = {
+        replace(WORK, offered_iops=1000.0 * number): (rate,)
+        for number, rate in enumerate(rates_done, start=1)
+    }
+    return run_of(made_up_section("Demand 0/100", levels), test="demand")
 
 
 def timeline(**found: object) -> Timeline:
@@ -69,42 +71,41 @@ def check(run: RunResult, test: str, metric: str, limit: str) -> tuple[State, fl
 
 
 @pytest.mark.parametrize(
-    ("kept", "missed", "value", "at_least", "at_most", "words"),
+    ("done", "words", "saturated"),
     [
-        (1000.0, 2000.0, 1000.0, None, None, "1,000"),
-        (2000.0, None, None, 2000.0, None, "at least 2,000"),
-        (None, 1000.0, None, None, 1000.0, "below 1,000"),
+        ((1000.0, 1500.0), "1,000", "1,500"),
+        ((1000.0, 2000.0), "at least 2,000", "at least 2,000"),
+        ((600.0, 600.0), "below 1,000", "600"),
     ],
 )
-def test_a_knee_that_was_not_found_is_bounded(
-    kept: float | None, missed: float | None, value: float | None, at_least: float | None,
-    at_most: float | None, words: str,
-) -> None:  # fmt: skip
-    """Beyond the last level that all kept up with, below the first that was missed; never 0."""
-    knee = found_in(demand(kept, missed))["knee_iops"]
-    assert (knee.value, knee.at_least, knee.at_most) == (value, at_least, at_most)
-    assert knee.workload == WORK
-    assert knee.text() == words
-    *_, table = build_section_tables(demand(kept, missed).tests[0])
-    assert table.head[1] == "knee (IOPS)"
+def test_a_limit_that_was_not_found_is_bounded(
+    done: tuple[float, ...], words: str, saturated: str
+) -> None:
+    """Beyond the last level without a backlog, below the first with one; never 0."""
+    assert found_in(demand(*done))["no_backlog_iops"].workload == WORK
+    *_, table = build_section_tables(demand(*done).tests[0])
+    assert (table.head[1], table.head[-1]) == ("no backlog up to (IOPS)", "saturates at (IOPS)")
     (row,) = table.rows
-    assert (row[1] if isinstance(row[1], str) else row[1].text()) == words
+    texts = [cell if isinstance(cell, str) else cell.text() for cell in (row[1], row[-1])]
+    assert texts == [words, saturated]
 
 
-def test_claims_on_a_knee_use_its_bounds() -> None:
+def test_claims_on_an_offered_rate_use_its_bounds() -> None:
     """Where it can only be decides; where that does not, it was not measured."""
-    assert check(demand(1000, 2000), "demand", "knee_iops", "at_least = 1000")[0] is State.MET
-    assert check(demand(1000, 2000), "demand", "knee_iops", "at_least = 1001")[0] is State.NOT_MET
-    kept_all = demand(2000, None)
+    key = "no_backlog_iops"
+    assert check(demand(1000, 1500), "demand", key, "at_least = 1000")[0] is State.MET
+    assert check(demand(1000, 1500), "demand", key, "at_least = 1001")[0] is State.NOT_MET
+    assert check(demand(1000, 1500), "demand", "saturated_iops", "at_least = 1500")[0] is State.MET
+    kept_all = demand(1000, 2000)
     note = "not found: at least 2,000 IOPS"
-    assert check(kept_all, "demand", "knee_iops", "at_least = 2000") == (State.MET, None, note)
-    assert check(kept_all, "demand", "knee_iops", "at_least = 2001")[0] is State.NOT_MEASURED
-    assert check(kept_all, "demand", "knee_iops", "at_most = 2000")[0] is State.NOT_MET
-    none = demand(None, 1000)
-    assert check(none, "demand", "knee_iops", "at_least = 1000")[0] is State.NOT_MET
-    assert check(none, "demand", "knee_iops", "at_least = 500")[0] is State.NOT_MEASURED
+    assert check(kept_all, "demand", key, "at_least = 2000") == (State.MET, None, note)
+    assert check(kept_all, "demand", key, "at_least = 2001")[0] is State.NOT_MEASURED
+    assert check(kept_all, "demand", key, "at_most = 2000")[0] is State.NOT_MET
+    none = demand(600, 600)
+    assert check(none, "demand", key, "at_least = 1000")[0] is State.NOT_MET
+    assert check(none, "demand", key, "at_least = 500")[0] is State.NOT_MEASURED
     # Of another mix nothing was looked for.
-    wrong = check(demand(1000, 2000), "demand", "knee_iops", "read_percent = 100\nat_least = 1")
+    wrong = check(demand(1000, 1500), "demand", key, "read_percent = 100\nat_least = 1")
     why = "that mix and block size was not run there, but 0/100 4k"
     assert wrong == (State.NOT_MEASURED, None, why)
 
@@ -182,11 +183,11 @@ def test_what_never_settled_is_steady_later_than_was_measured() -> None:
 
 def test_every_characteristic_can_be_claimed_and_is_in_the_tables() -> None:
     assert set(CHARACTERISTICS) <= set(METRICS)
-    tables = {table.name: table for table in build_tables(demand(2000, None), [], lambda *_: [])}
+    tables = {table.name: table for table in build_tables(demand(1000, 2000), [], lambda *_: [])}
     table = tables["characteristics"]
-    (row,) = table.rows
+    row, _ = table.rows
     shown = dict(zip(table.columns, row, strict=True))
-    assert (shown["key"], shown["unit"]) == ("knee_iops", "IOPS")
+    assert (shown["key"], shown["unit"]) == ("no_backlog_iops", "IOPS")
     assert (shown["value"], shown["found"], shown["at_least"]) == (None, False, 2000.0)
     assert shown["offered_iops"] is None
 
@@ -194,8 +195,8 @@ def test_every_characteristic_can_be_claimed_and_is_in_the_tables() -> None:
 def test_compared_runs_say_what_was_not_found() -> None:
     (row,) = [
         row
-        for row in compare([demand(1000, 2000), demand(2000, None)]).rows
-        if row.quantity.key == "knee_iops"
+        for row in compare([demand(1000, 1500), demand(1000, 2000)]).rows
+        if row.quantity.key == "no_backlog_iops"
     ]
     assert [entry.value for entry in row.entries] == [1000.0, None]
     assert [entry.not_found for entry in row.entries] == [None, "at least 2,000"]
@@ -204,10 +205,13 @@ def test_compared_runs_say_what_was_not_found() -> None:
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ('metric = "knee_iops"', "give one of at_least, at_most or not_found"),
-        ('metric = "knee_iops"\nat_most = 1\nnot_found = true', "give one of"),
+        ('metric = "no_backlog_iops"', "give one of at_least, at_most or not_found"),
+        ('metric = "no_backlog_iops"\nat_most = 1\nnot_found = true', "give one of"),
         ('metric = "sudden_drops"\nnot_found = true', "key not_found: 'sudden_drops' is a count"),
-        ('metric = "knee_iops"\nat_most = 1\ndirection = "read"', "key direction: 'knee_iops'"),
+        (
+            'metric = "no_backlog_iops"\nat_most = 1\ndirection = "read"',
+            "key direction: 'no_backlog_iops'",
+        ),
         ('metric = "iops"\nat_most = 1', "key read_percent: 'iops' needs it"),
         (
             'metric = "iops"\nread_percent = 0\nblock_size = "4k"\nnot_found = true',

@@ -14,11 +14,17 @@ from rich.console import Console
 
 from tests.analysis.made_up import made_up_run, made_up_section
 from tests.builders import run_info, simulate, view_of, work
-from tkperf.analysis.characteristics import FRESH, STEADY, STEADY_FROM, Characteristic
+from tkperf.analysis.characteristics import (
+    FRESH,
+    STEADY,
+    STEADY_FROM,
+    Characteristic,
+    with_characteristics,
+)
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.findings.build import build_findings, with_findings
-from tkperf.analysis.findings.headlines import MOST
+from tkperf.analysis.findings.headlines import MOST, build_headlines
 from tkperf.analysis.findings.sections import describe_section
 from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import CellUncertainty, RunResult, SectionResult
@@ -27,7 +33,6 @@ from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.cli.tables import print_results
 from tkperf.figures import Figure, FigureKind
-from tkperf.phases import Knee
 from tkperf.procedures import HDD_TESTS, SSD_TESTS
 from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, percentile
 from tkperf.record import RunStatus, RunWarning
@@ -74,7 +79,7 @@ def saturated(*, steady: float | None = 27_000.0) -> SectionResult:
 def test_a_stream_is_told_by_where_it_settles() -> None:
     """From fresh out of box, when, and what its I/Os then take."""
     assert describe_section(saturated()) == (
-        "Random 4 KiB writes settle at 27,000 IOPS, 30.4 % of fresh out of box (88,800 IOPS), after "
+        "Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box (88,800 IOPS), after "
         "41 min 00 s; 99.9 % of all I/Os complete within 1.204 ms, the slowest in 35.1 ms"
     )
 
@@ -92,14 +97,20 @@ def test_a_window_that_is_steady_may_still_change() -> None:
     assert told.endswith("; steady state was reached")
 
 
-def test_what_was_judged_not_steady_holds_nothing() -> None:
-    """One level in wide noise is still no rate that a drive holds."""
+def test_only_what_was_judged_steady_holds_a_rate() -> None:
+    """One level is no rate that a drive holds where nothing was judged, or not steady: then its mean, as in the tables."""
     stream = saturated()
     even = replace(
         stream, timelines=(replace(stream.timelines[0], levels=stream.timelines[0].levels[1:]),)
     )
-    assert "writes hold 27,000 IOPS" in describe_section(even)
-    assert "writes run at 27,000 IOPS" in describe_section(replace(even, steady=False))
+    for steady, words in ((None, "run at"), (False, "run at"), (True, "hold")):
+        judged = replace(even, steady=steady)
+        assert f"writes {words} 30,000 IOPS" in describe_section(judged)
+        run = with_findings(made_up_run("R", {"writesat": [judged]}))
+        assert (run.headlines[0].label, run.headlines[0].text) == (
+            "4 KiB random write",
+            "30,000 IOPS",
+        )
 
 
 def test_a_share_of_fresh_is_the_same_wherever_it_stands() -> None:
@@ -119,7 +130,7 @@ def test_the_headline_of_a_stream_is_what_the_sentence_says() -> None:
         run = with_findings(made_up_run("R", named))
         return [(one.label, one.text) for one in run.headlines]
 
-    settled = ("4 KiB random write, settled", "27,000 IOPS")
+    settled = ("4 KiB random write, settled (median)", "27,000 IOPS")
     rounds = made_up_section("IOPS", {WRITES: [28_000.0] * 5})
     of_all = ("4 KiB random write", "30,000 IOPS")
     assert first(saturated())[0] == settled
@@ -214,29 +225,65 @@ def test_a_grid_is_told_by_its_peak_and_its_first_step() -> None:
     )
 
 
+def grid_of(**mean_us: float) -> SectionResult:
+    """Demands by name with their mean latency; the IOPS of each are 1,000 for each thread, known to within 5 %."""
+    loads = {work(jobs=int(name[1:])): us for name, us in mean_us.items()}
+    made = made_up_section("Grid", {load: [1000.0 * load.jobs] for load in loads}, steady=None)
+    cells = []
+    for cell in made.cells:
+        iops = 1000.0 * cell.workload.jobs
+        known = Uncertainty(low=0.95 * iops, high=1.05 * iops)
+        figures = {**cell.all, "latency_mean_us": loads[cell.workload]}
+        uncertainty = CellUncertainty(all={"iops": known})
+        cells.append(replace(cell, all=figures, uncertainty=uncertainty))
+    return replace(made, cells=tuple(cells))
+
+
+def test_the_maximum_of_a_grid_is_below_the_ceiling_of_its_test() -> None:
+    """As the test itself chooses it; without a ceiling it is the highest of all, and others as good are named."""
+    cells = grid_of(t10=200.0, t20=4000.0, t21=4900.0, t30=5000.0)
+    below = describe_section(replace(cells, latency_ceiling_us=5000.0))
+    assert below.startswith(
+        "Random 4 KiB writes reach 21,000 IOPS at TC21 QD1 (4.90 ms on average), the most below 5 ms "
+        "on average, within noise of TC20 QD1"
+    )
+    (headline, *_) = build_headlines(
+        made_up_run("R", {"made up": [replace(cells, latency_ceiling_us=5000.0)]}).tests
+    )
+    assert headline.label == (
+        "4 KiB random write, most, below 5 ms on average, at TC21 QD1 (within noise of 1 more)"
+    )
+    assert describe_section(cells).startswith(
+        "Random 4 KiB writes reach 30,000 IOPS at TC30 QD1 (5.00 ms on average)"
+    )
+    assert "none below 3 ms" in describe_section(
+        replace(grid_of(t10=4000.0, t20=5000.0), latency_ceiling_us=3000.0)
+    )
+
+
+def test_the_headline_of_dirth_is_the_maximum_that_it_measured(tmp_path: Path) -> None:
+    result = simulate(tmp_path, run_info(), suite={"dirth": SSD_TESTS["dirth"]})
+    sections = {section.name: section for section in result.tests[0].sections}
+    assert sections["Demand grid"].latency_ceiling_us == 5000
+    (most,) = [one for one in result.headlines if one.section == "Demand grid"]
+    assert most.workload == sections["Maximum: response times"].cells[0].workload
+
+
 @pytest.mark.parametrize(
-    ("kept", "missed", "text"),
+    ("done", "text"),
     [
-        (1000.0, 2000.0, "Random 4 KiB writes keep up with 1,000 IOPS; there they take 1.000 ms on average"),
-        (2000.0, None, "Random 4 KiB writes keep up with every rate offered, up to 2,000 IOPS"),
-        (None, 1000.0, "Random 4 KiB writes do not keep up with the lowest rate offered, 1,000 IOPS"),
+        ((1000.0, 1500.0), "Random 4 KiB writes have no backlog up to 1,000 IOPS and saturate at 1,500 IOPS; at 1,000 they take 1.000 ms on average"),
+        ((1000.0, 2000.0), "Random 4 KiB writes have no backlog up to 2,000 IOPS, the highest rate offered; at 2,000 they take"),
+        ((600.0, 600.0), "Random 4 KiB writes have a backlog at the lowest rate offered, 1,000 IOPS, and saturate at 600 IOPS"),
     ],
 )  # fmt: skip
-def test_an_offered_rate_is_told_by_its_knee(
-    kept: float | None, missed: float | None, text: str
-) -> None:
-    levels = {replace(WRITES, offered_iops=rate): [rate] for rate in (1000.0, 2000.0)}
-    section = made_up_section("Levels", levels, steady=None)
-    knee = Knee(kept_iops=kept, missed_iops=missed)
-    found = Characteristic(
-        key="knee_iops",
-        workload=WRITES,
-        value=kept if missed else None,
-        at_least=None if missed else kept,
-        at_most=missed if kept is None else None,
-    )
-    told = describe_section(replace(section, knee=knee, characteristics=(found,)))
-    assert told.startswith(text)
+def test_an_offered_rate_is_described_by_its_limits(done: tuple[float, float], text: str) -> None:
+    levels = {
+        replace(WRITES, offered_iops=offered): [rate]
+        for offered, rate in zip((1000.0, 2000.0), done, strict=True)
+    }
+    test = made_up_run("run", {"demand": [made_up_section("Levels", levels, steady=None)]}).tests[0]
+    assert describe_section(with_characteristics(test).sections[0]).startswith(text)
 
 
 def test_areas_are_told_from_the_first_to_the_last() -> None:

@@ -314,7 +314,7 @@ def test_a_ratio_to_what_may_be_nothing_has_no_upper_end() -> None:
 
 
 def test_what_can_only_lie_between_two_is_no_surer_than_that() -> None:
-    """A knee between the last level kept up with and the first missed."""
+    """The limit of an offered rate, between the last level without a backlog and the next."""
     found = build_between(20_000, 21_000)
     assert (found.low, found.high) == (20_000, 21_000)
     assert found.standard == pytest.approx(1000 / sqrt(12))

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 import tkperf
+from tests.analysis.made_up import made_up_run
 from tests.builders import run_info, simulate, view_of
 from tkperf.analysis.export_json import render_json
 from tkperf.analysis.export_markdown import render_markdown
@@ -20,7 +21,9 @@ from tkperf.analysis.told import NOTHING_TOLD, SPONSOR, Told, parse_facts
 from tkperf.cli.tables import print_results
 from tkperf.errors import UsageError
 from tkperf.procedures import SSD_TESTS, load_profile
+from tkperf.profiles import apply_options
 from tkperf.report.disclosure import build_disclosure
+from tkperf.report.facts import describe_demands
 from tkperf.report.html import render_view
 from tkperf.report.page_header import build_page_header, describe_run
 from tkperf.report.procedure_text import describe_procedure
@@ -285,3 +288,45 @@ def test_every_tracking_variable_is_shown_with_its_window(tmp_path: Path) -> Non
     windows = [view for view in views if view.key.startswith("iops0window")]
     assert [chart.key for chart in windows] == ["iops0window", "iops0window1", "iops0window2"]
     assert [chart.text.split(" in the window")[0] for chart in windows] == tracked
+
+
+@pytest.mark.parametrize(
+    ("profile", "missing"),
+    [
+        (
+            "pts-c-1.2",
+            "Write Saturation, Composite Block Workload (CBW, ECW), Demand Intensity (DIRTH), Host "
+            "Idle Recovery, Cross Stimulus Recovery: their numbers were not seen",
+        ),
+        ("pts-e-1.1", None),
+        ("quick", None),
+    ],
+)
+def test_pts_tests_that_a_profile_of_it_lacks_are_named(profile: str, missing: str | None) -> None:
+    """Not of profiles that are no PTS."""
+    result = made_up_run("R", {}, profile=load_profile(profile).as_plain_data())
+    run = dict(dict(build_disclosure(result))["Test run"])
+    assert run.get("PTS tests not in the profile") == missing
+
+
+@pytest.mark.parametrize(
+    ("profile", "range_", "note"),
+    [
+        ("pts-2.0-client", None, "The PTS counts 4 x the user capacity; 3 x the user capacity is written here"),
+        ("pts-2.0-client", "16GiB", "The PTS counts the user capacity, not the active range"),
+        ("pts-e-1.1", None, None),
+    ],
+)  # fmt: skip
+def test_the_amount_of_write_saturation_is_set_against_that_of_the_pts(
+    profile: str, range_: str | None, note: str | None
+) -> None:
+    numbers = apply_options(load_profile(profile), active_range=range_).as_plain_data()
+    lines = describe_procedure(run_info(profile=numbers), "writesat").splitlines()
+    assert [line.strip() for line in lines if "PTS counts" in line] == ([note] if note else [])
+
+
+def test_many_demands_are_given_from_the_least_to_the_greatest() -> None:
+    """Whatever the order in which they were run; few are listed in it."""
+    grid = [(jobs, depth) for jobs in (32, 4, 1) for depth in (32, 1)]
+    assert describe_demands(grid) == "TC 1 / QD 1 to TC 32 / QD 32, 6 of them"
+    assert describe_demands(grid[:2]) == "TC 32 / QD 32, TC 32 / QD 1"

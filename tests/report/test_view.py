@@ -479,13 +479,15 @@ def test_a_long_text_is_cut_between_words(text: str, short: str) -> None:
 
 
 def test_the_opening_says_what_the_test_was_made_to_find(tmp_path: Path) -> None:
-    """The knee, not the first levels, which are easy for any device."""
+    """The limit of an offered rate, not the first levels, which are easy for any device."""
     result = simulate(tmp_path, run_info(), suite={"demand": SSD_TESTS["demand"]})
     table = next(table for table in build_section_tables(result.tests[0]))
-    knees = [
-        one for one in view_of(tmp_path / "run.tkperf").headlines if one.label.endswith(", knee")
+    limits = [
+        one
+        for one in view_of(tmp_path / "run.tkperf").headlines
+        if one.label.endswith(", no backlog up to")
     ]
-    assert [headline.text for headline in knees] == [
+    assert [headline.text for headline in limits] == [
         f"{row[1].value:,.0f} IOPS" for row in table.rows if isinstance(row[1], Figure)
     ]
-    assert len(knees) == len(table.rows) > 1
+    assert len(limits) == len(table.rows) > 1

@@ -35,7 +35,7 @@ from tkperf.events import (
 )
 from tkperf.histogram import coarsen
 from tkperf.measurement import NO_IO, CpuUse, Measurement, Sample
-from tkperf.phases import Demand, Knee, SectionOutcome
+from tkperf.phases import Demand, SectionOutcome
 from tkperf.record import (
     GoesOn,
     PurgeRecord,
@@ -153,7 +153,6 @@ outcomes = st.builds(
     verdict=st.none() | verdicts,
     verdicts=st.lists(verdicts, max_size=2).map(tuple),
     ended_because=text,
-    knee=st.none() | st.builds(Knee, kept_iops=st.none() | seconds, missed_iops=st.just(3.5)),
     demand=st.none() | st.just(Demand(jobs=3, io_depth=7)),
 )
 

@@ -1,8 +1,8 @@
-"""What the course of a section shows, each as one number with its unit: recovery, knee, levels, spikes.
+"""What the course of a section shows, each as one number with its unit: recovery, saturation, levels, spikes.
 
 Every output takes them from here. Of what was looked for and not found the value is None; how far it
 was looked is then known all the same: a device that had not recovered after 8 hours takes longer
-than 8 hours, one that kept up with every level has its knee beyond the last. What was not looked
+than 8 hours, one without a backlog at every level saturates beyond the last. What was not looked
 for is not among a section's characteristics.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from tkperf.analysis.timeline.findings import Recorded, Timeline
@@ -22,19 +23,23 @@ from tkperf.analysis.uncertainty.estimate import (
     build_between,
     build_ratio,
 )
-from tkperf.analysis.uncertainty.means import uncertainty_of_median
+from tkperf.analysis.uncertainty.means import uncertainty_of_mean, uncertainty_of_median
 from tkperf.figures import FigureKind
-from tkperf.quantity import IOPS, QUANTITIES, Better, Measure, Quantity
+from tkperf.procedures.offered_rate import ARRIVALS_SPREAD
+from tkperf.quantity import BACKLOG, IOPS, IOS, QUANTITIES, Better, Measure, Quantity
 from tkperf.record import is_as_new
 from tkperf.units import NOT_FOUND, format_number
-from tkperf.workload import Workload
+from tkperf.workload import Arrival, Workload
 
 if TYPE_CHECKING:
     from tkperf.analysis.results import CellResult, SectionResult, TestResult
 
 HIGHER, LOWER, NEITHER = Better.HIGHER, Better.LOWER, Better.NEITHER
 
-KNEE = Measure(key="knee_iops", label="knee", unit="IOPS", better=HIGHER, digits=0)
+NO_BACKLOG = Measure(
+    key="no_backlog_iops", label="no backlog up to", unit="IOPS", better=HIGHER, digits=0
+)
+SATURATED = Measure(key="saturated_iops", label="saturates at", unit="IOPS", better=HIGHER)
 SHARE_OF_FIRST = Measure(
     key="share_of_first_percent", label="share of the first section's rate", unit="%",
     better=HIGHER,
@@ -73,16 +78,21 @@ SPIKE_PERIODS = {
     for recorded, suffix, unit in ((Recorded.ROUNDS, "rounds", "rounds"), (Recorded.SLICES, "s", "s"))
 }  # fmt: skip
 
+MOST_GROWTH = 0.01
+"""Of the offered rate: a growth of the backlog that could be greater is not within noise."""
+RANDOM_RATE_ERROR = 0.01
+"""fio's rate of random arrivals differs by so much from the one asked for."""
+
 _BY_RULE = Uncertainty(reason="found by a rule in the series, not measured")
 
-SOUGHT_ALWAYS = (KNEE, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
+SOUGHT_ALWAYS = (NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY)
 """What a test is made to find, unlike what shows only in a series that is not level throughout."""
 
 CHARACTERISTICS: dict[str, Measure] = {
     measure.key: measure
     for measure in (
-        KNEE, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY, FRESH, *FRESH_UNTIL.values(), STEADY,
-        *STEADY_FROM.values(), DROPS, *SPIKE_PERIODS.values(),
+        NO_BACKLOG, SATURATED, SHARE_OF_FIRST, RECOVERY, AFTER_RECOVERY, FRESH,
+        *FRESH_UNTIL.values(), STEADY, *STEADY_FROM.values(), DROPS, *SPIKE_PERIODS.values(),
     )
 }  # fmt: skip
 
@@ -92,7 +102,7 @@ class Characteristic:
     """One number that the course of a section shows, by the key of ``CHARACTERISTICS``.
 
     Attributes:
-        workload: what it was found of; of a knee without its offered rate.
+        workload: what it was found of; of an offered rate without that rate.
         value: None: looked for and not found.
         at_least, at_most: of what was not found, where it can only be; None: that is not known.
         uncertainty: of the value, or why it has none; None: there is no value.
@@ -130,7 +140,7 @@ def with_characteristics(test: TestResult) -> TestResult:
             replace(
                 section,
                 characteristics=(
-                    *_knee(section),
+                    *_saturation(section),
                     *beside.get(section.name, ()),
                     *_over_time(section),
                 ),
@@ -154,21 +164,77 @@ def changes(section: SectionResult, workload: Workload) -> bool:
     )
 
 
-def _knee(section: SectionResult) -> Iterator[Characteristic]:
-    knee = section.knee
-    if knee is None or not section.cells:
+def has_backlog(cell: CellResult) -> bool:
+    """Whether I/Os of a level waited at its end, and their growth is not within what chance explains.
+
+    As many as the places hold are on their way. More are no backlog only where the growth per second
+    is no more than its uncertainty, and both together are small: a rate that is hardly known shows nothing.
+    """
+    offered_iops = cell.workload.offered_iops
+    backlog_ios, done_iops = cell.value(BACKLOG), cell.value(IOPS)
+    if offered_iops is None or backlog_ios is None or not done_iops:
+        return True
+    if backlog_ios <= cell.workload.total_outstanding_ios:
+        return False
+    growth_iops, limit_iops = offered_iops - done_iops, MOST_GROWTH * offered_iops
+    if cell.workload.arrival is Arrival.POISSON:
+        due = offered_iops * (cell.value(IOS) or 0.0) / done_iops
+        growth_iops -= RANDOM_RATE_ERROR * offered_iops
+        limit_iops = max(limit_iops, ARRIVALS_SPREAD * offered_iops / sqrt(due or 1.0))
+    known = cell.uncertainty_of(IOPS)
+    by_chance_iops = known.expanded if known is not None else None
+    if growth_iops <= 0 or by_chance_iops is None:
+        return growth_iops > 0
+    return growth_iops > by_chance_iops or growth_iops + by_chance_iops > limit_iops
+
+
+def _saturation(section: SectionResult) -> Iterator[Characteristic]:
+    """Of one load at several offered rates: the last without a backlog, and the rate of those beyond.
+
+    A single level with a backlog before one without is passed over: a drive may be busy with itself
+    for a while. Saturated are the levels that offer more than was done at any.
+    """
+    levels = [cell for cell in section.cells if cell.workload.offered_iops is not None]
+    loads = {replace(cell.workload, offered_iops=None) for cell in levels}
+    if len(levels) < 2 or len(levels) < len(section.cells) or len(loads) > 1:
         return
-    found = knee.kept_iops is not None and knee.missed_iops is not None
+    (load,) = loads
+    levels.sort(key=_offered)
+    backlogs = [has_backlog(cell) for cell in levels]
+    first = next(
+        (n for n, behind in enumerate(backlogs) if behind and all(backlogs[n : n + 2])), len(levels)
+    )
+    below = _offered(levels[first - 1]) if first else None
+    above = _offered(levels[first]) if first < len(levels) else None
+    bounded = below is not None and above is not None
     yield Characteristic(
-        key=KNEE.key,
-        workload=replace(section.cells[0].workload, offered_iops=None),
-        value=knee.kept_iops if found else None,
-        at_least=None if found else knee.kept_iops,
-        at_most=None if found else knee.missed_iops,
-        uncertainty=build_between(knee.kept_iops, knee.missed_iops)
-        if knee.kept_iops is not None and knee.missed_iops is not None
+        key=NO_BACKLOG.key,
+        workload=load,
+        value=below if bounded else None,
+        at_least=None if bounded else below,
+        at_most=None if bounded else above,
+        uncertainty=build_between(below, above)
+        if below is not None and above is not None
         else None,
     )
+    most_iops = max(cell.value(IOPS) or 0.0 for cell in levels)
+    saturated = [cell for cell in levels[first:] if _offered(cell) > most_iops]
+    rates = [rate for cell in saturated if (rate := cell.value(IOPS)) is not None]
+    if not rates:
+        yield Characteristic(key=SATURATED.key, workload=load, value=None, at_least=most_iops)
+        return
+    mean = sum(rates) / len(rates)
+    of_one = saturated[0].uncertainty_of(IOPS) if len(rates) == 1 else None
+    yield Characteristic(
+        key=SATURATED.key,
+        workload=load,
+        value=mean,
+        uncertainty=of_one or uncertainty_of_mean(mean, rates, None, 0.0),
+    )
+
+
+def _offered(cell: CellResult) -> float:
+    return cell.workload.offered_iops or 0.0
 
 
 def _of_neighbours(test: TestResult) -> dict[str, tuple[Characteristic, ...]]:

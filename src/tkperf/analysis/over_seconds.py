@@ -13,6 +13,7 @@ from tkperf.analysis.run_results import analyse, with_left_out
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.uncertainty.cells import needs_seconds, with_uncertainty
+from tkperf.analysis.waits import with_waits
 from tkperf.record import LeftOut, RunRecord, StepKind, StepRecord, TestRecord, is_as_new, key_of
 from tkperf.seconds import Seconds, join
 
@@ -74,7 +75,9 @@ def _section(
     if steps := _unbroken_steps(section.name, test):
         timelines = (*section.timelines, *_find(section, steps, by_step))
         section = replace(section, timelines=timelines)
-    return with_uncertainty(section, _steps(section, test), by_step)
+    steps_of_section = _steps(section, test)
+    section = with_waits(section, steps_of_section, by_step)
+    return with_uncertainty(section, steps_of_section, by_step)
 
 
 def _steps(section: SectionResult, test: TestRecord) -> list[StepRecord]:

@@ -16,7 +16,6 @@ from tkperf.analysis.uncertainty.estimate import Uncertainties, Uncertainty
 from tkperf.disturbance.codes import Disturbance, DisturbanceCode
 from tkperf.figures import Figure, SectionPlan
 from tkperf.host_use import HostUse
-from tkperf.phases import Knee
 from tkperf.quantity import Direction, Figures, Quantity
 from tkperf.record import PurgeRecord, RunStatus, RunWarning, StepKind
 from tkperf.run_info import RunInfo
@@ -134,8 +133,8 @@ class SectionResult:
     """``verdict``, or with several tracking variables those of all in the same rounds, in their order."""
     timelines: tuple[Timeline, ...] = ()
     """What each series of enough values shows over time, whether anything was found in it or not."""
-    knee: Knee | None = None
-    """Where an offered rate was raised: how far the device kept up."""
+    latency_ceiling_us: float | None = None
+    """Mean latency that the maximum of a grid of demands stays below; None: its test has no such ceiling."""
     complete: bool = True
     """It came to its end, whatever became of its test; else its figures are those so far."""
     characteristics: tuple[Characteristic, ...] = ()

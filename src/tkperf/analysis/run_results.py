@@ -29,6 +29,7 @@ from tkperf.errors import ProfileError
 from tkperf.figures import FigureKind, SectionPlan, TestPlan, drawn, generic_section
 from tkperf.phases import Round
 from tkperf.procedures import find_test, known_plan, read_stored_profile
+from tkperf.procedures.demand_grid import GRID, DemandGridTable
 from tkperf.procedures.walk import first_rounds
 from tkperf.quantity import IOS, Direction
 from tkperf.record import (
@@ -52,13 +53,16 @@ def analyse(record: RunRecord) -> RunResult:
     telemetry = {test.name: find_test_telemetry(record, test) for test in record.tests}
     tests = tuple(
         with_resumptions(
-            _test(
-                test,
-                _plan(record.info.suite, test),
-                _planned_areas(record.info, test),
-                [row for row in record.left_out if row.step and row.test == test.name],
-                record.status,
-                alone=record.info.is_simulated or record.info.imported,
+            _with_ceiling(
+                _test(
+                    test,
+                    _plan(record.info.suite, test),
+                    _planned_areas(record.info, test),
+                    [row for row in record.left_out if row.step and row.test == test.name],
+                    record.status,
+                    alone=record.info.is_simulated or record.info.imported,
+                ),
+                record.info,
             ),
             found,
         )
@@ -211,6 +215,24 @@ def _is_about_the_same(stored: TestPlan, known: TestPlan) -> bool:
 def _recorded(steps: Sequence[StepRecord], name: str) -> SectionPlan:
     kinds = {step.kind for step in steps if step.section == name}
     return generic_section(name, areas=StepKind.AREA in kinds, stream=StepKind.CONTINUOUS in kinds)
+
+
+def _with_ceiling(result: TestResult, info: RunInfo) -> TestResult:
+    """The test, its grid of demands with the ceiling by which the run's own profile chose the maximum."""
+    definition = find_test(info.suite, result.name, info.profile)
+    if definition is None or definition.table is None:
+        return result
+    table = read_stored_profile(info.profile).tables.get(definition.table.key)
+    if not isinstance(table, DemandGridTable):
+        return result
+    ceiling_us = table.latency_ceiling_ms * 1000
+    return replace(
+        result,
+        sections=tuple(
+            replace(section, latency_ceiling_us=ceiling_us) if section.name == GRID else section
+            for section in result.sections
+        ),
+    )
 
 
 def _planned_areas(info: RunInfo, test: TestRecord) -> dict[str, Round]:

@@ -97,7 +97,6 @@ def build_section(
         timelines=find_timelines(
             _tracks(rounds, slices, areas=bool(in_areas)), as_new=is_as_new(purge, filled_bytes)
         ),
-        knee=ended.knee if ended is not None else None,
     )
 
 

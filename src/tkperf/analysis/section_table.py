@@ -1,4 +1,4 @@
-"""The sections of a test beside each other: what each began and ended with, its recovery, its knee."""
+"""The sections of a test beside each other: what each began and ended with, its recovery, where it saturates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from tkperf.analysis.characteristics import (
     AFTER_RECOVERY,
-    KNEE,
+    NO_BACKLOG,
     RECOVERY,
+    SATURATED,
     SHARE_OF_FIRST,
     find_characteristic,
 )
@@ -19,6 +20,7 @@ from tkperf.figures import FigureKind
 from tkperf.quantity import (
     LATENCY_MAX,
     LATENCY_MEAN,
+    LATENCY_WITH_WAIT,
     QUANTITIES,
     Direction,
     Measure,
@@ -32,11 +34,11 @@ _FOUND = {
     RECOVERY: RECOVERY.title,
     AFTER_RECOVERY: f"{AFTER_RECOVERY.label} (% of the first)",
 }
-_AT_THE_KNEE = (LATENCY_MEAN, percentile(99.9), LATENCY_MAX)
+_AT_LEVEL = (LATENCY_MEAN, LATENCY_WITH_WAIT, percentile(99.9), LATENCY_MAX)
 
 
 def build_section_tables(test: TestResult) -> Iterator[Table]:
-    """What the test's plan asks for: tables that its sections share, streams beside each other; knees."""
+    """What the test's plan asks for: tables that its sections share, streams beside each other; offered rates."""
     yield from build_shared_matrices(test)
     streams = [section for section in test.sections if section.slices and section.cells]
     for asked in test.figures:
@@ -44,29 +46,39 @@ def build_section_tables(test: TestResult) -> Iterator[Table]:
             yield from (
                 _build(streams, QUANTITIES[key]) for key in asked.quantities if key in QUANTITIES
             )
-    yield from _knees(test)
+    yield from _saturation(test)
 
 
-def _knees(test: TestResult) -> Iterator[Table]:
-    """How far the device kept up in each section that raised an offered rate, and what it then did."""
+def _saturation(test: TestResult) -> Iterator[Table]:
+    """The highest offered rate without a backlog in each section, latency there, and the rate of saturation."""
     rows: list[tuple[str | Figure, ...]] = []
     for section in test.sections:
-        found = find_characteristic(section, KNEE)
+        found = find_characteristic(section, NO_BACKLOG)
         if found is None:
             continue
         cell = section.cell(replace(found.workload, offered_iops=found.value))
         rows.append(
             (
                 section.name,
-                _found(section, KNEE),
-                *(figure(cell, quantity, Direction.ALL) for quantity in _AT_THE_KNEE),
+                _found(section, NO_BACKLOG),
+                *(figure(cell, quantity, Direction.ALL) for quantity in _AT_LEVEL),
+                _found(section, SATURATED),
             )
         )
     if rows:
         yield Table(
-            title="Knee of each section, the last level of offered IOPS that was kept up with, and latency there",
-            head=("", KNEE.title, *(quantity.title for quantity in _AT_THE_KNEE)),
+            title="Offered IOPS of each section: the last level without a backlog, latency there, saturation",
+            head=(
+                "",
+                NO_BACKLOG.title,
+                *(quantity.title for quantity in _AT_LEVEL),
+                SATURATED.title,
+            ),
             rows=tuple(rows),
+            notes=(
+                "no backlog: I/Os that waited at the end of a level are no more than chance explains; saturates: "
+                "mean rate of the levels that offered more than was done at any",
+            ),
         )
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from tkperf.figures import FigureKind, SectionPlan, asking, drawn
 from tkperf.measurement import Measurement
-from tkperf.phases import Knee, Procedure, Reply, Round, SectionOutcome, Yielded
+from tkperf.phases import Procedure, Reply, Round, SectionOutcome, Yielded
 from tkperf.procedures import random_write_state, wording
 from tkperf.procedures.building_blocks import expect_round
 from tkperf.procedures.descriptor import Circumstances, Test
@@ -122,8 +122,8 @@ def section_plan(name: str) -> SectionPlan:
         quantities=("iops", *latencies),
         figures=(
             drawn(
-                FigureKind.LISTING, "iops", "backlog_ios", "behind_us", "latency_mean_us", "p50_us",
-                "p99_us", "p99.9_us", "p99.99_us", "latency_max_us", title="Every level",
+                FigureKind.LISTING, "iops", "backlog_ios", "behind_us", "latency_with_wait_us",
+                "latency_mean_us", "p50_us", "p99_us", "p99.9_us", "p99.99_us", "latency_max_us", title="Every level",
             ),
             *asking(
                 "How much of what is offered is done?",
@@ -138,6 +138,10 @@ def section_plan(name: str) -> SectionPlan:
                 *(
                     drawn(FigureKind.OVER_AXIS, key, log=True, view=(name,), printed=True)
                     for key, name in zip(latencies, ("mean", "99.9 %", "maximum"), strict=True)
+                ),
+                drawn(
+                    FigureKind.OVER_AXIS, "latency_with_wait_us", log=True,
+                    view=("mean with wait",),
                 ),
             ),
         ),
@@ -179,16 +183,11 @@ def raise_demand(
         levels.append(Level(workload=offered, measured=expect_round(answer)[offered]))
         kept_up = levels[-1].is_kept_up(table.kept_up_percent)
         missed = [] if kept_up else [*missed, levels[-1]]
-    kept = levels[: len(levels) - len(missed)]
     return SectionOutcome(
         section=section,
         window=tuple(range(1, len(levels) + 1)),
         verdict=None,
-        ended_because=_why_ended(kept, missed),
-        knee=Knee(
-            kept_iops=kept[-1].offered_iops if kept else None,
-            missed_iops=missed[0].offered_iops if missed else None,
-        ),
+        ended_because=_why_ended(levels, missed, table),
     )
 
 
@@ -203,13 +202,12 @@ def choose_increment(saturated_iops: float, table: LatencyOverDemandTable) -> in
     )
 
 
-def _why_ended(kept: list[Level], missed: list[Level]) -> str:
-    upto = f"kept up with {kept[-1].offered_iops:,.0f} IOPS offered" if kept else ""
-    if not missed:
-        return f"{upto}, the last level: no knee found"
+def _why_ended(levels: list[Level], missed: list[Level], table: LatencyOverDemandTable) -> str:
+    if len(missed) < table.missed_levels:
+        return f"the last of {format_count(len(levels), 'level')}, {levels[-1].offered_iops:,.0f} IOPS offered"
     first = missed[0]
-    missed_by = describe_missed(first.workload, (first.measured,))
-    return f"{upto or 'did not keep up with the first level'}; {missed_by}"
+    in_a_row = f"missed {format_count(len(missed), 'level')} in a row"
+    return f"{in_a_row}: {describe_missed(first.workload, (first.measured,))}"
 
 
 def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
@@ -229,10 +227,9 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
         f"        RND {table.block_size_kib:g} KiB offered {arrivals}, at most "
         f"{table.jobs * table.io_depth} outstanding: {table.warm_up_s:g} s warm-up, then "
         f"{table.level_s:g} s measured",
-        f"A level is missed if less than {table.kept_up_percent:g} % of the IOPS offered were done; the "
-        "knee is the last level before the first of those missed in a row",
-        "Latency counts from submission: an I/O that is due while all places are taken waits, and "
-        "how long is in the backlog, not in the latency",
+        f"A level is missed if less than {table.kept_up_percent:g} % of the IOPS offered were done",
+        "Latency counts from submission. An I/O that is due while all places are taken waits: the "
+        "latency with wait counts from when it was due",
     )
 
 

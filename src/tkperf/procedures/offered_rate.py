@@ -9,14 +9,14 @@ from tkperf.measurement import Measurement
 from tkperf.quantity import BACKLOG, Window
 from tkperf.workload import Arrival, Workload
 
-_ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
+ARRIVALS_SPREAD = 3.0  # standard deviations of the number of random arrivals
 
 
 def keeps_up(workload: Workload, measured: Sequence[Measurement], kept_up_percent: float) -> bool:
     """Whether so much of what was offered was done; random arrivals may by chance be fewer."""
     assert workload.offered_iops is not None
     due = workload.offered_iops * sum(step.duration_s for step in measured)
-    fewer = _ARRIVALS_SPREAD * sqrt(due) if workload.arrival is Arrival.POISSON else 0.0
+    fewer = ARRIVALS_SPREAD * sqrt(due) if workload.arrival is Arrival.POISSON else 0.0
     return sum(step.ios for step in measured) >= due * kept_up_percent / 100 - fewer
 
 

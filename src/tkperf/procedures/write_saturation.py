@@ -191,6 +191,7 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     table = profile.table(WriteSaturationTable)
     longest = format_duration(table.max_slices * table.slice_s)
     written = f"{table.capacity_multiple:g} x the active range is written"
+    note = _compare_with_capacity(profile, table)
     workload = profile.workload(table.access, table.read_percent, table.block_size_kib)
     after = f"Then {_of_histogram(table, workload)} for {table.histogram_s:g} s: response time histogram"
     histogram = (after,) if table.histogram_s else ()
@@ -200,15 +201,30 @@ def describe(profile: Profile, circumstances: Circumstances) -> tuple[str, ...]:
     )
     if not table.round_every_slices:
         ends = f"Until {written} or {longest} have passed:"
-        return (*wording.purge(circumstances), ends, stream, *histogram)
+        return (*wording.purge(circumstances), ends, stream, *note, *histogram)
     judged = wording.judged_slices(table.slice_s, table.round_every_slices)
     return (
         *wording.purge(circumstances),
         f"Until {written}, {longest} have passed, or steady state of {judged}:",
         stream,
+        *note,
         f"Tracking variable: IOPS of {judged}",
         wording.steady_state(profile),
         *histogram,
+    )
+
+
+def _compare_with_capacity(profile: Profile, table: WriteSaturationTable) -> tuple[str, ...]:
+    """The amount beside that of the PTS, which counts the user capacity; empty where all of that is used."""
+    used = profile.active_range
+    if used.amount is not None or not used.length.endswith("%"):
+        return ("    The PTS counts the user capacity, not the active range",)
+    capacities = table.capacity_multiple * float(used.length.removesuffix("%")) / 100
+    if capacities == table.capacity_multiple:
+        return ()
+    return (
+        f"    The PTS counts {table.capacity_multiple:g} x the user capacity; {capacities:g} x the user "
+        "capacity is written here",
     )
 
 

@@ -16,6 +16,7 @@ from tkperf.analysis.told import (
     SPONSOR,
     Told,
 )
+from tkperf.procedures import SUITES, read_stored_profile
 from tkperf.report.facts import (
     MaybeFacts,
     capacity,
@@ -35,6 +36,7 @@ from tkperf.report.page import Blocks
 from tkperf.report.page_header import build_parameters, build_preconditioning
 from tkperf.report.telemetry import describe_telemetry
 from tkperf.report.wording import NOT_KNOWN, format_moment
+from tkperf.run_info import RunInfo
 from tkperf.units import format_count
 
 NOT_KNOWN_AT_ALL = "Not known"
@@ -83,6 +85,7 @@ def _unknown(names: Sequence[str]) -> Blocks:
 
 def _run(result: RunResult, told: Told) -> MaybeFacts:
     info = result.info
+    missing = _not_in_profile(info)
     return (
         ("Test ID", name_test_id(info)),
         ("Test run date", _moment(info.started_utc)),
@@ -91,12 +94,26 @@ def _run(result: RunResult, told: Told) -> MaybeFacts:
         (SPONSOR, told.of(SPONSOR)),
         ("Specification", word(info.specification)),
         ("Profile", word(info.profile_name)),
+        *((("PTS tests not in the profile", missing),) if missing else ()),
         *((("Altered", ", ".join(info.alterations)),) if info.alterations else ()),
         ("Test software", word(info.software)),
         ("Load generator", describe_load_generator(info)),
         *((("Clock of fio", str(info.host["fio_clock"])),) if info.host.get("fio_clock") else ()),
         *(((NOTE, told.of(NOTE)),) if told.of(NOTE) else ()),
     )
+
+
+def _not_in_profile(info: RunInfo) -> str | None:
+    """Tests of the PTS that a profile of it does not run, as their numbers were not seen; None: it runs all."""
+    if info.imported or not (info.specification or "").startswith("SNIA PTS"):
+        return None
+    profile = read_stored_profile(info.profile)
+    missing = [
+        test.title
+        for test in SUITES.get(info.suite, {}).values()
+        if test.source.startswith("PTS") and test.table is not None and not profile.has(test.table)
+    ]
+    return f"{', '.join(missing)}: their numbers were not seen" if missing else None
 
 
 def _platform(result: RunResult, told: Told) -> MaybeFacts:

@@ -99,17 +99,20 @@ def list_purges(result: RunResult, test: TestResult | None = None) -> str | None
 
 
 def describe_demand(section: SectionResult) -> str | None:
-    """Threads and queue depth of a section: ``TC 4 / QD 32``; of many the first and the last."""
+    """Threads and queue depth of a section: ``TC 4 / QD 32``; of many the least and the greatest."""
     cells = section.cells or tuple(one.values for one in section.slices)
     pairs = dict.fromkeys((cell.workload.jobs, cell.workload.io_depth) for cell in cells)
     return describe_demands(tuple(pairs))
 
 
 def describe_demands(pairs: Sequence[tuple[int, int]]) -> str | None:
-    told = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
-    if not told:
+    if not pairs:
         return None
     most = 3
+    if len(pairs) > most:
+        # By outstanding I/Os, as the points of a grid are chosen.
+        pairs = sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
+    told = [f"TC {jobs} / QD {depth}" for jobs, depth in pairs]
     return ", ".join(told) if len(told) <= most else f"{told[0]} to {told[-1]}, {len(told)} of them"
 
 

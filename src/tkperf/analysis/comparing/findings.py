@@ -194,7 +194,7 @@ def _width(headline: Headline) -> float:
 
 
 def _best(headline: Headline, names: Sequence[str]) -> str | None:
-    """None of runs that share the first place, or where one is not known: a knee may lie beyond what was tried."""
+    """None of runs that share the first place, or where one is not known: saturation may lie beyond what was tried."""
     known = [entry.value for entry in headline.entries if entry.value is not None]
     if len(known) < len(names) or headline.measure.better is Better.NEITHER:
         return None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 
 from tkperf.analysis.characteristics import STEADY, find_characteristic
 from tkperf.analysis.layout import DEPTH, JOBS, find_axes
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
+from tkperf.analysis.timeline.findings import Timeline
 from tkperf.figures import SectionPlan, matrix_keys
-from tkperf.quantity import IOPS, QUANTITIES, THROUGHPUT, Quantity
+from tkperf.procedures.demand_points import CellMeans, Point, choose_points
+from tkperf.quantity import IOPS, LATENCY_MEAN, QUANTITIES, THROUGHPUT, Quantity
 from tkperf.units import KIB
 from tkperf.workload import Workload
 
@@ -37,6 +40,14 @@ def find_settled(section: SectionResult, cell: CellResult) -> float | None:
         return None
     of_window = cell.value(IOPS) if section.steady else None
     return level.value if of_window is None else of_window
+
+
+def find_course(section: SectionResult, rate: Quantity) -> Timeline | None:
+    """Of the rate, with its levels."""
+    return next(
+        (one for one in section.timelines if one.quantity == rate.key and one.settled is not None),
+        None,
+    )
 
 
 def find_shared(test: TestResult) -> Quantity | None:
@@ -68,16 +79,66 @@ def choose_cells(cells: Sequence[CellResult]) -> list[CellResult]:
     return [chosen[percent] for percent in mixes if percent in chosen][:3]
 
 
-def choose_peaks(section: SectionResult) -> list[CellResult]:
-    """Of a grid of demands the cell with the highest rate, of writes and of reads each if both were run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """The maximum of a grid of demands.
+
+    Attributes:
+        below: the ceiling of the mean latency that it was chosen by, in words; empty: its test has none.
+        rivals: other demands that were considered and whose rate cannot be told from it: their intervals overlap.
+    """
+
+    cell: CellResult
+    below: str = ""
+    rivals: tuple[CellResult, ...] = ()
+
+
+def choose_peaks(section: SectionResult) -> list[Peak]:
+    """Of a grid of demands the maximum, of writes and of reads each if both were run.
+
+    It is the one that the test itself chooses (``choose_points``): the highest rate among the cells whose
+    mean latency is below its ceiling, among all cells where it has none.
+    """
     rate = find_rate(section)
-    peaks = []
-    for like in choose_cells(section.cells)[:2]:
-        alike = _alike(section, like)
-        measured = [cell for cell in alike if cell.value(rate) is not None]
-        if measured:
-            peaks.append(max(measured, key=lambda cell: cell.value(rate) or 0))
-    return peaks
+    peaks = [_choose_peak(section, like, rate) for like in choose_cells(section.cells)[:2]]
+    return [peak for peak in peaks if peak is not None]
+
+
+def _choose_peak(section: SectionResult, like: CellResult, rate: Quantity) -> Peak | None:
+    cells = {cell.workload: cell for cell in _alike(section, like) if cell.value(rate) is not None}
+    if not cells:
+        return None
+    ceiling_us = section.latency_ceiling_us
+    means = [
+        CellMeans(
+            workload=work, iops=cell.value(rate) or 0.0, latency_mean_us=cell.value(LATENCY_MEAN)
+        )
+        for work, cell in cells.items()
+    ]
+    points = choose_points(means, inf if ceiling_us is None else ceiling_us)
+    peak = cells[points.at[Point.MAXIMUM].workload]
+    below = ""
+    if ceiling_us is not None:
+        none = "none " if points.all_above_ceiling else ""
+        below = f"{none}below {ceiling_us / 1000:g} ms on average"
+    every = ceiling_us is None or points.all_above_ceiling
+    rivals = tuple(
+        cell
+        for cell in cells.values()
+        if cell is not peak
+        and (every or (cell.value(LATENCY_MEAN) or inf) < (ceiling_us or inf))
+        and _overlap(peak, cell, rate)
+    )
+    return Peak(cell=peak, below=below, rivals=rivals)
+
+
+def _overlap(one: CellResult, other: CellResult, rate: Quantity) -> bool:
+    """Whether the intervals of both rates have a value in common; unknown ones have none."""
+    of, to = one.uncertainty_of(rate), other.uncertainty_of(rate)
+    if of is None or to is None or of.low is None or to.low is None:
+        return False
+    highs = [inf if each.high is None else each.high for each in (of, to)]
+    return max(of.low, to.low) <= min(highs)
 
 
 def find_peaks_of_demands(sections: Sequence[SectionResult]) -> dict[Workload, Workload]:

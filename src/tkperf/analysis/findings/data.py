@@ -32,7 +32,7 @@ class Headline:
         key: of the quantity or characteristic.
         unit: as data files have it.
         value: in full.
-        text: the value with its unit as people read it; of a knee beyond what was tried, where it can be.
+        text: the value with its unit as people read it; of what lies beyond all that was tried, where it can be.
         sure: its interval of 95 % in percent, such as ``± 0.35 %``, of a lower limit ``at least ± 0.35 %``; empty: not known.
         verdict: whether it is of a steady state, in words; empty: there is no such rule.
         alarm: that was not reached, or the section did not come to its end.

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from tkperf.analysis.characteristics import (
     FRESH,
-    KNEE,
+    NO_BACKLOG,
     RECOVERY,
+    SATURATED,
     SHARE_OF_FIRST,
     STEADY,
     Characteristic,
@@ -17,6 +18,7 @@ from tkperf.analysis.characteristics import (
 from tkperf.analysis.findings.choice import (
     choose_cells,
     choose_peaks,
+    find_course,
     find_peaks_of_demands,
     find_rate,
     find_settled,
@@ -25,8 +27,7 @@ from tkperf.analysis.findings.choice import (
     is_grid,
 )
 from tkperf.analysis.findings.data import Headline
-from tkperf.analysis.findings.words import name_figure, say_value
-from tkperf.analysis.layout import DEPTH, JOBS
+from tkperf.analysis.findings.words import name_demand, name_figure, say_value
 from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.uncertainty.wording import two_digits
@@ -95,11 +96,11 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
     every = [candidate for candidates in of_sections for candidate in candidates]
     for candidate in sorted(every, key=lambda candidate: candidate.rank):
         work = candidate.headline.workload
-        if work is None or len(demands) == 1:
+        if work is None or len(demands) == 1 or name_demand(work) in candidate.headline.label:
             yield candidate
         elif peaks.get(work, work) == work:
             most = ", most" * (work in peaks)
-            label = f"{candidate.headline.label}{most}, at {JOBS.words(work)} {DEPTH.words(work)}"
+            label = f"{candidate.headline.label}{most}, at {name_demand(work)}"
             named = replace(candidate.headline, label=label)
             yield replace(candidate, headline=named, like=candidate.key)
 
@@ -107,19 +108,26 @@ def _of_test(test: TestResult) -> Iterator[_Candidate]:
 def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
     yield from _sought(test, section)
     shown = find_shown(section)
-    if not section.cells or not shown or find_characteristic(section, KNEE) is not None:
+    if not section.cells or not shown or find_characteristic(section, NO_BACKLOG) is not None:
         return
     if section.slices:
         yield from _of_stream(test, section, shown)
         return
     grid = is_grid(section) and not section.areas
-    cells = choose_peaks(section) if grid else choose_cells(section.cells)
     first = find_rate(section) if grid else shown[0]
+    if grid:
+        for number, peak in enumerate(choose_peaks(section)):
+            chosen = ", ".join(filter(None, ("most", peak.below)))
+            at = f"{chosen}, at {name_demand(peak.cell.workload)}"
+            noise = f" (within noise of {len(peak.rivals)} more)" if peak.rivals else ""
+            yield from _figure(test, section, peak.cell, first, rank=number, most=at + noise)
+        return
+    cells = choose_cells(section.cells)
     for number, cell in enumerate(cells):
         # A second latency tells less than a second rate.
         later = number if first.better is Better.HIGHER else 2
-        yield from _figure(test, section, cell, first, rank=later if number else 0, grid=grid)
-    if _TAIL in shown and not grid:
+        yield from _figure(test, section, cell, first, rank=later if number else 0)
+    if _TAIL in shown:
         yield from _figure(test, section, cells[0], _TAIL, rank=2)
 
 
@@ -129,11 +137,17 @@ def _of_stream(
     cell = section.cells[0]
     name = name_figure(cell.workload)
     fresh, steady = (find_characteristic(section, measure) for measure in (FRESH, STEADY))
-    settled = find_settled(section, cell)
-    if shown[0] is IOPS and steady is not None and settled and not section.steady:
+    settled, course = find_settled(section, cell), find_course(section, IOPS)
+    changes = course is not None and course.changes
+    if shown[0] is IOPS and steady is not None and settled and changes and not section.steady:
         # All of it together is of fresh and settled, and another number than the sentence has.
         level = _made(
-            test, section, steady, f"{name}, settled", say_value(settled, IOPS), value=settled
+            test,
+            section,
+            steady,
+            f"{name}, settled (median)",
+            say_value(settled, IOPS),
+            value=settled,
         )
         sure = _sure(settled, steady.uncertainty)
         yield _Candidate(rank=0, headline=replace(level, sure=sure), like=(name, IOPS.key))
@@ -151,8 +165,12 @@ def _of_stream(
 
 
 def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
-    """A knee, a recovery time."""
-    for measure, of in ((KNEE, "knee"), (RECOVERY, "recovery")):
+    """How far an offered rate could be raised, a recovery time."""
+    for measure, of in (
+        (NO_BACKLOG, NO_BACKLOG.label),
+        (SATURATED, SATURATED.label),
+        (RECOVERY, "recovery"),
+    ):
         found = find_characteristic(section, measure)
         if found is None:
             continue
@@ -166,7 +184,7 @@ def _sought(test: TestResult, section: SectionResult) -> Iterator[_Candidate]:
             )
         label = f"{name_figure(found.workload)}, {of}"
         headline = _made(test, section, found, label, text, value=found.value)
-        yield _Candidate(rank=0, headline=headline)
+        yield _Candidate(rank=1 if measure is SATURATED else 0, headline=headline)
     share = find_characteristic(section, SHARE_OF_FIRST)
     if share is not None and share.value is not None:
         label, text = f"{section.name}, of the first rate", f"{share.text()} %"
@@ -206,19 +224,18 @@ def _figure(
     quantity: Quantity,
     *,
     rank: int,
-    grid: bool = False,
+    most: str = "",
 ) -> Iterator[_Candidate]:
-    """Nothing of what was not measured."""
+    """Nothing of what was not measured. ``most`` says by what it was chosen from a grid of demands."""
     value = cell.value(quantity)
     if value is None:
         return
     work = cell.workload
     what = "" if quantity.better is Better.HIGHER else f", {_short(quantity)}"
-    most = ", most" if grid else ""
     headline = Headline(
         test=test.name,
         section=section.name,
-        label=name_figure(work) + what + most,
+        label=name_figure(work) + what + (f", {most}" if most else ""),
         key=quantity.key,
         unit=quantity.unit_in_data,
         value=value,

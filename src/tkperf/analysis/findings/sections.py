@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from tkperf.analysis.characteristics import KNEE, Characteristic, find_characteristic
+from tkperf.analysis.characteristics import (
+    NO_BACKLOG,
+    SATURATED,
+    Characteristic,
+    find_characteristic,
+)
 from tkperf.analysis.findings.choice import (
     choose_cells,
     choose_peaks,
@@ -16,18 +22,20 @@ from tkperf.analysis.findings.choice import (
 from tkperf.analysis.findings.streams import describe_stream
 from tkperf.analysis.findings.words import (
     capital,
+    name_demand,
     name_direction,
     name_load,
     say,
     say_tail,
     say_value,
 )
-from tkperf.analysis.layout import DEPTH, JOBS
 from tkperf.analysis.results import CellResult, SectionResult
 from tkperf.analysis.verdicts import name_rounds
 from tkperf.quantity import LATENCY_MEAN, Quantity
 from tkperf.units import format_latency, format_number
 from tkperf.workload import Workload
+
+_MOST_RIVALS = 2
 
 
 def describe_section(section: SectionResult) -> str:
@@ -36,9 +44,9 @@ def describe_section(section: SectionResult) -> str:
         return describe_stream(section) + ("; steady state was reached" if section.steady else "")
     if not section.cells or not find_shown(section):
         return ""
-    knee = find_characteristic(section, KNEE)
-    if knee is not None:
-        return _describe_knee(section, knee)
+    no_backlog = find_characteristic(section, NO_BACKLOG)
+    if no_backlog is not None:
+        return _describe_offered(section, no_backlog)
     if section.areas:
         return _describe_areas(section)
     words = _describe_grid(section) if is_grid(section) else _describe_cells(section)
@@ -68,14 +76,24 @@ def _describe_grid(section: SectionResult) -> str:
     rate = find_rate(section)
     sentences = []
     for peak in choose_peaks(section):
-        work = peak.workload
-        demand = f"{JOBS.words(work)} {DEPTH.words(work)}"
-        words = f"{capital(name_load(work))} reach {_at(peak, rate)} at {demand}{_mean(peak)}"
-        single = find_single(section, peak)
-        if single is not None and single is not peak and single.value(rate) is not None:
+        cell = peak.cell
+        words = f"{capital(name_load(cell.workload))} reach {_at(cell, rate)} at {name_demand(cell.workload)}{_mean(cell)}"
+        if peak.below:
+            words += f", the most {peak.below}"
+        if peak.rivals:
+            words += f", within noise of {_name_rivals(peak.rivals)}"
+        single = find_single(section, cell)
+        if single is not None and single is not cell and single.value(rate) is not None:
             words += f", {_at(single, rate)} with a single outstanding I/O{_mean(single)}"
         sentences.append(words)
     return "; ".join((*sentences[:1], *(words[0].lower() + words[1:] for words in sentences[1:])))
+
+
+def _name_rivals(rivals: Sequence[CellResult]) -> str:
+    """``TC16 QD32``; of many the number."""
+    if len(rivals) > _MOST_RIVALS:
+        return f"{len(rivals)} other demands"
+    return " and ".join(name_demand(cell.workload) for cell in rivals)
 
 
 def _at(cell: CellResult, quantity: Quantity) -> str:
@@ -88,21 +106,26 @@ def _mean(cell: CellResult) -> str:
     return "" if mean is None else f" ({format_latency(mean)} on average)"
 
 
-def _describe_knee(section: SectionResult, knee: Characteristic) -> str:
-    """``Random 4 KiB reads keep up with 70,000 IOPS; there they take ...``."""
-    load = capital(name_load(knee.workload))
-    if knee.value is None and knee.at_least is None:
-        if knee.at_most is None:
+def _describe_offered(section: SectionResult, found: Characteristic) -> str:
+    """``Random 4 KiB reads have no backlog up to 91,000 IOPS and saturate at 93,900 IOPS; at 91,000 they take ...``."""
+    load = capital(name_load(found.workload))
+    saturated = find_characteristic(section, SATURATED)
+    at = ""
+    if saturated is not None and saturated.value is not None:
+        at = f"saturate at {saturated.text()} {SATURATED.unit}"
+    reached = found.value if found.value is not None else found.at_least
+    if reached is None:
+        if found.at_most is None:
             return ""
-        return f"{load} do not keep up with the lowest rate offered, {knee.at_most:,.6g} IOPS"
-    reached = knee.value if knee.value is not None else knee.at_least
-    every = "" if knee.value is not None else "every rate offered, up to "
-    words = f"{load} keep up with {every}{reached:,.6g} IOPS"
-    cell = section.cell(replace(knee.workload, offered_iops=reached))
+        lowest = f"have a backlog at the lowest rate offered, {found.at_most:,.6g} IOPS"
+        return f"{load} {lowest}" + f", and {at}" * bool(at)
+    tried = "" if found.value is not None else ", the highest rate offered"
+    words = f"{load} have no backlog up to {reached:,.6g} IOPS{tried}" + f" and {at}" * bool(at)
+    cell = section.cell(replace(found.workload, offered_iops=reached))
     if cell is None:
         return words
     there = ", ".join(filter(None, (say(cell, LATENCY_MEAN), say_tail(cell, find_shown(section)))))
-    return f"{words}; there they {there}" if there.startswith("take") else words
+    return f"{words}; at {reached:,.6g} they {there}" if there.startswith("take") else words
 
 
 def _describe_areas(section: SectionResult) -> str:

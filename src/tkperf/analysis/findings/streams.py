@@ -12,16 +12,16 @@ from tkperf.analysis.characteristics import (
     STEADY_FROM,
     find_characteristic,
 )
-from tkperf.analysis.findings.choice import find_rate, find_settled, find_shown
+from tkperf.analysis.findings.choice import find_course, find_rate, find_settled, find_shown
 from tkperf.analysis.findings.words import capital, name_load, say, say_tail, say_value
 from tkperf.analysis.results import CellResult, SectionResult
-from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.findings import Recorded
 from tkperf.quantity import Quantity
 from tkperf.units import format_duration, format_number
 
 
 def describe_stream(section: SectionResult) -> str:
-    """``Random 4 KiB writes settle at 27,000 IOPS, 30.4 % of fresh out of box, after 41 min 00 s; 99.9 % of all I/Os ...``."""
+    """``Random 4 KiB writes settle at 27,000 IOPS (median), 30.4 % of fresh out of box, after 41 min 00 s; 99.9 % of all I/Os ...``."""
     shown, rate = find_shown(section), find_rate(section)
     cell = section.cells[0] if section.cells else section.slices[-1].values
     leads = shown[0] if shown else rate
@@ -37,7 +37,7 @@ def describe_stream(section: SectionResult) -> str:
 
 def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
     """Empty where nobody looked whether it is level, or where that is all of it."""
-    course = _course(section, rate)
+    course = find_course(section, rate)
     if course is None or find_characteristic(section, STEADY) is None:
         return ""
     value = find_settled(section, cell)
@@ -45,23 +45,19 @@ def _settles(section: SectionResult, cell: CellResult, rate: Quantity) -> str:
         mean = say(cell, rate)
         within = ", within the limits of steady state" if section.steady else ""
         return f"{mean} and were still changing at the end{within}" if mean else ""
-    words = f"settle at {say_value(value, rate)}"
+    start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
+    changes = start is not None and start.value is not None and course.changes
+    if not changes and not section.steady:
+        return say(cell, rate)
+    median = "" if section.steady else " (median)"
+    words = f"{'settle at' if changes else 'hold'} {say_value(value, rate)}{median}"
     fresh = find_characteristic(section, FRESH)
     if fresh is not None and fresh.value:
         share = format_number(100 * value / fresh.value)
         words += f", {share} % of fresh out of box ({say_value(fresh.value, rate)})"
-    start = find_characteristic(section, STEADY_FROM[Recorded.SLICES])
-    if start is None or start.value is None or not course.changes:
-        return words.replace("settle at", "run at" if section.steady is False else "hold")
+    if start is None or start.value is None or not changes:
+        return words
     return f"{words}, after {format_duration(start.value)}"
-
-
-def _course(section: SectionResult, rate: Quantity) -> Timeline | None:
-    """Of the rate, with its levels."""
-    return next(
-        (one for one in section.timelines if one.quantity == rate.key and one.settled is not None),
-        None,
-    )
 
 
 def describe_recovery(section: SectionResult, first: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tkperf.analysis.layout import DEPTH, JOBS
 from tkperf.analysis.results import CellResult
 from tkperf.quantity import LATENCY_MAX, LATENCY_MEAN, PERCENTILES, Better, Direction, Quantity
 from tkperf.units import format_block_size_kib, format_latency
@@ -34,6 +35,11 @@ def name_load(workload: Workload) -> str:
     if workload.block_mix:
         return f"{order} {direction} of {name_blocks(workload)}"
     return f"{order} {name_blocks(workload)} {direction}"
+
+
+def name_demand(workload: Workload) -> str:
+    """``TC4 QD32``."""
+    return f"{JOBS.words(workload)} {DEPTH.words(workload)}"
 
 
 def name_figure(workload: Workload) -> str:

@@ -27,6 +27,7 @@ from tkperf.quantity import (
     IOPS,
     IOS,
     LATENCY_MEAN,
+    LATENCY_WITH_WAIT,
     PERCENTILES,
     QUANTITIES,
     THROUGHPUT,
@@ -41,12 +42,16 @@ from tkperf.workload import Workload
 NOT_LEVEL = "the rate was not level over the whole stream: a mean of phases, not of chance"
 DIRECTION_ONCE = "measured once: of seconds reads and writes are not looked at apart"
 _LATENCY_STEP_US = 0.001  # fio's clock
+_WHY_NONE = {IOS: COUNT, LATENCY_WITH_WAIT: "found from counts of each second, not I/O by I/O"}
 
 
 def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
-    """Whether a figure of the section is of one step, of a whole stream, or of areas that differ."""
+    """Whether a figure of the section is of one step, a whole stream, areas that differ or an offered rate."""
     of_cells = find_window_steps(steps, section.window)
-    once = any(len(of_cell) == 1 for of_cell in of_cells.values())
+    once = any(
+        len(of_cell) == 1 or workload.offered_iops is not None
+        for workload, of_cell in of_cells.items()
+    )
     return once or section.areas is not None or is_whole_stream(steps, section.window)
 
 
@@ -158,7 +163,7 @@ def _of_percentiles(
 def _of_others(cell: CellResult, window: Window) -> dict[str, Uncertainty]:
     """Extremes and counts, of which nothing can be said."""
     return {
-        quantity.key: Uncertainty(reason=COUNT if quantity is IOS else EXTREME)
+        quantity.key: Uncertainty(reason=_WHY_NONE.get(quantity, EXTREME))
         for quantity in QUANTITIES.values()
         if cell.value(quantity, window.direction) is not None
     }

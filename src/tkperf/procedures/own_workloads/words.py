@@ -37,7 +37,7 @@ from tkperf.units import format_count, format_duration, format_mix
 from tkperf.workload import Arrival
 
 _LATENCIES = ("latency_mean_us", "p99_us", "p99.9_us", "p99.99_us", "latency_max_us")
-_BEHIND = ("backlog_ios", "behind_us")
+_BEHIND = ("backlog_ios", "behind_us", "latency_with_wait_us")
 _LOOPS = {
     "read_percent": "R/W mix",
     "block_size_kib": "block size in KiB",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 
+from tkperf.analysis.characteristics import Characteristic
 from tkperf.analysis.layout import OFFERED
 from tkperf.analysis.results import CellResult
-from tkperf.phases import Knee
 from tkperf.quantity import IOPS, Quantity
 from tkperf.report.charts.flagged import flag
 from tkperf.report.charts.labels import name_curves
@@ -37,14 +37,15 @@ def over_offered(
     title: str,
     *,
     naming: Naming,
-    knee: Knee | None = None,
+    marks: Sequence[Characteristic] = (),
     links: Mapping[Workload, str] | None = None,
     log: bool = False,
 ) -> Spec:
-    """A quantity over the offered rate, the ideal line beside achieved IOPS, the knee marked.
+    """A quantity over the offered rate, the ideal line with achieved IOPS.
 
     Args:
         naming: how the curves of other fields are told apart.
+        marks: rates that are marked.
         links: what a click on a point opens.
     """
     rows = _rows(cells, quantity, naming, links or {})
@@ -81,8 +82,8 @@ def over_offered(
         "encoding": {**encoding, "tooltip": tooltip(*tip, SURE)},
     }
     layers = [ideal_layer, measured] if ideal else [measured]
-    if knee is not None and knee.kept_iops is not None and knee.missed_iops is not None:
-        layers += _knee_layers(knee.kept_iops)
+    if marks:
+        layers += _mark_layers(marks)
     return {**build_frame(title), "layer": [*layers, *labels]}
 
 
@@ -103,18 +104,34 @@ def _rows(
     ]
 
 
-def _knee_layers(kept_iops: float) -> list[Spec]:
-    rows = [{"x": kept_iops, "label": f"knee {kept_iops:,.0f} IOPS"}]
+def describe_marks(marks: Sequence[Characteristic]) -> str:
+    """``no backlog up to 91,000 IOPS, saturates at 93,900 IOPS``."""
+    return ", ".join(map(_name_mark, marks))
+
+
+def _name_mark(mark: Characteristic) -> str:
+    return f"{mark.measure.label} {mark.text()} {mark.measure.unit}"
+
+
+def _mark_layers(marks: Sequence[Characteristic]) -> list[Spec]:
+    """A rule at each rate; the names one below the other, as the rates may lie close together."""
+    rows = [{"x": mark.value, "label": _name_mark(mark)} for mark in marks]
     x = {"field": "x", "type": "quantitative"}
-    return [
+    rules: Spec = {
+        "data": {"values": rows},
+        "mark": {"type": "rule", "strokeDash": [3, 3], "color": NEUTRAL},
+        "encoding": {"x": x, "tooltip": tooltip(("label", "Rate"))},
+    }
+    names: list[Spec] = [
         {
-            "data": {"values": rows},
-            "mark": {"type": "rule", "strokeDash": [3, 3], "color": NEUTRAL},
-            "encoding": {"x": x, "tooltip": tooltip(("label", "Last level kept up with (IOPS)"))},
-        },
-        {
-            "data": {"values": rows},
+            "data": {"values": [row]},
             "mark": {"type": "text", "align": "right", "dx": -4},
-            "encoding": {"x": x, "y": {"value": 8}, "text": {"field": "label", "type": "nominal"}},
-        },
+            "encoding": {
+                "x": x,
+                "y": {"value": 8 + 14 * place},
+                "text": {"field": "label", "type": "nominal"},
+            },
+        }
+        for place, row in enumerate(rows)
     ]
+    return [rules, *names]

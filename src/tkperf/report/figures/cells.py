@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED
 from tkperf.analysis.layout import OFFERED, Axis, arrange
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.tables import build_listing, build_matrices
@@ -12,7 +13,7 @@ from tkperf.quantity import IOPS
 from tkperf.report.charts import rounds
 from tkperf.report.charts.bars_3d import bars_3d
 from tkperf.report.charts.demand import against, over_demand, split_demand
-from tkperf.report.charts.offered import over_offered
+from tkperf.report.charts.offered import describe_marks, over_offered
 from tkperf.report.naming import Naming, capitalise, describe_axes, describe_curves
 from tkperf.report.page import ChartView, Views
 from tkperf.report.subject import Subject, find_quantities, show_table
@@ -61,8 +62,12 @@ def _over_offered(subject: Subject, figure: Figure) -> Views:
     section = subject.section
     naming = Naming(axes=_axes(section)[1:])
     curves = describe_curves(naming.axes)
-    knee = section.knee and section.knee.missed_iops and section.knee.kept_iops
-    marked = f" Marked: the last level that was kept up with, {knee:,.0f} IOPS." if knee else ""
+    marks = tuple(
+        found
+        for found in section.characteristics
+        if found.key in (NO_BACKLOG.key, SATURATED.key) and found.value is not None
+    )
+    marked = f" Marked: {describe_marks(marks)}." if marks else ""
     for quantity in find_quantities(figure.quantities):
         if all(cell.value(quantity) is None for cell in section.cells):
             continue
@@ -76,7 +81,7 @@ def _over_offered(subject: Subject, figure: Figure) -> Views:
                 quantity,
                 title,
                 naming=naming,
-                knee=section.knee,
+                marks=marks,
                 links=subject.links,
                 log=figure.log,
             ),

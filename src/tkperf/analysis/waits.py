@@ -1,0 +1,81 @@
+"""Time that I/Os of an offered rate waited to be issued, from the I/Os done in each second.
+
+fio counts latency from submission. While all places are taken, an I/O that is due waits for one; the number
+of those that wait is what is due, less what is done and what the places hold. Its area over time is
+the sum of their waits (Little's law).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tkperf.analysis.cell_results import find_window_steps, is_whole_stream
+from tkperf.analysis.results import CellResult, SectionResult
+from tkperf.quantity import LATENCY_MEAN, LATENCY_WITH_WAIT
+from tkperf.record import StepKind, StepRecord
+from tkperf.seconds import Seconds, join
+from tkperf.workload import Workload
+
+CLOCK_S = 0.001
+"""Resolution of the end of a second, as fio has its times in ms: shorter waits are not told from none."""
+
+
+def with_waits(
+    section: SectionResult, steps: Sequence[StepRecord], seconds: Mapping[int, Seconds]
+) -> SectionResult:
+    """The section, its cells at an offered rate with the mean latency that includes the wait.
+
+    Args:
+        steps: of the section.
+        seconds: of each step, by its ``id``; of those not kept there are none.
+    """
+    of_cells = find_window_steps(steps, section.window)
+    whole = is_whole_stream(steps, section.window)
+
+    def with_wait(cell: CellResult) -> CellResult:
+        of_cell = of_cells.get(cell.workload, [])
+        latency_us = cell.value(LATENCY_MEAN)
+        # A slice of a stream may begin with I/Os that wait.
+        begin_idle = whole or all(step.kind is not StepKind.CONTINUOUS for step in of_cell)
+        if cell.workload.offered_iops is None or latency_us is None or not begin_idle:
+            return cell
+        pieces = [seconds.get(id(step), Seconds()) for step in of_cell]
+        if whole:
+            pieces = [_join(pieces)]
+        waits = [
+            wait for piece in pieces if (wait := mean_wait_s(cell.workload, piece)) is not None
+        ]
+        if not waits or len(waits) < len(pieces):
+            return cell
+        with_wait_us = latency_us + 1e6 * sum(waits) / len(waits)
+        return replace(cell, all={**cell.all, LATENCY_WITH_WAIT.key: with_wait_us})
+
+    return replace(section, cells=tuple(map(with_wait, section.cells)))
+
+
+def mean_wait_s(workload: Workload, seconds: Seconds) -> float | None:
+    """Mean time that an I/O waited to be issued, over those that were; None: not measured.
+
+    The area of those that wait, less the part of the I/Os that still wait at the end, by the I/Os
+    that were issued: exact for I/Os that are issued in the order in which they are due.
+    """
+    offered_iops = workload.offered_iops
+    if offered_iops is None or not len(seconds) or not (seconds.iops > 0).any():
+        return None
+    ends_s = np.concatenate(([0.0], np.cumsum(seconds.duration_s)))
+    done = np.concatenate(([0.0], np.cumsum(seconds.iops * seconds.duration_s)))
+    due = offered_iops * ends_s
+    not_waiting = workload.total_outstanding_ios + offered_iops * CLOCK_S
+    waiting = np.maximum(due - done - not_waiting, 0.0)
+    area = float(((waiting[1:] + waiting[:-1]) / 2 * seconds.duration_s).sum())
+    left = float(waiting[-1])
+    return max(0.0, area - left**2 / (2 * offered_iops)) / (float(due[-1]) - left)
+
+
+def _join(pieces: Sequence[Seconds]) -> Seconds:
+    if not all(len(piece) for piece in pieces):
+        return Seconds()
+    return join(pieces, [0.0] * len(pieces))

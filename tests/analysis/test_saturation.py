@@ -1,0 +1,143 @@
+"""An offered rate that is raised: up to where nothing waits, where it saturates, what I/Os waited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.analysis.made_up import made_up_cell, made_up_run, made_up_section
+from tests.builders import work
+from tkperf.analysis.characteristics import NO_BACKLOG, SATURATED, has_backlog, with_characteristics
+from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
+from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
+from tkperf.analysis.waits import CLOCK_S, mean_wait_s
+from tkperf.seconds import Seconds
+from tkperf.workload import Arrival
+
+LEVEL_S = 51.0
+READS = work(read_percent=100, jobs=32, io_depth=1)
+
+
+def level(offered_iops: float, done_iops: float, chance_iops: float | None = 40.0) -> CellResult:
+    """A level of the review's length, its rate uncertain by so many IOPS; None: that is not known."""
+    cell = made_up_cell(done_iops, replace(READS, offered_iops=offered_iops))
+    known = Uncertainty(
+        low=done_iops - (chance_iops or 0), high=done_iops + (chance_iops or 0), basis=Basis.SECONDS
+    )
+    return replace(
+        cell,
+        all={**cell.all, "backlog_ios": max(0.0, offered_iops - done_iops) * LEVEL_S},
+        uncertainty=None if chance_iops is None else CellUncertainty(all={"iops": known}),
+    )
+
+
+def raised(*levels: CellResult) -> SectionResult:
+    section = made_up_section("Demand 100/0", {READS: [1.0]}, steady=None)
+    test = made_up_run("run", {"demand": [replace(section, cells=levels)]}).tests[0]
+    return with_characteristics(test).sections[0]
+
+
+def found(section: SectionResult) -> dict[str, tuple[float | None, float | None, float | None]]:
+    return {each.key: (each.value, each.at_least, each.at_most) for each in section.characteristics}
+
+
+def test_99_percent_done_is_a_backlog_and_beyond_what_the_drive_does() -> None:
+    """At 95,000 IOPS offered 94,152 were done, and 43,248 I/Os waited after 51 s."""
+    done = {91_000: 91_000, 92_000: 91_890, 93_000: 92_700, 94_000: 93_610, 95_000: 94_152}
+    beyond = dict.fromkeys(range(96_000, 101_000, 1000), 93_850)
+    section = raised(*(level(offered, iops) for offered, iops in (done | beyond).items()))
+    assert found(section) == {
+        NO_BACKLOG.key: (91_000, None, None),
+        SATURATED.key: (pytest.approx((94_152 + 5 * 93_850) / 6), None, None),
+    }
+    no_backlog, saturated = section.characteristics
+    assert no_backlog.uncertainty is not None
+    assert (no_backlog.uncertainty.low, no_backlog.uncertainty.high) == (91_000, 92_000)
+    assert saturated.uncertainty is not None
+    assert saturated.uncertainty.covers(93_900)
+
+
+@pytest.mark.parametrize(
+    ("offered", "done", "chance", "behind"),
+    [
+        (1000.0, 999.4, 0.1, False),  # 31 I/Os: on their way in 32 places
+        (1000.0, 999.3, 0.1, True),
+        (1000.0, 997.0, 4.0, False),  # the seconds differ by more than that
+        (1000.0, 990.0, 300.0, True),  # by so much that nothing is shown
+        (1000.0, 990.0, None, True),  # of too few seconds
+        (1000.0, 1000.5, 0.1, False),
+    ],
+)
+def test_a_backlog_is_more_than_places_and_chance_explain(
+    offered: float, done: float, chance: float | None, behind: bool
+) -> None:
+    assert has_backlog(level(offered, done, chance)) is behind
+
+
+def test_random_arrivals_are_offered_to_within_a_percent() -> None:
+    evenly = level(10_000.0, 9920.0)
+    at_random = replace(evenly, workload=replace(evenly.workload, arrival=Arrival.POISSON))
+    assert (has_backlog(evenly), has_backlog(at_random)) == (True, False)
+
+
+def test_a_single_level_with_a_backlog_is_passed_over() -> None:
+    """A drive may be busy with itself for a minute; two in a row are its limit."""
+    levels = [level(1000, 1000), level(2000, 1500), level(3000, 3000)]
+    beyond = [level(4000, 3100), level(5000, 3100)]
+    assert found(raised(*levels, *beyond))[NO_BACKLOG.key] == (3000, None, None)
+    both = [level(1000, 1000), level(2000, 1500), level(3000, 2400), level(4000, 4000)]
+    assert found(raised(*both))[NO_BACKLOG.key] == (1000, None, None)
+
+
+def test_what_was_not_reached_is_bounded() -> None:
+    """Beyond the last level, below the first; the rate of saturation is then known by a bound, or as it is."""
+    kept = raised(level(1000, 1000), level(2000, 2000))
+    assert found(kept) == {NO_BACKLOG.key: (None, 2000, None), SATURATED.key: (None, 2000, None)}
+    never = raised(level(1000, 500), level(2000, 500))
+    assert found(never) == {NO_BACKLOG.key: (None, None, 1000), SATURATED.key: (500, None, None)}
+
+
+def test_only_one_load_at_several_rates_is_looked_at() -> None:
+    other = level(2000, 2000)
+    other = replace(other, workload=replace(other.workload, read_percent=0))
+    assert not raised(level(1000, 1000), other).characteristics
+    assert not raised(level(1000, 1000)).characteristics
+
+
+def _seconds(done: Callable[[float], float], length_s: int) -> Seconds:
+    """What is counted each second of I/Os done by a time."""
+    counts = np.diff([done(float(at)) for at in range(length_s + 1)])
+    return Seconds(
+        start_s=np.arange(length_s, dtype=float), duration_s=np.ones(length_s), iops=counts
+    )
+
+
+def test_the_mean_wait_is_that_of_each_io_in_a_queue() -> None:
+    """1,000 a second due, 800 done: an I/O waits from when it is due until the one before it is done."""
+    offered_iops, able_iops, length_s = 1000.0, 800.0, 20
+    one_place = replace(READS, jobs=1, offered_iops=offered_iops)
+    issued = range(int(able_iops * length_s))
+    waits = [number / able_iops - number / offered_iops for number in issued]
+    found_s = mean_wait_s(one_place, _seconds(lambda at: able_iops * at, length_s))
+    assert found_s == pytest.approx(sum(waits) / len(waits), abs=2 * CLOCK_S + 1 / able_iops)
+
+
+def test_a_stall_that_is_caught_up_with_is_a_wait_and_no_backlog() -> None:
+    """Nothing for 2 s, then twice the rate for 2 s: as many I/Os as were offered, late by half a second of 10 on average."""
+
+    def done(at: float) -> float:
+        return 1000 * (at if at <= 3 or at >= 7 else 3 if at <= 5 else 3 + 2 * (at - 5))
+
+    seconds = _seconds(done, 10)
+    assert mean_wait_s(replace(READS, offered_iops=1000.0), seconds) == pytest.approx(0.4, rel=0.05)
+
+
+def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
+    """Nor without an offered rate, or seconds."""
+    on_their_way = _seconds(lambda at: max(0.0, 1000 * at - 30), 10)
+    assert mean_wait_s(replace(READS, offered_iops=1000.0), on_their_way) == 0
+    assert mean_wait_s(READS, on_their_way) is None
+    assert mean_wait_s(replace(READS, offered_iops=1000.0), Seconds()) is None
