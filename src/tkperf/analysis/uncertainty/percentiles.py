@@ -15,7 +15,7 @@ import numpy as np
 
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.analysis.uncertainty.means import spread_of_rounds
-from tkperf.analysis.uncertainty.series import Spread
+from tkperf.analysis.uncertainty.series import PREDICTED, Spread
 from tkperf.analysis.uncertainty.student import coverage_factor
 from tkperf.histogram import (
     BUCKET_LOWER_NS,
@@ -49,7 +49,7 @@ def uncertainties_of_percentiles(
     ranks = [percentile_rank(percent, total) for percent in measured]
     buckets = histogram.indices[np.searchsorted(running, ranks, side="left")]
     shares = np.array(measured) / 100
-    counted = coverage_factor() * np.sqrt(shares * (1 - shares) / total)
+    counted = PREDICTED * coverage_factor() * np.sqrt(shares * (1 - shares) / total)
     spreads = _spreads_of_shares(rounds, buckets)
     by_rounds = [
         spread is not None and spread.expanded > half
