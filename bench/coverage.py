@@ -23,7 +23,7 @@ from tkperf.analysis.uncertainty.means import uncertainty_of_mean
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.series import spread_of_series
 from tkperf.analysis.uncertainty.student import coverage_factor
-from tkperf.histogram import BUCKET_UPPER_NS, BUCKETS, REPORTED_PERCENTILES, Histogram
+from tkperf.histogram import BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
 from tkperf.measurement import IoStats
 from tkperf.seconds import FloatArray
 from tkperf.steady_state import PTS_CRITERIA, judge
@@ -50,7 +50,7 @@ def ar1(chance: Chance, trials: int, values: int, correlation: float | FloatArra
     return series
 
 
-def stays(series: FloatArray, chance: Chance) -> FloatArray:
+def stays(series: FloatArray, _chance: Chance) -> FloatArray:
     return series
 
 
@@ -151,8 +151,9 @@ def cases(trials: int) -> Iterator[tuple[str, Counted]]:
         series = 1 + 0.03 * ar1(chance, trials, ROUNDS + NEXT, 0.31)
         yield f"correlation 0.31, noise  3 %, {change.__name__}", count(change(series, chance))
     for change in (stays, *changes):
-        yield f"correlation and noise mixed, {change.__name__}", count(
-            change(mixed(chance, trials), chance)
+        yield (
+            f"correlation and noise mixed, {change.__name__}",
+            count(change(mixed(chance, trials), chance)),
         )
     everything = shifts(strays(settles(mixed(chance, trials), chance), chance), chance)
     yield "correlation and noise mixed, all of it", count(everything)
@@ -197,8 +198,7 @@ def percentiles(trials: int) -> Iterator[str]:
     ios = 1_000_000
     for bursts in (0.0, 0.1, 0.3, 1.0, 3.0):
         windows = [
-            [bursting(chance, bursts, ios) for _ in range(WINDOW + NEXT)]
-            for _ in range(trials)
+            [bursting(chance, bursts, ios) for _ in range(WINDOW + NEXT)] for _ in range(trials)
         ]
         for percent in (50.0, 99.0, 99.9):
             place = REPORTED_PERCENTILES.index(percent)
@@ -208,7 +208,9 @@ def percentiles(trials: int) -> Iterator[str]:
                     IoStats(histogram=Histogram.sum_of(part))
                     for part in (histograms[:WINDOW], histograms[WINDOW:])
                 )
-                known = uncertainties_of_percentiles(first, histograms[:WINDOW], Basis.ROUNDS)[place]
+                known = uncertainties_of_percentiles(first, histograms[:WINDOW], Basis.ROUNDS)[
+                    place
+                ]
                 later_ns = following.histogram.percentile_ns(percent)
                 assert known is not None
                 assert later_ns is not None

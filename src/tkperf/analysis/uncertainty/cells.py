@@ -60,13 +60,22 @@ def with_uncertainty(
         seconds: of each step, by its ``id``; of those not kept there are none.
     """
     of_cells = find_window_steps(steps, section.window)
+    before = rounds_before(section.window)
+    earlier = find_window_steps(steps, before) if before else {}
     whole = is_whole_stream(steps, section.window)
     return replace(
         section,
         cells=tuple(
             replace(
                 cell,
-                uncertainty=_of_cell(section, cell, of_cells[cell.workload], seconds, whole=whole),
+                uncertainty=_of_cell(
+                    section,
+                    cell,
+                    of_cells[cell.workload],
+                    earlier.get(cell.workload, ()),
+                    seconds,
+                    whole=whole,
+                ),
             )
             if cell.workload in of_cells
             else cell
@@ -75,10 +84,20 @@ def with_uncertainty(
     )
 
 
+def rounds_before(window: Sequence[int]) -> tuple[int, ...]:
+    """As many rounds before a window as it has, as far apart; of a stream not every slice is one."""
+    if len(window) < 2:
+        return ()
+    apart = window[1] - window[0]
+    first = window[0] - len(window) * apart
+    return tuple(number for number in range(first, window[0], apart) if number > 0)
+
+
 def _of_cell(
     section: SectionResult,
     cell: CellResult,
     steps: Sequence[StepRecord],
+    earlier: Sequence[StepRecord],
     seconds: Mapping[int, Seconds],
     *,
     whole: bool,
@@ -97,7 +116,8 @@ def _of_cell(
             workload=cell.workload,
             direction=direction,
         )
-        means = _of_means(cell, window, within, apart=apart)
+        before = replace(window, rounds=[step.measurement for step in earlier])
+        means = _of_means(cell, window, before, within, apart=apart)
         if direction is not Direction.ALL and (apart or len(steps) == 1):
             means = dict.fromkeys(means, Uncertainty(reason=DIRECTION_ONCE))
         histograms = [] if section.areas else [stats.histogram for stats in window.stats]
@@ -127,7 +147,12 @@ def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | No
 
 
 def _of_means(
-    cell: CellResult, window: Window, within: Mapping[str, Spread | None], *, apart: bool
+    cell: CellResult,
+    window: Window,
+    before: Window,
+    within: Mapping[str, Spread | None],
+    *,
+    apart: bool,
 ) -> dict[str, Uncertainty]:
     return {
         quantity.key: uncertainty_of_mean(
@@ -135,6 +160,7 @@ def _of_means(
             [] if apart else quantity.of_rounds(window),
             within.get(quantity.key),
             _step(quantity, window),
+            earlier=quantity.of_rounds(before),
         )
         for quantity in QUANTITIES.values()
         if quantity.of_rounds is not None
