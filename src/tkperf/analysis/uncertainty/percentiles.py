@@ -65,8 +65,12 @@ def uncertainties_of_percentiles(
             for spread, half, wider in zip(spreads, counted, by_rounds, strict=True)
         ]
     )
-    lows = _edges_us(whole, running, np.floor((shares - halves) * total), BUCKET_LOWER_NS)
-    highs = _edges_us(whole, running, np.ceil((shares + halves) * total), BUCKET_UPPER_NS)
+    # Of a rare share it is times, not percent points, that chance makes of it: as logarithms of the odds.
+    odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
+    low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
+    lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
+    # One I/O at least is beyond an upper end.
+    highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
     found = [
         _build(
             low,
