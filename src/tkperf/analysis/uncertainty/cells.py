@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tkperf.analysis.cell_results import find_window_steps, is_whole_stream
 from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
+from tkperf.analysis.timeline.series import has_idle
 from tkperf.analysis.uncertainty.estimate import (
     COUNT,
     EXTREME,
@@ -47,7 +48,14 @@ def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
     """Whether a figure of the section is of one step, of a whole stream, or of areas that differ."""
     of_cells = find_window_steps(steps, section.window)
     once = any(len(of_cell) == 1 for of_cell in of_cells.values())
-    return once or section.areas is not None or is_whole_stream(steps, section.window)
+    return once or section.areas is not None or _is_one(section, steps)
+
+
+def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
+    """Whether slices are parts of one measurement; with idle time between them each is one of its own."""
+    return is_whole_stream(steps, section.window) and not has_idle(
+        [one.start_s for one in section.slices], [one.duration_s for one in section.slices]
+    )
 
 
 def with_uncertainty(
@@ -60,9 +68,9 @@ def with_uncertainty(
         seconds: of each step, by its ``id``; of those not kept there are none.
     """
     of_cells = find_window_steps(steps, section.window)
+    whole = _is_one(section, steps)
     before = rounds_before(section.window)
     earlier = find_window_steps(steps, before) if before else {}
-    whole = is_whole_stream(steps, section.window)
     return replace(
         section,
         cells=tuple(
