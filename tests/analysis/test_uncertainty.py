@@ -97,7 +97,7 @@ def test_five_rounds_hold_the_mean_of_the_next_ten(correlation: float, least: fl
     """At the correlation that is assumed, within 3 points; bench/coverage.py has steady windows and drift."""
     series = ar1(np.random.default_rng(2), 4 * TRIALS, 15, correlation)
     held = np.mean([
-        uncertainty_of_mean(one[:5].mean(), one[:5].tolist(), None, 1e-9).covers(one[5:].mean())
+        bool(uncertainty_of_mean(one[:5].mean(), one[:5].tolist(), None, 1e-9).covers(one[5:].mean()))
         for one in series
     ])  # fmt: skip
     assert held > least
@@ -138,7 +138,7 @@ def test_many_rounds_one_after_the_other_are_a_series() -> None:
     series = ar1(np.random.default_rng(3), TRIALS, 360, 0.6)
     rounds = series[:, :120]
     found = [uncertainty_of_mean(one.mean(), one.tolist(), None, 1e-9) for one in rounds]
-    held = [one.covers(rest.mean()) for one, rest in zip(found, series[:, 120:], strict=True)]
+    held = [bool(one.covers(rest.mean())) for one, rest in zip(found, series[:, 120:], strict=True)]
     assert 0.91 < np.mean(held) < 0.98
 
 
