@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,20 @@ from tests.builders import view_of, work
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.analysis.results import SectionResult
 from tkperf.analysis.timeline.drops import find_drops
-from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind, find_levels
 from tkperf.analysis.timeline.search import find_in_seconds
 from tkperf.analysis.timeline.series import Series, make_series
 from tkperf.analysis.timeline.spikes import Spectra, find_periodic_spikes, power_of
 from tkperf.analysis.timeline.wording import describe_timelines
+from tkperf.analysis.uncertainty.estimate import Basis
+from tkperf.quantity import IOPS
 from tkperf.seconds import FloatArray, Seconds
 
 Generator = np.random.Generator
 SIGNALS = 1000
 LENGTHS = (25, 60, 120, 240)
+SHIPPED = Path(tkperf.__file__).parent / "profiles"
 
 
 def rounds(values: FloatArray) -> Series:
@@ -322,6 +326,36 @@ def test_sentences_name_places_units_and_how_sure() -> None:
         "Maximum latency spikes every 13 rounds, first in round 7: at 9 of 9 places, typically "
         "33.3 times what is around them; by chance at most 1 in 10^"
     )
+
+
+def test_nothing_is_sought_across_idle_time(tmp_path: Path) -> None:
+    """Bursts after a pause are fast or not: no drop, no level, no spike, but a summary of their own."""
+    text = (SHIPPED / "quick.toml").read_text(encoding="utf-8")
+    for shipped, own in (
+        ('name = "quick"', 'name = "pauses"'),
+        ('title = "quick look (not a PTS measurement)"', 'title = "pauses"'),
+        ("burst_s = 1\nbursts = 3\nidle_s = [1, 2]", "burst_s = 5\nbursts = 40\nidle_s = [3]"),
+    ):
+        assert shipped in text
+        text = text.replace(shipped, own)
+    (tmp_path / "pauses.toml").write_text(text, encoding="utf-8")
+    plan = tkperf.make_plan(
+        "ssd", "sim:sata-ssd", tests=["hir"], profile=str(tmp_path / "pauses.toml")
+    )
+    tkperf.run(plan, "run", folder=tmp_path)
+    (test,) = tkperf.load(tmp_path / "run.tkperf").tests
+    _, bursts, _ = test.sections
+    rates = [rate for one in bursts.slices if (rate := one.values.value(IOPS)) is not None]
+    assert len(rates) == 40
+    (timeline,) = bursts.timelines
+    assert timeline.bursts == Bursts(median=median(rates), least=min(rates), most=max(rates))
+    assert (timeline.levels, timeline.drops, timeline.settled) == ((), (), None)
+    assert [one.key for one in bursts.characteristics] == ["share_of_first_percent"]
+    (said,) = describe_timelines(bursts.timelines)
+    assert said.startswith("40 bursts, idle time between them: median ")
+    known = bursts.cells[0].uncertainty_of(IOPS)
+    assert known is not None
+    assert known.basis is Basis.ROUNDS
 
 
 def section_of(path: Path) -> SectionResult:

@@ -27,7 +27,13 @@ from tkperf.analysis.results import CellUncertainty, RunResult
 from tkperf.analysis.tables import build_matrix
 from tkperf.analysis.uncertainty.estimate import COUNT, EXTREME, Basis, Uncertainty
 from tkperf.analysis.uncertainty.means import ONCE
-from tkperf.analysis.uncertainty.wording import add_interval, describe, summarise, two_digits
+from tkperf.analysis.uncertainty.wording import (
+    FOLLOWING,
+    add_interval,
+    describe,
+    summarise,
+    two_digits,
+)
 from tkperf.cli.main import cli
 from tkperf.quantity import (
     IOPS,
@@ -139,7 +145,7 @@ def test_csv_has_it_beside_the_figure_and_in_a_table_of_its_own(result: RunResul
 def test_a_table_says_how_far_its_figures_can_be_trusted(result: RunResult) -> None:
     section = result.tests[0].sections[0]
     table = build_matrix(section, IOPS)
-    assert any(note.startswith("Uncertainty (95 %): ± ") for note in table.notes)
+    assert any(note.startswith(f"Uncertainty ({FOLLOWING}): ± ") for note in table.notes)
     # Of extremes nothing is said below each table.
     assert not any("ncertainty" in note for note in build_matrix(section, LATENCY_MAX).notes)
 
@@ -247,6 +253,23 @@ def test_a_value_without_uncertainty_is_judged_all_the_same() -> None:
     assert not finding.is_confirmed
 
 
+def test_a_lower_limit_of_the_uncertainty_can_show_doubt_alone() -> None:
+    """That nothing is in doubt it cannot show, nor a difference of two runs."""
+    limit = replace(even(100, 8), at_least=True)
+    beyond, within = found("at_least = 80", limit), found("at_least = 95", limit)
+    assert (beyond.state, beyond.certain, within.certain) == (State.MET, None, False)
+    assert not beyond.is_confirmed
+    assert beyond.note == "of the uncertainty only a lower limit is known"
+    greater = replace(even(200, 8), at_least=True)
+    for ranges, change in (
+        (([95, 105], [195, 205]), Change.BETTER),
+        (([50, 195], [190, 205]), Change.WITHIN_NOISE),
+        (([100], [200]), Change.CANNOT_BE_TOLD),
+    ):
+        _, entry = compared(run_with(ranges[0], limit), run_with(ranges[1], greater))
+        assert entry.change is change
+
+
 def test_a_value_that_can_only_be_on_the_good_side_is_sure() -> None:
     """A recovery time is at most what is given."""
     finding = found("at_most = 100", Uncertainty(standard=1.0, low=95.0, high=100.0))
@@ -299,12 +322,10 @@ def test_an_uncertainty_is_given_to_two_digits(value: float, text: str) -> None:
 
 def test_it_is_told_in_words() -> None:
     rounds = replace(even(1000, 12.0), degrees_of_freedom=4)
-    text = (
-        "1,000 IOPS; 95 %: ± 12 (1.2 %) IOPS, from the spread of the rounds, 4 degrees of freedom"
-    )
+    text = f"1,000 IOPS; {FOLLOWING}: ± 12 (1.2 %) IOPS, from the spread of the rounds, 4 degrees of freedom"
     assert describe(1000, rounds, IOPS) == text
     p99 = Uncertainty(low=90.0, high=None, basis=Basis.COUNTS, at_least=True)
-    text = "100 µs; 95 %: above 90.0 µs, from the number of I/Os, a lower limit"
+    text = f"100 µs; {FOLLOWING}: above 90.0 or wider µs, from the number of I/Os"
     assert describe(100, p99, percentile(99.0)) == text
     assert describe(100, Uncertainty(reason=EXTREME), LATENCY_MAX) == (
         f"100 µs; no uncertainty: {EXTREME}"
@@ -316,6 +337,8 @@ def test_it_is_told_in_words() -> None:
     uneven = Uncertainty(standard=1.0, low=99.0, high=103.0, basis=Basis.COUNTS)
     assert add_interval(100, uneven) == "100.0 (99.0 to 103.0)"
     assert add_interval(None, None) == "-"
+    assert add_interval(1000, replace(rounds, at_least=True)) == "1,000, at least ±\u00a012"
+    assert add_interval(100, replace(uneven, at_least=True)) == "100.0 (99.0 to 103.0 or wider)"
     assert add_interval(100.44, None) == "100.4"
 
 
@@ -327,7 +350,7 @@ def test_a_table_of_several_measures_names_each() -> None:
         (LATENCY_MAX, 10.0, Uncertainty(reason=EXTREME)),
     ]
     limit = "IOPS ± 1.0 to 3.0 %; mean latency ± 10 %; of some at least that much"
-    assert summarise(figures) == (f"Uncertainty (95 %): {limit}",)
+    assert summarise(figures) == (f"Uncertainty ({FOLLOWING}): {limit}",)
     once = [(IOPS, 100.0, Uncertainty(reason=ONCE))]
     assert summarise(once) == (f"Uncertainty not known: {ONCE}",)
     assert summarise([(IOPS, 100.0, None), (IOPS, None, None)]) == ()
@@ -343,9 +366,9 @@ def test_measures_that_are_as_uncertain_are_named_together() -> None:
     ]
     text = "mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
     assert summarise(figures) == (
-        f"Uncertainty (95 %): {text}",
+        f"Uncertainty ({FOLLOWING}): {text}",
         f"Not known of the others: {ONCE}",
     )
     assert summarise([*figures, (IOPS, 100.0, even(100, 10))])[0] == (
-        "Uncertainty (95 %): IOPS, mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
+        f"Uncertainty ({FOLLOWING}): IOPS, mean latency ± 10 %; p50, p99, p99.9 latency without an upper end"
     )

@@ -5,11 +5,12 @@ Series are AR(1), as a drive's seconds hang together, with a known mean; every t
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import hypot, inf, sqrt
 
 import numpy as np
 import pytest
 
+from tkperf.analysis.uncertainty.cells import rounds_before
 from tkperf.analysis.uncertainty.estimate import (
     EXTREME,
     Basis,
@@ -27,7 +28,6 @@ from tkperf.analysis.uncertainty.means import (
 )
 from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
 from tkperf.analysis.uncertainty.series import (
-    spread_of_independent,
     spread_of_series,
 )
 from tkperf.analysis.uncertainty.student import coverage_factor
@@ -71,60 +71,88 @@ def test_there_is_no_coverage_factor_without_degrees_of_freedom() -> None:
     ("seconds", "correlation"),
     [(60, 0.0), (60, -0.3), (60, 0.3), (60, 0.5), (300, 0.0), (300, 0.7), (1200, 0.5), (1200, 0.8)],
 )
-def test_the_seconds_of_one_step_cover_the_mean(seconds: int, correlation: float) -> None:
+def test_the_seconds_of_one_step_hold_the_mean_of_those_that_follow(
+    seconds: int, correlation: float
+) -> None:
     """Also where neighbours hang together, as far as a step is long enough to see it."""
-    series = ar1(np.random.default_rng(1), TRIALS, seconds, correlation)
-    spreads = [spread_of_series([one]) for one in series]
+    series = ar1(np.random.default_rng(1), TRIALS, 3 * seconds, correlation)
+    spreads = [spread_of_series([one[:seconds]]) for one in series]
     covered = np.mean([
-        spread is not None and abs(one.mean()) < spread.expanded
+        spread is not None and abs(one[:seconds].mean() - one[seconds:].mean()) < spread.expanded
         for one, spread in zip(series, spreads, strict=True)
     ])  # fmt: skip
-    assert 0.92 < covered < 0.98
+    assert 0.91 < covered < 0.98
 
 
 def test_without_regard_to_correlation_it_would_cover_far_less() -> None:
     """What the blocks are for."""
     series = ar1(np.random.default_rng(1), TRIALS, 300, 0.7)
-    naive = [spread_of_independent(one) for one in series]
-    covered = np.mean([
-        spread is not None and abs(one.mean()) < spread.expanded
-        for one, spread in zip(series, naive, strict=True)
-    ])  # fmt: skip
+    naive = coverage_factor(299) * series.std(axis=1, ddof=1) / sqrt(300)
+    covered = np.mean(np.abs(series.mean(axis=1)) < naive)
     assert covered < 0.65
 
 
-@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
-@pytest.mark.parametrize("between", [0.0, 1.0, 5.0])
-def test_five_rounds_of_a_minute_cover_the_mean(correlation: float, between: float) -> None:
-    """Whatever their seconds do, and whether rounds differ by these alone or by more."""
-    chance = np.random.default_rng(2)
-    series = ar1(chance, TRIALS * 5, 60, correlation).reshape(TRIALS, 5, 60)
-    own = series.mean(axis=2).std()
-    series += chance.standard_normal((TRIALS, 5, 1)) * own * between
-    covered = 0
-    for one in series:
-        within = spread_of_series(list(one))
-        found = uncertainty_of_mean(one.mean(), one.mean(axis=1).tolist(), within, 1e-9)
-        covered += bool(found.covers(0.0))
-    assert 0.935 * TRIALS < covered < 0.965 * TRIALS
+@pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.98), (0.31, 0.94), (0.6, 0.92)])
+def test_five_rounds_hold_the_mean_of_the_next_ten(correlation: float, least: float) -> None:
+    """At the correlation that is assumed, within 3 points; bench/coverage.py has steady windows and drift."""
+    series = ar1(np.random.default_rng(2), 4 * TRIALS, 15, correlation)
+    held = np.mean([
+        bool(uncertainty_of_mean(one[:5].mean(), one[:5].tolist(), None, 1e-9).covers(one[5:].mean()))
+        for one in series
+    ])  # fmt: skip
+    assert held > least
+    if correlation == 0.31:
+        assert held < 0.98
+
+
+def test_a_line_through_the_window_goes_on() -> None:
+    """The next ten rounds lie 7.5 rounds ahead of five."""
+    falling = [104.0, 102.0, 100.0, 98.0, 96.0]
+    found = uncertainty_of_mean(100.0, falling, None, 1e-9)
+    assert found.covers(100.0 - 7.5 * 2.0)
+    assert not uncertainty_of_mean(100.0, [104.0, 98, 96, 102, 100], None, 1e-9).covers(85.0)
+
+
+def test_a_window_that_is_quieter_than_the_rounds_before_it_is_not_as_sure() -> None:
+    """It was chosen for that; a level that the rounds before come from does not count."""
+    quiet = [100.0, 100.5, 99.5, 100.2, 99.8]
+    alone = uncertainty_of_mean(100.0, quiet, None, 1e-9)
+    restless = uncertainty_of_mean(100.0, quiet, None, 1e-9, earlier=[90, 112, 95, 108, 88])
+    from_far = uncertainty_of_mean(100.0, quiet, None, 1e-9, earlier=[400, 250, 150, 101, 100])
+    assert alone.expanded is not None
+    assert restless.expanded is not None
+    assert from_far.expanded is not None
+    assert restless.expanded > 5 * alone.expanded
+    assert from_far.expanded < 3 * alone.expanded
+
+
+def test_a_cells_rounds_before_are_as_far_apart_as_its_window() -> None:
+    """Of a stream only every so many slices are rounds."""
+    assert rounds_before((4, 5, 6, 7, 8)) == (1, 2, 3)
+    assert rounds_before((91, 121, 151, 181, 211)) == (1, 31, 61)
+    assert rounds_before((1, 2, 3, 4, 5)) == rounds_before((7,)) == rounds_before(()) == ()
 
 
 def test_many_rounds_one_after_the_other_are_a_series() -> None:
     """120 rounds of which neighbours are alike tell less than 120."""
-    rounds = ar1(np.random.default_rng(3), TRIALS, 120, 0.6)
+    series = ar1(np.random.default_rng(3), TRIALS, 360, 0.6)
+    rounds = series[:, :120]
     found = [uncertainty_of_mean(one.mean(), one.tolist(), None, 1e-9) for one in rounds]
-    assert 0.92 < np.mean([one.covers(0.0) for one in found]) < 0.98
+    held = [bool(one.covers(rest.mean())) for one, rest in zip(found, series[:, 120:], strict=True)]
+    assert 0.91 < np.mean(held) < 0.98
 
 
 def test_a_minute_too_short_for_its_correlation_mostly_says_so() -> None:
     """What docs/method.md says of it."""
-    series = ar1(np.random.default_rng(1), TRIALS, 60, 0.85)
-    spreads = [spread_of_series([one]) for one in series]
+    series = ar1(np.random.default_rng(1), TRIALS, 180, 0.85)
+    spreads = [spread_of_series([one[:60]]) for one in series]
     assert all(spreads)
     known = [
-        (one, spread) for one, spread in zip(series, spreads, strict=True) if spread is not None
+        (one[:60].mean() - one[60:].mean(), spread)
+        for one, spread in zip(series, spreads, strict=True)
+        if spread is not None
     ]
-    assert round(100 * np.mean([abs(one.mean()) < spread.expanded for one, spread in known])) == 82
+    assert round(100 * np.mean([abs(gap) < spread.expanded for gap, spread in known])) == 83
     assert round(100 * np.mean([spread.at_least for _, spread in known])) == 97
 
 
@@ -159,8 +187,10 @@ def test_what_comes_back_in_every_round_is_not_chance() -> None:
     rounds = [transient.mean() + stray for stray in (-1.0, -0.5, 0.0, 0.5, 1.0)]
     found = uncertainty_of_mean(transient.mean(), rounds, spread_of_series([transient] * 5), 0.01)
     assert found.basis is Basis.ROUNDS
-    assert found.standard == pytest.approx(sqrt(0.625 / 5))
-    assert found.high == pytest.approx(transient.mean() + 2.7764 * sqrt(0.625 / 5), abs=0.001)
+    # sqrt(0.57 x 0.625) by chance, of a line of 0.5 a round 7.5 rounds ahead
+    assert found.high == pytest.approx(
+        transient.mean() + hypot(2.7764 * 0.597, 7.5 * 0.5), abs=0.01
+    )
     assert found.degrees_of_freedom == 4
 
 
@@ -297,7 +327,7 @@ def test_the_ratio_of_two_runs_of_five_rounds_is_covered() -> None:
         )
         found = build_ratio(second.mean(), of_second, first.mean(), of_first)
         covered += bool(found.covers(1.5))
-    assert 0.935 * TRIALS < covered < 0.99 * TRIALS
+    assert covered > 0.98 * TRIALS
 
 
 @pytest.mark.parametrize("other", [None, Uncertainty(reason=EXTREME)])

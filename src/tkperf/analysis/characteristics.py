@@ -384,7 +384,7 @@ def _drops(timelines: Iterable[Timeline]) -> Iterator[Characteristic]:
     """Of each workload's rate, by its seconds if these were looked into."""
     by_workload: dict[Workload, Timeline] = {}
     for timeline in timelines:
-        if timeline.quantity == IOPS.key:  # seconds come last
+        if timeline.quantity == IOPS.key and timeline.bursts is None:  # seconds come last
             by_workload[timeline.workload] = timeline
     for timeline in by_workload.values():
         yield _of(timeline, DROPS, float(len(timeline.drops)))

@@ -159,13 +159,18 @@ def build_finding(
 
 
 def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None:
-    """Whether the whole interval of value less limit lies on the side that the value is on."""
+    """Whether the whole interval of value less limit lies on the side that the value is on.
+
+    A lower limit of it can show doubt, not that there is none.
+    """
     if not difference.known or difference.low is None or state not in (State.MET, State.NOT_MET):
         return None
     low, high = difference.low, math.inf if difference.high is None else difference.high
     if sign == ">=":
-        return low >= 0 if state is State.MET else high < 0
-    return high <= 0 if state is State.MET else low > 0
+        beyond = low >= 0 if state is State.MET else high < 0
+    else:
+        beyond = high <= 0 if state is State.MET else low > 0
+    return None if beyond and difference.at_least else beyond
 
 
 def _doubt(certain: bool | None, known: Uncertainty | None) -> Iterator[str]:
@@ -173,6 +178,8 @@ def _doubt(certain: bool | None, known: Uncertainty | None) -> Iterator[str]:
         yield f"the limit lies within the uncertainty ({COVERED})"
     elif known is not None and known.reason not in (None, NOT_KNOWN):
         yield f"no uncertainty: {known.reason}"
+    elif certain is None and known is not None and known.at_least:
+        yield "of the uncertainty only a lower limit is known"
 
 
 def _margin_percent(gap: float, limit: float) -> float | None:

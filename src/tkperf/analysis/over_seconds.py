@@ -12,6 +12,7 @@ from tkperf.analysis.results import RunResult, SectionResult
 from tkperf.analysis.run_results import analyse, with_left_out
 from tkperf.analysis.timeline.findings import Recorded, Timeline
 from tkperf.analysis.timeline.search import find_in_seconds
+from tkperf.analysis.timeline.series import has_idle
 from tkperf.analysis.uncertainty.cells import needs_seconds, with_uncertainty
 from tkperf.analysis.waits import with_waits
 from tkperf.record import LeftOut, RunRecord, StepKind, StepRecord, TestRecord, is_as_new, key_of
@@ -96,8 +97,9 @@ def _unbroken_steps(section: str, test: TestRecord) -> tuple[StepRecord, ...]:
         return ()
     if len({key_of(step.kind, step.workload) for step in steps}) > 1:
         return ()
-    short = steps[0].measurement.duration_s < SHORTEST_SLICE_S
-    return () if short else tuple(steps)
+    durations_s = [step.measurement.duration_s for step in steps]
+    apart = has_idle([step.started_s for step in steps], durations_s)
+    return () if apart or durations_s[0] < SHORTEST_SLICE_S else tuple(steps)
 
 
 def _find(

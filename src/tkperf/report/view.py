@@ -15,7 +15,7 @@ from tkperf.analysis.loads import LoadsOfTest
 from tkperf.analysis.remarks import find_badges, group_warnings, summarise_warnings
 from tkperf.analysis.results import RunResult, TestResult
 from tkperf.analysis.told import NOTHING_TOLD, Told
-from tkperf.analysis.uncertainty.wording import COVERED
+from tkperf.analysis.uncertainty.wording import FOLLOWING
 from tkperf.report.cells import Cells, build_cell_charts
 from tkperf.report.chosen import build_chosen
 from tkperf.report.disclosure import build_disclosure
@@ -116,8 +116,8 @@ def _claims(checked: Checked) -> TableView:
         notes=(
             _count(checked),
             "Margin: distance to the limit on its good side, in percent of the limit, and in standard "
-            "uncertainties (sigma). Values alone decide; within the uncertainty: its interval of "
-            f"{COVERED} contains the limit.",
+            "uncertainties (sigma). Values alone decide; within the uncertainty: its interval "
+            f"({FOLLOWING}) contains the limit.",
             *checked.warnings,
         ),
     )

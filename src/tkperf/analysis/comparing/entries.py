@@ -138,7 +138,10 @@ def against_first(first: Entry, entry: Entry, measure: Measure) -> Entry:
     if entry.value is None or not first.value:
         return replace(entry, change=Change.NOT_COMPARABLE)
     of_ratio = build_ratio(entry.value, entry.uncertainty, first.value, first.uncertainty)
-    noise = of_ratio.covers(1.0) if of_ratio.known else ranges_overlap(first, entry)
+    noise = of_ratio.covers(1.0)
+    if noise is None or (of_ratio.at_least and not noise):
+        # A lower limit of noise tells no difference by itself.
+        noise = ranges_overlap(first, entry)
     ratio = entry.value / first.value
     return replace(
         entry,

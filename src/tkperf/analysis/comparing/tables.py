@@ -20,7 +20,7 @@ from tkperf.analysis.comparing.heat import Scale, find_scale
 from tkperf.analysis.flags import explain_marks, mark
 from tkperf.analysis.layout import arrange, listing_axes, name_within
 from tkperf.analysis.uncertainty.wording import (
-    COVERED,
+    FOLLOWING,
     describe,
     describe_interval,
     two_digits,
@@ -32,10 +32,10 @@ MOST_ACROSS = 6
 """Of more runs a row tells the ends and the middle, or each has a narrow column of its own."""
 _SEPARATORS = "-_. "
 MARKS = {
-    Change.WITHIN_NOISE: f"(1.02): within noise: the {COVERED} interval of the ratio contains 1, or, of a maximum, "
-    "the ranges overlap.",
+    Change.WITHIN_NOISE: f"(1.02): within noise: the interval of the ratio ({FOLLOWING}) contains 1, or, of a maximum or "
+    "where only a lower limit of the interval is known, the ranges overlap.",
     Change.CANNOT_BE_TOLD: "1.02?: noise is not known: not both values have an uncertainty, as what was measured once, "
-    "and their ranges do not tell.",
+    "or only a lower limit of it, and their ranges do not tell.",
 }
 
 
@@ -269,7 +269,7 @@ def build_values(
         for row in rows
     ]
     head = (*(axis.title for axis in axes), "", *comparison.names)
-    title = f"Values, and ratios to {comparison.names[0]} with their uncertainty ({COVERED})"
+    title = f"Values, and ratios to {comparison.names[0]} with their uncertainty ({FOLLOWING})"
     notes = explain_marks(entry for row in rows for entry in row.entries)
     return build_table(title, head, lines, notes, colours=explain_colours(comparison, scale))
 

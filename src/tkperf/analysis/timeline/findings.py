@@ -20,6 +20,15 @@ class Recorded(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bursts:
+    """Values of bursts with idle time between them, which are no course: how far they lie apart."""
+
+    median: float
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Timeline:
     """One quantity of one workload over time, and what shows in it.
 
@@ -32,6 +41,7 @@ class Timeline:
         settled: whether the rate is level at the end; None: not looked for.
         drops: sudden falls of a rate, without those of its transition.
         spikes: those of a latency that come back at equal distances; None: none.
+        bursts: of a rate with idle time between its values, of which nothing else is looked for; None: it has none.
     """
 
     workload: Workload
@@ -42,6 +52,7 @@ class Timeline:
     settled: bool | None = None
     drops: tuple[Drop, ...] = ()
     spikes: PeriodicSpikes | None = None
+    bursts: Bursts | None = None
 
     @property
     def changes(self) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from tkperf.analysis.timeline.drops import Drop, find_drops
-from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
 from tkperf.analysis.timeline.levels import LEAST_VALUES as LEAST_FOR_LEVELS
 from tkperf.analysis.timeline.levels import LevelKind, Levels, find_levels
-from tkperf.analysis.timeline.series import Series, make_series
+from tkperf.analysis.timeline.series import Series, has_idle, make_series
 from tkperf.analysis.timeline.spikes import LEAST_VALUES as LEAST_FOR_SPIKES
 from tkperf.analysis.timeline.spikes import find_periodic_spikes
 from tkperf.quantity import IOPS, LATENCY_MAX, LATENCY_MEAN, Figures
-from tkperf.seconds import Seconds
+from tkperf.seconds import FloatArray, Seconds
 from tkperf.workload import Workload
 
 SPIKING = (LATENCY_MAX, LATENCY_MEAN)
@@ -28,6 +30,11 @@ class Track:
     place: tuple[float, ...]
     width: tuple[float, ...]
     figures: tuple[Figures, ...]
+
+    @property
+    def has_idle(self) -> bool:
+        """Whether its slices are bursts."""
+        return self.recorded is Recorded.SLICES and has_idle(self.place, self.width)
 
     def series(self, key: str) -> Series:
         """One quantity of it."""
@@ -70,10 +77,22 @@ def find_in_seconds(
 def _find(track: Track, as_new: bool) -> Iterator[Timeline]:
     about = Timeline(workload=track.workload, quantity="", recorded=track.recorded, values=0)
     rate = track.series(IOPS.key)
+    if track.has_idle:
+        if len(rate):
+            yield replace(
+                about, quantity=IOPS.key, values=len(rate), bursts=_summarise(rate.values)
+            )
+        return
     if len(rate) >= LEAST_FOR_LEVELS:
         levels = find_levels(rate, as_new=as_new)
         yield _rate(about, rate, levels, _drops(rate, levels))
     yield from _spikes(about, {quantity.key: track.series(quantity.key) for quantity in SPIKING})
+
+
+def _summarise(values: FloatArray) -> Bursts:
+    return Bursts(
+        median=float(np.median(values)), least=float(values.min()), most=float(values.max())
+    )
 
 
 def _rate(

@@ -12,6 +12,7 @@ from tkperf.seconds import FloatArray
 
 # Of normally distributed values the median distance from the median, as a standard deviation.
 _MAD_TO_SIGMA = 1.4826
+_IDLE_S = 0.5  # a fio that was not ready in time takes 0.3 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +36,12 @@ class Series:
     def step(self) -> float:
         """How far two neighbours are apart: 1 of rounds, about 1 s of seconds."""
         return float(np.median(np.diff(self.place))) if len(self) > 1 else 1.0
+
+
+def has_idle(starts_s: Sequence[float], durations_s: Sequence[float]) -> bool:
+    """Whether the device was idle between two neighbours: what it did before and after is no course."""
+    ends_s = (start + duration for start, duration in zip(starts_s, durations_s, strict=True))
+    return any(start - end > _IDLE_S for start, end in zip(starts_s[1:], ends_s, strict=False))
 
 
 def make_series(

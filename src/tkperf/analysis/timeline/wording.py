@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from tkperf.analysis.layout import find_axes, name_within
 from tkperf.analysis.timeline.drops import Drop
-from tkperf.analysis.timeline.findings import Recorded, Timeline
+from tkperf.analysis.timeline.findings import Bursts, Recorded, Timeline
 from tkperf.analysis.timeline.levels import Level, LevelKind
 from tkperf.analysis.timeline.spikes import PeriodicSpikes, describe_chance
 from tkperf.quantity import QUANTITIES
@@ -66,6 +66,8 @@ def describe_events(timelines: Sequence[Timeline]) -> Iterator[str]:
 
 
 def _sentences(timeline: Timeline) -> Iterator[str]:
+    if timeline.bursts is not None:
+        yield _describe_bursts(timeline, timeline.bursts)
     if timeline.levels and (timeline.changes or timeline.recorded is not Recorded.ROUNDS):
         yield _describe_levels(timeline)
     yield from _events(timeline)
@@ -112,6 +114,15 @@ def _until(level: Level, in_rounds: bool) -> str:
     if in_rounds:
         return f"in rounds {level.start:.0f} to {level.end:.0f}"
     return f"from {format_duration(level.start)} to {format_duration(level.end)}"
+
+
+def _describe_bursts(timeline: Timeline, bursts: Bursts) -> str:
+    """``60 bursts, idle time between them: median 44,500 IOPS, 43,900 to 94,100``."""
+    return (
+        f"{format_count(timeline.values, 'burst')}, idle time between them: median "
+        f"{format_number(bursts.median)} {QUANTITIES[timeline.quantity].unit}, "
+        f"{format_number(bursts.least)} to {format_number(bursts.most)}"
+    )
 
 
 def _describe_drops(timeline: Timeline) -> str:

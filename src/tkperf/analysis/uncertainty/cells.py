@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tkperf.analysis.cell_results import find_window_steps, is_whole_stream
 from tkperf.analysis.results import CellResult, CellUncertainty, SectionResult
+from tkperf.analysis.timeline.series import has_idle
 from tkperf.analysis.uncertainty.estimate import (
     COUNT,
     EXTREME,
@@ -52,7 +53,14 @@ def needs_seconds(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
         len(of_cell) == 1 or workload.offered_iops is not None
         for workload, of_cell in of_cells.items()
     )
-    return once or section.areas is not None or is_whole_stream(steps, section.window)
+    return once or section.areas is not None or _is_one(section, steps)
+
+
+def _is_one(section: SectionResult, steps: Sequence[StepRecord]) -> bool:
+    """Whether slices are parts of one measurement; with idle time between them each is one of its own."""
+    return is_whole_stream(steps, section.window) and not has_idle(
+        [one.start_s for one in section.slices], [one.duration_s for one in section.slices]
+    )
 
 
 def with_uncertainty(
@@ -65,13 +73,22 @@ def with_uncertainty(
         seconds: of each step, by its ``id``; of those not kept there are none.
     """
     of_cells = find_window_steps(steps, section.window)
-    whole = is_whole_stream(steps, section.window)
+    whole = _is_one(section, steps)
+    before = rounds_before(section.window)
+    earlier = find_window_steps(steps, before) if before else {}
     return replace(
         section,
         cells=tuple(
             replace(
                 cell,
-                uncertainty=_of_cell(section, cell, of_cells[cell.workload], seconds, whole=whole),
+                uncertainty=_of_cell(
+                    section,
+                    cell,
+                    of_cells[cell.workload],
+                    earlier.get(cell.workload, ()),
+                    seconds,
+                    whole=whole,
+                ),
             )
             if cell.workload in of_cells
             else cell
@@ -80,10 +97,20 @@ def with_uncertainty(
     )
 
 
+def rounds_before(window: Sequence[int]) -> tuple[int, ...]:
+    """As many rounds before a window as it has, as far apart; of a stream not every slice is one."""
+    if len(window) < 2:
+        return ()
+    apart = window[1] - window[0]
+    first = window[0] - len(window) * apart
+    return tuple(number for number in range(first, window[0], apart) if number > 0)
+
+
 def _of_cell(
     section: SectionResult,
     cell: CellResult,
     steps: Sequence[StepRecord],
+    earlier: Sequence[StepRecord],
     seconds: Mapping[int, Seconds],
     *,
     whole: bool,
@@ -102,7 +129,8 @@ def _of_cell(
             workload=cell.workload,
             direction=direction,
         )
-        means = _of_means(cell, window, within, apart=apart)
+        before = replace(window, rounds=[step.measurement for step in earlier])
+        means = _of_means(cell, window, before, within, apart=apart)
         if direction is not Direction.ALL and (apart or len(steps) == 1):
             means = dict.fromkeys(means, Uncertainty(reason=DIRECTION_ONCE))
         histograms = [] if section.areas else [stats.histogram for stats in window.stats]
@@ -132,7 +160,12 @@ def _within(pieces: Sequence[Seconds], *, as_one: bool) -> dict[str, Spread | No
 
 
 def _of_means(
-    cell: CellResult, window: Window, within: Mapping[str, Spread | None], *, apart: bool
+    cell: CellResult,
+    window: Window,
+    before: Window,
+    within: Mapping[str, Spread | None],
+    *,
+    apart: bool,
 ) -> dict[str, Uncertainty]:
     return {
         quantity.key: uncertainty_of_mean(
@@ -140,6 +173,7 @@ def _of_means(
             [] if apart else quantity.of_rounds(window),
             within.get(quantity.key),
             _step(quantity, window),
+            earlier=quantity.of_rounds(before),
         )
         for quantity in QUANTITIES.values()
         if quantity.of_rounds is not None

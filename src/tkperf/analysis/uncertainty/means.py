@@ -14,7 +14,7 @@ from tkperf.analysis.uncertainty.estimate import (
     build_from_resolution,
     build_from_spread,
 )
-from tkperf.analysis.uncertainty.series import Spread, spread_of_independent, spread_of_series
+from tkperf.analysis.uncertainty.series import Spread, spread_of_few, spread_of_series
 from tkperf.seconds import FloatArray, Seconds
 
 # So many rounds are a series of their own, in which neighbours may be alike.
@@ -27,7 +27,12 @@ ONCE = "measured once, and fewer than 4 seconds are kept of it"
 
 
 def uncertainty_of_mean(
-    value: float, rounds: Sequence[float], within: Spread | None, step: float
+    value: float,
+    rounds: Sequence[float],
+    within: Spread | None,
+    step: float,
+    *,
+    earlier: Sequence[float] = (),
 ) -> Uncertainty:
     """Of a mean over rounds by their spread, of what was measured once by its seconds.
 
@@ -38,8 +43,9 @@ def uncertainty_of_mean(
         rounds: none where their spread is none of chance, as of areas of a disk.
         within: of the same mean, by the seconds in it; None: not known.
         step: what the value is resolved to.
+        earlier: rounds before these, in order.
     """
-    spread, basis = spread_of_rounds(np.array(rounds)), Basis.ROUNDS
+    spread, basis = spread_of_rounds(np.array(rounds), np.array(earlier)), Basis.ROUNDS
     if spread is None:
         spread, basis = within, Basis.SECONDS
     if spread is None:
@@ -58,11 +64,11 @@ def uncertainty_of_median(value: float, values: Sequence[float], basis: Basis) -
     return build_from_spread(value, wider, basis, at_least=spread.at_least)
 
 
-def spread_of_rounds(values: FloatArray) -> Spread | None:
-    """Few rounds stand for themselves; of many, neighbours may be alike."""
+def spread_of_rounds(values: FloatArray, earlier: FloatArray | None = None) -> Spread | None:
+    """Of many rounds neighbours show how much they are alike, of few that is assumed."""
     if values.size >= ROUNDS_IN_SERIES:
         return spread_of_series([values])
-    return spread_of_independent(values)
+    return spread_of_few(values, earlier)
 
 
 def rates_within(seconds: Sequence[Seconds], column: str) -> Spread | None:

@@ -2,7 +2,8 @@
 
 The share of I/Os up to the percentile has an uncertainty that is found as of any share: by counting,
 as if I/Os were independent (binomial), and by what the share does from round to round, as slow I/Os come
-in bursts. The wider of the two is turned into latencies by the histogram: the interval's ends are the
+in bursts. A burst is one event however many I/Os it has: of those that are rarer than rounds, a window has none or
+one, which tells little of how many follow. Intervals beyond ``SUREST_PERCENT`` are therefore lower limits. The wider of the two is turned into latencies by the histogram: the interval's ends are the
 percentiles that lie that much lower and higher (Woodruff 1952). No distribution is assumed.
 """
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from tkperf.analysis.uncertainty.estimate import Basis, Uncertainty
 from tkperf.analysis.uncertainty.means import spread_of_rounds
-from tkperf.analysis.uncertainty.series import Spread
+from tkperf.analysis.uncertainty.series import PREDICTED, Spread
 from tkperf.analysis.uncertainty.student import coverage_factor
 from tkperf.histogram import (
     BUCKET_LOWER_NS,
@@ -28,6 +29,9 @@ from tkperf.histogram import (
 )
 from tkperf.measurement import IoStats
 from tkperf.seconds import FloatArray
+
+SUREST_PERCENT = 99.0
+"""A burst that moves a percentile up to this one has a percent of a window's I/Os; slow as they are, that takes long."""
 
 
 def uncertainties_of_percentiles(
@@ -49,7 +53,7 @@ def uncertainties_of_percentiles(
     ranks = [percentile_rank(percent, total) for percent in measured]
     buckets = histogram.indices[np.searchsorted(running, ranks, side="left")]
     shares = np.array(measured) / 100
-    counted = coverage_factor() * np.sqrt(shares * (1 - shares) / total)
+    counted = PREDICTED * coverage_factor() * np.sqrt(shares * (1 - shares) / total)
     spreads = _spreads_of_shares(rounds, buckets)
     by_rounds = [
         spread is not None and spread.expanded > half
@@ -61,19 +65,29 @@ def uncertainties_of_percentiles(
             for spread, half, wider in zip(spreads, counted, by_rounds, strict=True)
         ]
     )
-    lows = _edges_us(whole, running, np.floor((shares - halves) * total), BUCKET_LOWER_NS)
-    highs = _edges_us(whole, running, np.ceil((shares + halves) * total), BUCKET_UPPER_NS)
+    # Of a rare share it is times, not percent points, that chance makes of it: as logarithms of the odds.
+    odds, apart = shares / (1 - shares), halves / (shares * (1 - shares))
+    low_shares, high_shares = (1 - 1 / (1 + odds * np.exp(by)) for by in (-apart, apart))
+    lows = _edges_us(whole, running, np.floor(low_shares * total), BUCKET_LOWER_NS)
+    # One I/O at least is beyond an upper end.
+    highs = _edges_us(whole, running, np.ceil(high_shares * total) + 1, BUCKET_UPPER_NS)
     found = [
         _build(
-            low, high, spread if wider else None, basis if wider else Basis.COUNTS, spread is None
+            low,
+            high,
+            spread if wider else None,
+            basis if wider else Basis.COUNTS,
+            at_least=spread is None or percent > SUREST_PERCENT,
         )
-        for low, high, spread, wider in zip(lows, highs, spreads, by_rounds, strict=True)
+        for percent, low, high, spread, wider in zip(
+            measured, lows, highs, spreads, by_rounds, strict=True
+        )
     ]
     return (*found, *(None,) * (len(REPORTED_PERCENTILES) - len(found)))
 
 
 def _build(
-    low: float, high: float, spread: Spread | None, basis: Basis, counts_alone: bool
+    low: float, high: float, spread: Spread | None, basis: Basis, *, at_least: bool
 ) -> Uncertainty:
     factor = coverage_factor(spread.degrees_of_freedom if spread else inf)
     bounded = high < inf
@@ -84,7 +98,7 @@ def _build(
         degrees_of_freedom=spread.degrees_of_freedom if spread else None,
         basis=basis,
         # Counting alone takes I/Os as independent, which in bursts they are not.
-        at_least=counts_alone or (spread is not None and spread.at_least),
+        at_least=at_least or (spread is not None and spread.at_least),
     )
 
 

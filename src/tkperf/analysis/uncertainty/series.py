@@ -1,6 +1,12 @@
-"""The standard uncertainty of a mean of values in time, which hang together: by blocking.
+"""The uncertainty of a mean of values in time, which hang together: of few rounds, and of many by blocking.
 
-Neighbouring seconds of a drive are alike (its garbage collection goes on for longer than one), so that
+All of it is about the same quantity: the mean of ``FURTHER`` times as many values that follow.
+
+Five values cannot show how much neighbours are alike. Of few, a lag-1 correlation is assumed, as measured
+rounds have; a line through the values goes on over those that follow; and the values before the window
+count, as a window that was chosen because it is quiet is quieter than its drive. bench/coverage.py tries it.
+
+Neighbouring seconds of a drive are alike, too (its garbage collection goes on for longer than one), so that
 n of them tell less than n independent values would. Means of blocks of neighbours are the less alike the
 longer the blocks are: the uncertainty found from them grows with their length until blocks are
 independent, and stays there (Flyvbjerg and Petersen 1989). Lengths are 1, 2, 4 ...; taken is
@@ -13,13 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from functools import cache
+from math import hypot, sqrt
+
+import numpy as np
 
 from tkperf.analysis.uncertainty.student import coverage_factor
 from tkperf.seconds import FloatArray
 
 LEAST_VALUES = 4
 _LEAST_DEGREES = 3
+
+FURTHER = 2
+"""The interval is for the mean of so many times as many values: of ten rounds after a window of five."""
+ASSUMED_CORRELATION = 0.31
+"""Of neighbouring rounds: the median of measured series (docs/method.md, uncertainty)."""
+# Of as many that follow, the mean strays, too.
+PREDICTED = sqrt(1 + 1 / FURTHER)
+_MEDIAN_OF_ABSOLUTE = 0.6745  # of normally distributed values, in standard deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +53,44 @@ class Spread:
         return coverage_factor(self.degrees_of_freedom) * self.standard
 
 
-def spread_of_independent(values: FloatArray) -> Spread | None:
-    """Of the mean of values that lie far apart in time; None of fewer than two."""
+def spread_of_few(values: FloatArray, earlier: FloatArray | None = None) -> Spread | None:
+    """Of the mean of few rounds, one after the other; None of fewer than two.
+
+    Args:
+        earlier: rounds before these, in order.
+    """
     if values.size < 2:
         return None
-    standard = float(values.std(ddof=1)) / sqrt(values.size)
-    return Spread(standard=standard, degrees_of_freedom=values.size - 1)
+    strays = float(values.std(ddof=1))
+    if earlier is not None and earlier.size:
+        strays = max(strays, _usual_spread(np.concatenate((earlier[-values.size :], values))))
+    slope = float(np.polyfit(np.arange(values.size), values, 1)[0])
+    ahead = (1 + FURTHER) * values.size / 2
+    degrees = values.size - 1
+    drift = abs(slope) * ahead / coverage_factor(degrees)
+    return Spread(
+        standard=hypot(strays * _of_correlated(values.size), drift), degrees_of_freedom=degrees
+    )
+
+
+def _usual_spread(values: FloatArray) -> float:
+    """Standard deviation by the median step from value to value: neither a level that falls nor one that strays moves it far."""
+    step = float(np.median(np.abs(np.diff(values))))
+    return step / _MEDIAN_OF_ABSOLUTE / sqrt(2 * (1 - ASSUMED_CORRELATION))
+
+
+@cache
+def _of_correlated(count: int) -> float:
+    """Standard deviation of the next values' mean from that of so many, in standard deviations seen in these.
+
+    Of a series of AR(1), with what its few values show too little of their spread.
+    """
+    following = FURTHER * count
+    places = np.arange(count + following)
+    alike = ASSUMED_CORRELATION ** np.abs(places[:, None] - places)
+    apart = np.where(places < count, 1 / count, -1 / following)
+    seen = (1 - alike[:count, :count].mean()) * count / (count - 1)
+    return sqrt(float(apart @ alike @ apart) / seen)
 
 
 def spread_of_series(pieces: Sequence[FloatArray]) -> Spread | None:
@@ -81,4 +130,4 @@ def _of_blocks(pieces: Sequence[FloatArray], length: int) -> Spread:
         inverse += length / piece.size
     degrees = _degrees(pieces, length)
     variance = squares / degrees * inverse / len(pieces) ** 2
-    return Spread(standard=sqrt(variance), degrees_of_freedom=degrees)
+    return Spread(standard=PREDICTED * sqrt(variance), degrees_of_freedom=degrees)

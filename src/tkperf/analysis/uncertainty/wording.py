@@ -11,6 +11,10 @@ from tkperf.quantity import Measure
 from tkperf.units import format_count, format_exact, format_number, format_to_place
 
 COVERED = f"{COVERAGE_PERCENT} %"
+FOLLOWING = f"{COVERED}, for a measurement twice as long right after"
+"""What every interval is of: it holds what the device does next."""
+_AT_LEAST = "at least"
+_OR_WIDER = " or wider"
 _FROM = {
     Basis.ROUNDS: "from the spread of the rounds",
     Basis.SECONDS: "from the seconds, as far as they hang together",
@@ -24,20 +28,27 @@ _FROM = {
 def describe_interval(
     value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
 ) -> str:
-    """``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not even to both sides; empty if there is none."""
+    """``± 310 (0.35 %)``, ``12.1 to 14.9`` if it is not even to both sides; empty if there is none.
+
+    Of a lower limit ``at least ± 310 (0.35 %)``, ``12.1 to 14.9 or wider``.
+    """
     if value is None or uncertainty is None or uncertainty.low is None:
         return ""
     half = uncertainty.expanded
     if half is None or not _is_even(value, uncertainty):
         return _describe_ends(uncertainty, digits)
     relative = f" ({two_digits(100 * half / abs(value))} %)" if value else ""
-    return f"± {two_digits(half)}{relative}"
+    text = f"± {two_digits(half)}{relative}"
+    return f"{_AT_LEAST} {text}" if uncertainty.at_least else text
 
 
 def add_interval(
     value: float | None, uncertainty: Uncertainty | None, digits: int | None = None
 ) -> str:
-    """The value to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``."""
+    """The value to the last digit of its interval: ``93,883 ± 86``, ``1,352 (1,344 to 1,360)``.
+
+    Of a lower limit ``93,883, at least ± 86``, ``1,352 (1,344 to 1,360 or wider)``.
+    """
     if value is None or uncertainty is None or uncertainty.low is None:
         return format_number(value, digits)
     half = uncertainty.expanded
@@ -45,7 +56,8 @@ def add_interval(
         text = _to_same_place(value, uncertainty, digits)
         return f"{text} ({_describe_ends(uncertainty, digits)})"
     text = format_number(value, digits) if not half else format_to_place(value, _second_place(half))
-    return f"{text} ±\u00a0{two_digits(half)}"
+    limit = f", {_AT_LEAST}" if uncertainty.at_least else ""
+    return f"{text}{limit} ±\u00a0{two_digits(half)}"
 
 
 def _is_even(value: float, uncertainty: Uncertainty) -> bool:
@@ -57,10 +69,11 @@ def _is_even(value: float, uncertainty: Uncertainty) -> bool:
 
 def _describe_ends(uncertainty: Uncertainty, digits: int | None) -> str:
     assert uncertainty.low is not None
+    wider = _OR_WIDER if uncertainty.at_least else ""
     if uncertainty.high is None:
-        return f"above {format_number(uncertainty.low, digits)}"
+        return f"above {format_number(uncertainty.low, digits)}{wider}"
     ends = (uncertainty.low, uncertainty.high)
-    return " to ".join(_to_same_place(end, uncertainty, digits) for end in ends)
+    return " to ".join(_to_same_place(end, uncertainty, digits) for end in ends) + wider
 
 
 def _to_same_place(value: float, uncertainty: Uncertainty, digits: int | None) -> str:
@@ -86,14 +99,12 @@ def describe(value: float | None, uncertainty: Uncertainty | None, measure: Meas
     if uncertainty.reason is not None:
         return f"{exact}; no uncertainty: {uncertainty.reason}"
     words = [
-        f"{exact}; {COVERED}: {describe_interval(value, uncertainty, measure.digits)}"
+        f"{exact}; {FOLLOWING}: {describe_interval(value, uncertainty, measure.digits)}"
         f" {measure.unit}".rstrip(),
         _FROM[uncertainty.basis] if uncertainty.basis else "",
     ]
     if uncertainty.degrees_of_freedom is not None:
         words.append(format_count(uncertainty.degrees_of_freedom, "degree") + " of freedom")
-    if uncertainty.at_least:
-        words.append("a lower limit")
     return ", ".join(filter(None, words))
 
 
@@ -124,7 +135,7 @@ def summarise(
             for span, alike in labels.items()
         ]
         lines.append(
-            f"Uncertainty ({COVERED}): {'; '.join(parts)}"
+            f"Uncertainty ({FOLLOWING}): {'; '.join(parts)}"
             + ("; of some at least that much" if limits else "")
         )
     if reasons:

@@ -1,0 +1,244 @@
+"""How often the interval of 95 % holds: on generated rounds, on long series, on percentiles with rare bursts.
+
+Rounds are AR(1) with a known correlation of neighbours, as they are or with drift, single rounds that stray,
+or a shift of the level. Each series is stopped like a test: at its first steady window, after 25 rounds at most;
+the rest are left out. Asked is how many of the windows' intervals hold (a) the mean of the next ten
+rounds and (b) the level that the series was made of. "Independent" is Student's t of independent rounds, for
+comparison. docs/method.md states the tables.
+
+    python bench/coverage.py [--trials 2000]
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from tkperf.analysis.uncertainty.estimate import Basis
+from tkperf.analysis.uncertainty.means import uncertainty_of_mean
+from tkperf.analysis.uncertainty.percentiles import uncertainties_of_percentiles
+from tkperf.analysis.uncertainty.series import spread_of_series
+from tkperf.analysis.uncertainty.student import coverage_factor
+from tkperf.histogram import BUCKET_UPPER_NS, REPORTED_PERCENTILES, Histogram
+from tkperf.measurement import IoStats
+from tkperf.seconds import FloatArray
+from tkperf.steady_state import PTS_CRITERIA, judge
+
+ROUNDS, WINDOW, NEXT = 25, 5, 10
+"""Of a test at most, of its window, and after it."""
+CORRELATIONS = (0.0, 0.15, 0.31, 0.5, 0.7)
+NOISES = (0.01, 0.03, 0.1)
+"""Standard deviation of a round, as a share of the level."""
+
+Chance = np.random.Generator
+Change = Callable[[FloatArray, Chance], FloatArray]
+
+
+def ar1(chance: Chance, trials: int, values: int, correlation: float | FloatArray) -> FloatArray:
+    """Series with the mean 0, the standard deviation 1 and this correlation of neighbours, a row each."""
+    noise = chance.standard_normal((trials, values))
+    series = np.empty_like(noise)
+    series[:, 0] = noise[:, 0]
+    for place in range(1, values):
+        series[:, place] = correlation * series[:, place - 1] + noise[:, place] * np.sqrt(
+            1 - np.square(correlation)
+        )
+    return series
+
+
+def stays(series: FloatArray, _chance: Chance) -> FloatArray:
+    return series
+
+
+def settles(series: FloatArray, chance: Chance) -> FloatArray:
+    """Begins at half to twice the level and comes to it, with a time constant of 1 to 8 rounds."""
+    trials, values = series.shape
+    excess = chance.uniform(-0.5, 1.0, (trials, 1))
+    constant = chance.uniform(1, 8, (trials, 1))
+    return series * (1 + excess * np.exp(-np.arange(values) / constant))
+
+
+def drifts(series: FloatArray, chance: Chance) -> FloatArray:
+    """Goes on for good by up to the slope excursion that the PTS allows, 10 % in a window."""
+    per_round = chance.uniform(-0.1, 0.1, (len(series), 1)) / (WINDOW - 1)
+    return series + per_round * np.arange(series.shape[1])
+
+
+def strays(series: FloatArray, chance: Chance) -> FloatArray:
+    """3 % of the rounds lack 10 to 50 %."""
+    hit = chance.random(series.shape) < 0.03
+    return series * (1 - hit * chance.uniform(0.1, 0.5, series.shape))
+
+
+def shifts(series: FloatArray, chance: Chance) -> FloatArray:
+    """Three of ten change to a level up to 15 % away, at any round."""
+    trials, values = series.shape
+    at = chance.integers(WINDOW, values, (trials, 1))
+    by = chance.uniform(-0.15, 0.15, (trials, 1)) * (chance.random((trials, 1)) < 0.3)
+    return series * (1 + by * (np.arange(values) >= at))
+
+
+def mixed(chance: Chance, trials: int) -> FloatArray:
+    """Series as different as measured ones: correlations around 0.31, noise around 3 %."""
+    correlation = np.clip(chance.normal(0.31, 0.3, trials), -0.3, 0.95)
+    noise = np.exp(chance.normal(np.log(0.03), 0.8, (trials, 1)))
+    series: FloatArray = 1 + noise * ar1(chance, trials, ROUNDS + NEXT, correlation)
+    return series
+
+
+def end_of_first_steady(series: FloatArray) -> int | None:
+    """How many rounds a test would run; None: it is not steady in 25."""
+    for end in range(WINDOW, ROUNDS + 1):
+        values = series[end - WINDOW : end].tolist()
+        if judge(range(WINDOW), values, tracking="", unit="", criteria=PTS_CRITERIA).reached:
+            return end
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """Of so many steady windows: shares in percent, and half the interval's median width in percent."""
+
+    windows: int
+    held_next: float
+    held_level: float
+    independent_next: float
+    half_percent: float
+
+
+def count(series: FloatArray) -> Counted:
+    found = []
+    for one in series:
+        end = end_of_first_steady(one)
+        if end is None:
+            continue
+        window, earlier = one[end - WINDOW : end], one[: end - WINDOW]
+        value = float(window.mean())
+        known = uncertainty_of_mean(value, window.tolist(), None, 1e-9, earlier=earlier.tolist())
+        following = float(one[end : end + NEXT].mean())
+        independent = coverage_factor(WINDOW - 1) * float(window.std(ddof=1)) / sqrt(WINDOW)
+        found.append(
+            (
+                bool(known.covers(following)),
+                bool(known.covers(1.0)),
+                abs(following - value) <= independent,
+                100 * (known.expanded or np.inf) / value,
+            )
+        )
+    columns = np.array(found, dtype=float)
+    shares = 100 * columns[:, :3].mean(axis=0)
+    return Counted(
+        windows=len(found),
+        held_next=shares[0],
+        held_level=shares[1],
+        independent_next=shares[2],
+        half_percent=float(np.median(columns[:, 3])),
+    )
+
+
+def cases(trials: int) -> Iterator[tuple[str, Counted]]:
+    chance = np.random.default_rng(1)
+    for correlation in CORRELATIONS:
+        for noise in NOISES:
+            series = 1 + noise * ar1(chance, trials, ROUNDS + NEXT, correlation)
+            yield f"correlation {correlation:.2f}, noise {100 * noise:2.0f} %", count(series)
+    changes: Sequence[Change] = (settles, drifts, strays, shifts)
+    for change in changes:
+        series = 1 + 0.03 * ar1(chance, trials, ROUNDS + NEXT, 0.31)
+        yield f"correlation 0.31, noise  3 %, {change.__name__}", count(change(series, chance))
+    for change in (stays, *changes):
+        yield (
+            f"correlation and noise mixed, {change.__name__}",
+            count(change(mixed(chance, trials), chance)),
+        )
+    everything = shifts(strays(settles(mixed(chance, trials), chance), chance), chance)
+    yield "correlation and noise mixed, all of it", count(everything)
+
+
+def long_series(trials: int) -> Iterator[str]:
+    """Blocking: the mean of as many values, of the next twice as many; how often it says "at least"."""
+    chance = np.random.default_rng(2)
+    for values in (20, 60, 300, 1200):
+        for correlation in (0.0, 0.31, 0.7, 0.9):
+            held, level, limits = 0, 0, 0
+            for one in ar1(chance, trials, 3 * values, correlation):
+                spread = spread_of_series([one[:values]])
+                assert spread is not None
+                mean = one[:values].mean()
+                held += abs(one[values:].mean() - mean) <= spread.expanded
+                level += abs(mean) <= spread.expanded
+                limits += spread.at_least
+            shares = [f"{100 * share / trials:5.1f}" for share in (held, level, limits)]
+            yield f"{values:5} values, correlation {correlation:.2f}   {'   '.join(shares)}"
+
+
+def shares_of_buckets(mean_ns: float) -> FloatArray:
+    """Of exponential latencies the share in each bucket."""
+    below = 1 - np.exp(-(BUCKET_UPPER_NS + 1.0) / mean_ns)
+    shares: FloatArray = np.diff(below, prepend=0.0)
+    return shares
+
+
+USUAL, SLOW = shares_of_buckets(100_000), shares_of_buckets(1_000_000)
+"""Of I/Os around 0.1 ms, and of those in bursts, ten times as slow."""
+
+
+def bursting(chance: Chance, bursts: float, ios: int) -> Histogram:
+    """A round with so many bursts on average, each of 0.05 to 0.2 % of the I/Os of a round."""
+    sizes = ios * chance.uniform(0.0005, 0.002, chance.poisson(bursts))
+    return Histogram.from_dense(chance.poisson(USUAL * ios + SLOW * sizes.sum()))
+
+
+def percentiles(trials: int) -> Iterator[str]:
+    chance = np.random.default_rng(3)
+    ios = 1_000_000
+    for bursts in (0.0, 0.1, 0.3, 1.0, 3.0):
+        windows = [
+            [bursting(chance, bursts, ios) for _ in range(WINDOW + NEXT)] for _ in range(trials)
+        ]
+        for percent in (50.0, 99.0, 99.9):
+            place = REPORTED_PERCENTILES.index(percent)
+            held, limits, open_ended = 0, 0, 0
+            for histograms in windows:
+                first, following = (
+                    IoStats(histogram=Histogram.sum_of(part))
+                    for part in (histograms[:WINDOW], histograms[WINDOW:])
+                )
+                known = uncertainties_of_percentiles(first, histograms[:WINDOW], Basis.ROUNDS)[
+                    place
+                ]
+                later_ns = following.histogram.percentile_ns(percent)
+                assert known is not None
+                assert later_ns is not None
+                held += bool(known.covers(later_ns / 1000))
+                limits += known.at_least
+                open_ended += known.high is None
+            shares = [f"{100 * share / trials:5.1f}" for share in (held, limits, open_ended)]
+            yield f"{bursts:3.1f} bursts a round, p{percent:g}".ljust(32) + "   ".join(shares)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--trials", type=int, default=2000)
+    trials = parser.parse_args().trials
+    print("Steady windows of five rounds: in percent of them the interval holds\n")
+    print(f"{'':48} windows  next ten    level  independent, next ten  half of it, %")
+    for name, counted in cases(trials):
+        print(
+            f"{name:48} {counted.windows:7} {counted.held_next:9.1f} {counted.held_level:8.1f}"
+            f" {counted.independent_next:22.1f} {counted.half_percent:14.2f}"
+        )
+    print("\nLong series by blocking: next twice as many, their level, says at least (%)\n")
+    for line in long_series(trials // 2):
+        print(line)
+    print("\nPercentiles of five rounds: next ten, says at least, no upper end (%)\n")
+    for line in percentiles(trials // 4):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
