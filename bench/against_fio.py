@@ -38,6 +38,7 @@ from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_output import DocumentSplitter, parse_document
+from tkperf.engine.seeds import Seeds
 from tkperf.measurement import Measurement
 from tkperf.record import StepKind
 from tkperf.run_watch import RunWatch
@@ -93,7 +94,7 @@ def by_hand(job: Path, *options: str) -> Figures:
 def by_tkperf(permit: ErasePermit, step: Step, counters: Counters) -> tuple[Figures, float]:
     """The figures, and tkperf's own CPU time between the step's first sample and its last, as a share."""
     jobs = DeviceJobs(permit, ioengine=IOENGINE, active_range=RANGE)
-    engine = FioEngine(jobs, version="", cpus=2)
+    engine = FioEngine(jobs, version="", cpus=2, seeds=Seeds(1))
     watch = RunWatch(0.0, counters)
     watch.step_begins(StepKind.ROUND, time.monotonic(), step.duration_s)
     cpu_s: list[float] = []

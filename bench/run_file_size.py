@@ -26,6 +26,7 @@ from tkperf.device.permit import grant_permit, hold_target
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_ioengine, find_fio_version
+from tkperf.engine.seeds import Seeds
 from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
 from tkperf.histogram import Histogram
 from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
@@ -59,7 +60,7 @@ def measure(folder: Path, seconds: int) -> tuple[list[Sample], bytes]:
         ioengine=choose_ioengine(str(scratch), 512, None, jobs=4, io_depth=32).name,
         active_range=ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES),
     )
-    engine = FioEngine(jobs, version=find_fio_version(), cpus=2)
+    engine = FioEngine(jobs, version=find_fio_version(), cpus=2, seeds=Seeds(1))
     phase = Continuous(
         section="s", number=1, workload=WORKLOAD, duration_s=seconds, longest_s=seconds
     )
