@@ -29,6 +29,7 @@ from tkperf.engine import Next
 from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_setup import choose_clock, find_fio_version
+from tkperf.engine.seeds import Seeds
 from tkperf.measurement import Measurement
 from tkperf.workload import Access, Step, Workload
 
@@ -60,7 +61,7 @@ def figures_of(measurement: Measurement) -> Figures:
 def measure(permit: ErasePermit, step: Step, clocksource: str | None) -> Figures:
     """A step in which its follower is made ready, as in a run; that one is not let go."""
     jobs = DeviceJobs(permit, ioengine=IOENGINE, active_range=RANGE, clocksource=clocksource)
-    engine = FioEngine(jobs, version="", cpus=len(os.sched_getaffinity(0)))
+    engine = FioEngine(jobs, version="", cpus=len(os.sched_getaffinity(0)), seeds=Seeds(1))
     follower = Next(loads=(step,), choose=lambda _: None, certain=False)
     try:
         execution = engine.measure(step, then=follower, on_sample=lambda _: None)

@@ -51,6 +51,7 @@ from tkperf.engine.device_jobs import DeviceJobs
 from tkperf.engine.fio import FioEngine
 from tkperf.engine.fio_job import FioTarget, render_step_job
 from tkperf.engine.fio_setup import find_fio_version
+from tkperf.engine.seeds import Seeds
 from tkperf.events import Event, Observer, StepEnded
 from tkperf.figures import generic_section
 from tkperf.measurement import Measurement
@@ -215,7 +216,7 @@ def run_tkperf(
     permit = grant_permit(hold_target(read_identity(device)), confirmed_id=device).redeem()
     active = ActiveRange(offset_bytes=0, length_bytes=SIZE_BYTES)
     jobs = DeviceJobs(permit, ioengine="io_uring", active_range=active)
-    engine = engine_type(jobs, version=find_fio_version(), cpus=2)
+    engine = engine_type(jobs, version=find_fio_version(), cpus=2, seeds=Seeds(1))
     run_file = folder / f"{engine_type.__name__}.tkperf"
     writer = RunFileWriter(run_file)
     info = RunInfo(
