@@ -192,7 +192,7 @@ def test_a_claim_on_what_did_not_end_cannot_be_told(cut_off: list[RunResult]) ->
         of_third + 'metric = "share_of_first_percent"\nat_least = 1',
         of_third + 'metric = "sudden_drops"\nat_most = 0',
     ) == [
-        (State.MET, whole),
+        (State.MET, f"{whole}; of the uncertainty only a lower limit is known"),
         (State.CANNOT_BE_TOLD, f"{SO_FAR}; {whole}"),
         (State.CANNOT_BE_TOLD, SO_FAR),
         (State.NOT_MEASURED, "nothing there was looked at for it"),

@@ -31,6 +31,9 @@ class State(StrEnum):
     CANNOT_BE_TOLD = "cannot be told"
 
 
+_JUDGED = (State.MET, State.NOT_MET)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What became of a claim.
@@ -151,7 +154,7 @@ def build_finding(
         value=value,
         unit=measure.unit_in_data,
         margin_percent=margin,
-        note="; ".join(text for text in (*notes, *_doubt(certain, known)) if text) or None,
+        note="; ".join(text for text in (*notes, *_doubt(state, certain, known)) if text) or None,
         uncertainty=known,
         margin_sigmas=sigmas,
         certain=certain,
@@ -163,7 +166,7 @@ def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None
 
     A lower limit of it can show doubt, not that there is none.
     """
-    if not difference.known or difference.low is None or state not in (State.MET, State.NOT_MET):
+    if not difference.known or difference.low is None or state not in _JUDGED:
         return None
     low, high = difference.low, math.inf if difference.high is None else difference.high
     if sign == ">=":
@@ -173,12 +176,12 @@ def _is_certain(state: State, sign: str, difference: Uncertainty) -> bool | None
     return None if beyond and difference.at_least else beyond
 
 
-def _doubt(certain: bool | None, known: Uncertainty | None) -> Iterator[str]:
+def _doubt(state: State, certain: bool | None, known: Uncertainty | None) -> Iterator[str]:
     if certain is False:
         yield f"the limit lies within the uncertainty ({COVERED})"
     elif known is not None and known.reason not in (None, NOT_KNOWN):
         yield f"no uncertainty: {known.reason}"
-    elif certain is None and known is not None and known.at_least:
+    elif state in _JUDGED and certain is None and known is not None and known.at_least:
         yield "of the uncertainty only a lower limit is known"
 
 
