@@ -19,7 +19,7 @@ from tkperf.importers.fio_options import kb_base_of, parse_number, parse_time_s,
 from tkperf.importers.imported import readable
 from tkperf.importers.left_out import NaturalKey, Remarks, natural_key, without_numbers
 from tkperf.measurement import Measurement
-from tkperf.purposes import find_purposes
+from tkperf.purposes import find_purposes, prepares
 from tkperf.workload import Workload
 
 # Before a number in a job's name they say that it counts rounds; any other may count drives.
@@ -115,15 +115,15 @@ def identify(
 ) -> Identity:
     folder, _, name = file.replace("\\", "/").rpartition("/")
     runtime_s = parse_time_s(options.get("runtime", options.get("timeout", "")))
-    purposes = find_purposes(jobname, name, folder=folder.rpartition("/")[2])
-    always = [*purposes, *_limits(options)]
+    parent = folder.rpartition("/")[2]
+    always = [*find_purposes(jobname, name, folder=parent), *_limits(options)]
     if host == ALL_CLIENTS.lower():
         always.insert(0, host)
     if _is_cut_short(options, runtime_s, threads, measurement):
         always.append("ended early")
     return Identity(
         always=tuple(always),
-        prepares=bool(purposes),
+        prepares=prepares(jobname, name, folder=parent, writes=measurement.write.ios > 0),
         job=_ROUND.sub(r"\1\2", jobname),
         host=host,
         folder=without_numbers(folder),
