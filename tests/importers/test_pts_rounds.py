@@ -234,6 +234,46 @@ def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> 
     assert [cell.value(IOPS) for cell in section.cells] == [40_000]
 
 
+TIMED = {"runtime": "10", "time_based": "1"}
+
+
+@pytest.mark.parametrize(
+    ("times", "amount", "rounds", "prepares_by_amount"),
+    [
+        (1, {"io_size": "10g"}, TIMED, True),
+        (1, {"size": "100%", "loops": "2"}, TIMED, True),
+        (1, {"size": "10g"}, {}, False),  # all of it was run by amount
+        (1, {"size": "10g", **TIMED}, TIMED, False),
+        (5, {"size": "10g"}, TIMED, False),  # rounds of it
+    ],
+)
+def test_a_fill_without_a_telling_name_is_no_headline(
+    tmp_path: Path,
+    times: int,
+    amount: dict[str, str],
+    rounds: dict[str, str],
+    prepares_by_amount: bool,
+) -> None:
+    """A sequential write of an amount, once, next to loads that ran for a time."""
+    fills = [
+        (
+            f"f{each}.json",
+            written(4000, -900.0 + 20 * each, name="job1", options={"rw": "write", **amount}),
+        )
+        for each in range(times)
+    ]
+    timed = [
+        (f"r{each}.json", written(1000 + each, 60.0 * each, options=rounds)) for each in range(1, 6)
+    ]
+    run = imported(tmp_path, *fills, *timed)
+    (section,) = [one for one in run.tests[0].sections if one.name.startswith("fio SEQ")]
+    assert section.plan.prepares is prepares_by_amount
+    assert ("fill by amount" in section.name) is prepares_by_amount
+    told = {headline.section for headline in run.headlines}
+    assert (section.name in told) is not prepares_by_amount
+    assert "fio RND TC1/QD1" in told
+
+
 @pytest.mark.parametrize("name", ["randwrite-after-precond", "post-fill", "no_trim", "after wipc"])
 def test_what_came_before_a_load_is_not_its_purpose(name: str) -> None:
     """Its rounds are judged; the name still tells them from others."""
