@@ -66,8 +66,11 @@ def reach(path: Path, *, makes_folder: bool = False, look_only: bool = False) ->
 
 def make_folder(folder: Path) -> None:
     """Make a folder where it is not there, in one that is; raises as ``reach``."""
-    with reach(folder / "file", makes_folder=True):
-        pass
+    walk = _Walk(folder / "file", named=folder)
+    try:
+        walk.go(makes_folder=True, look_only=False)
+    finally:
+        os.close(walk.folder)
 
 
 def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = False) -> None:
@@ -94,10 +97,13 @@ def replace_file(path: Path, pieces: Iterable[bytes], *, makes_folder: bool = Fa
 
 
 class _Walk:
-    """The way along a path: ``folder`` is where it has come to, ``_at`` what that is called."""
+    """The way along a path: ``folder`` is where it has come to, ``_at`` what that is called.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    Errors have the path as ``named``.
+    """
+
+    def __init__(self, path: Path, *, named: Path | None = None) -> None:
+        self._path = named or path
         self._at = Path("/")
         self._names = [*reversed(path.absolute().parts[1:])]
         self.folder = os.open("/", _FOLDER)

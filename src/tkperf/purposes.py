@@ -11,6 +11,8 @@ _PURPOSES = {
     "warm-up": r"warm(ing)?[-_ ]?up|(?<![a-z])warm(?![a-z])",
     "purge": r"purge|saniti[sz]e|secure[-_ ]?erase|(?<![a-z])(wipe|discard|trim)(?![a-z])",
 }
+# What came before the load, or did not: "randwrite-after-precond", "post-fill", "no-trim".
+_AFTERWARDS = r"(?<![a-z])(after|post|no|without)[-_ ].*"
 # Workload-dependent preconditioning is the rounds that the PTS measures until they are steady.
 _ROUNDS = r"(?<![a-z])wdpc(?![a-z])|workload[-_ ]?dependent"
 # Folders are named after drives and conditions, too: they give a purpose only if this is all they say.
@@ -29,3 +31,15 @@ def find_purposes(*names: str, folder: str = "") -> tuple[str, ...]:
         for purpose, pattern in _PURPOSES.items()
         if any(re.search(pattern, name) for name in lowered)
     )
+
+
+def prepares(*names: str, folder: str = "", writes: bool = True) -> bool:
+    """Whether the load of these names prepares the device, not only what it finds there is named.
+
+    Args:
+        writes: without any writes nothing is filled or preconditioned; a cache can be warmed up.
+    """
+    purposes = find_purposes(
+        *(re.sub(_AFTERWARDS, "", name.lower(), flags=re.DOTALL) for name in names), folder=folder
+    )
+    return bool(purposes) and (writes or "warm-up" in purposes)

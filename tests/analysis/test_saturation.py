@@ -141,3 +141,11 @@ def test_no_wait_is_reported_where_fewer_are_due_than_the_places_hold() -> None:
     assert mean_wait_s(replace(READS, offered_iops=1000.0), on_their_way) == 0
     assert mean_wait_s(READS, on_their_way) is None
     assert mean_wait_s(replace(READS, offered_iops=1000.0), Seconds()) is None
+
+
+def test_random_arrivals_have_no_known_wait() -> None:
+    """Fewer of them than asked for are no queue."""
+    at_random = replace(READS, offered_iops=10_000.0, arrival=Arrival.POISSON)
+    fewer = _seconds(lambda at: 9950 * at, 51)
+    assert mean_wait_s(at_random, fewer) is None
+    assert (mean_wait_s(replace(at_random, arrival=Arrival.LINEAR), fewer) or 0) > 0.1

@@ -147,7 +147,7 @@ def test_only_an_outputs_own_folder_is_made(tmp_path: Path) -> None:
             Outputs([file], folders=[missing / "tables"])
         with pytest.raises(UsageError, match="there is no folder"):
             write_output(file, "REPORT", makes_folder=file.suffix == ".csv")
-    with pytest.raises(RunFileError, match="there is no folder"):
+    with pytest.raises(RunFileError, match="runs: there is no folder"):
         Destination(name="n", folder=missing / "runs").require_free("sim:sata-ssd")
     assert list(tmp_path.iterdir()) == []
     outputs = Outputs([tmp_path / "tables/x.csv"], folders=[tmp_path / "tables"])

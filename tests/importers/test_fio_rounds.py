@@ -438,6 +438,7 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
         text = json.dumps(json.loads(written(1000 + number, 60.0 * number)) | padding)
         (tmp_path / f"{number}.json").write_text(text)
     files = sorted(tmp_path.glob("*.json"))
+    (tmp_path / "first").mkdir()
     assert import_files(tmp_path / "first", files[0]).exit_code == 0  # what is loaded on first use
     tracemalloc.start()
     try:

@@ -22,6 +22,7 @@ from tkperf.analysis.compare import compare
 from tkperf.analysis.export_markdown import render_markdown
 from tkperf.cli.main import cli
 from tkperf.errors import UsageError
+from tkperf.purposes import prepares
 from tkperf.quantity import IOPS
 
 SIZE_BYTES = 400 << 30
@@ -222,15 +223,77 @@ def test_what_prepares_is_no_headline(tmp_path: Path, name: str, place: str) -> 
     run = imported(tmp_path, (of_file, fill), *rounds)
     told = {headline.section for headline in run.headlines}
     told |= {finding.section for finding in run.findings}
-    prepares = name in PREPARES
+    is_preparing = name in PREPARES
     (section,) = [one for one in run.tests[0].sections if one.name.startswith("fio SEQ")]
-    assert (section.name in told) is not prepares
-    assert section.plan.prepares is prepares
-    assert (section.verdict is None) is prepares
+    assert (section.name in told) is not is_preparing
+    assert section.plan.prepares is is_preparing
+    assert (section.verdict is None) is is_preparing
     assert "fio RND TC1/QD1" in told
     compared = {one.row.section for one in compare([run, run]).headlines}
-    assert compared == {"fio RND TC1/QD1"} if prepares else len(compared) > 0
+    assert compared == {"fio RND TC1/QD1"} if is_preparing else len(compared) > 0
     assert [cell.value(IOPS) for cell in section.cells] == [40_000]
+
+
+TIMED = {"runtime": "10", "time_based": "1"}
+
+
+@pytest.mark.parametrize(
+    ("times", "amount", "rounds", "prepares_by_amount"),
+    [
+        (1, {"io_size": "10g"}, TIMED, True),
+        (1, {"size": "100%", "loops": "2"}, TIMED, True),
+        (1, {"size": "10g"}, {}, False),  # all of it was run by amount
+        (1, {"size": "10g", **TIMED}, TIMED, False),
+        (5, {"size": "10g"}, TIMED, False),  # rounds of it
+    ],
+)
+def test_a_fill_without_a_telling_name_is_no_headline(
+    tmp_path: Path,
+    times: int,
+    amount: dict[str, str],
+    rounds: dict[str, str],
+    prepares_by_amount: bool,
+) -> None:
+    """A sequential write of an amount, once, next to loads that ran for a time."""
+    fills = [
+        (
+            f"f{each}.json",
+            written(4000, -900.0 + 20 * each, name="job1", options={"rw": "write", **amount}),
+        )
+        for each in range(times)
+    ]
+    timed = [
+        (f"r{each}.json", written(1000 + each, 60.0 * each, options=rounds)) for each in range(1, 6)
+    ]
+    run = imported(tmp_path, *fills, *timed)
+    (section,) = [one for one in run.tests[0].sections if one.name.startswith("fio SEQ")]
+    assert section.plan.prepares is prepares_by_amount
+    assert ("fill by amount" in section.name) is prepares_by_amount
+    told = {headline.section for headline in run.headlines}
+    assert (section.name in told) is not prepares_by_amount
+    assert "fio RND TC1/QD1" in told
+
+
+@pytest.mark.parametrize("name", ["randwrite-after-precond", "post-fill", "no_trim", "after wipc"])
+def test_what_came_before_a_load_is_not_its_purpose(name: str) -> None:
+    """Its rounds are judged; the name still tells them from others."""
+    files = [(f"{each}.json", written(1000 + each, 60.0 * each, name=name)) for each in range(6)]
+    (outcome,) = run_of(*files).tests[0].outcomes
+    assert outcome.verdict is not None
+
+
+def test_what_only_reads_fills_nothing() -> None:
+    """As "fill80" in a job's name gives how full the drive is; a warm-up may be one of reads."""
+    assert not prepares("fill80-randread", writes=False)
+    assert prepares("fill80-randwrite")
+    assert prepares("warmup", writes=False)
+    reads = {"rw": "randread", "bs": "4k"}
+    files = [
+        (f"{each}.json", json.dumps(document(job(name="fill80", reads=9000, options=reads), at_s=60.0 * each)))
+        for each in range(6)
+    ]  # fmt: skip
+    (outcome,) = run_of(*files).tests[0].outcomes
+    assert outcome.verdict is not None
 
 
 def test_a_folder_that_says_only_its_purpose() -> None:

@@ -19,7 +19,7 @@ from tkperf.importers.fio_options import kb_base_of, parse_number, parse_time_s,
 from tkperf.importers.imported import readable
 from tkperf.importers.left_out import NaturalKey, Remarks, natural_key, without_numbers
 from tkperf.measurement import Measurement
-from tkperf.purposes import find_purposes
+from tkperf.purposes import find_purposes, prepares
 from tkperf.workload import Workload
 
 # Before a number in a job's name they say that it counts rounds; any other may count drives.
@@ -50,6 +50,8 @@ _OUTPUT = (
     "bwavgtime",
     "iopsavgtime",
 )
+# Told in the section's name, as if the user had called it so.
+_FILL = "fill by amount"
 # A step shorter than this share of its runtime was stopped, or was done before.
 WHOLE = 0.95
 
@@ -59,10 +61,12 @@ class Identity:
     """What must be the same for two results of a workload to be its rounds.
 
     ``always`` is told in the section's name in any case; the rest where it tells series apart.
+    ``writes_amount``: it writes sequentially until so much is written, however long that takes.
     """
 
     always: tuple[str, ...]
     prepares: bool
+    writes_amount: bool
     job: str
     host: str | None
     folder: str
@@ -115,15 +119,16 @@ def identify(
 ) -> Identity:
     folder, _, name = file.replace("\\", "/").rpartition("/")
     runtime_s = parse_time_s(options.get("runtime", options.get("timeout", "")))
-    purposes = find_purposes(jobname, name, folder=folder.rpartition("/")[2])
-    always = [*purposes, *_limits(options)]
+    parent = folder.rpartition("/")[2]
+    always = [*find_purposes(jobname, name, folder=parent), *_limits(options)]
     if host == ALL_CLIENTS.lower():
         always.insert(0, host)
     if _is_cut_short(options, runtime_s, threads, measurement):
         always.append("ended early")
     return Identity(
         always=tuple(always),
-        prepares=bool(purposes),
+        prepares=prepares(jobname, name, folder=parent, writes=measurement.write.ios > 0),
+        writes_amount=runtime_s is None and pattern_of(options) == "write",
         job=_ROUND.sub(r"\1\2", jobname),
         host=host,
         folder=without_numbers(folder),
@@ -193,6 +198,9 @@ def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -
         series = by_key.setdefault(key, Series(workload=result.workload, identity=result.identity))
         series.rounds.append(result)
     divided = [part for series in by_key.values() for part in _divide(series, names)]
+    for fill in _find_fills(divided):
+        always = (*fill.identity.always, _FILL)
+        fill.identity = replace(fill.identity, always=always, prepares=True)
     keys = [natural_key(name) for name in names]
     for series in divided:
         _order(series, names, keys, remarks)
@@ -200,6 +208,20 @@ def arrange(results: Iterable[Result], names: Sequence[str], remarks: Remarks) -
     _name_sections(in_order, names)
     # What is told apart stands behind what needs no more than its workload to be told.
     return sorted(in_order, key=lambda series: "," in series.section)
+
+
+def _find_fills(all_series: Sequence[Series]) -> list[Series]:
+    """Loads that prepare by what they do: each wrote an amount sequentially, once, where others ran for a time.
+
+    Where nothing ran for a time, or it was repeated in rounds, the amount may be the measurement.
+    """
+    if not any(one.identity.runtime_s and not one.identity.prepares for one in all_series):
+        return []
+    return [
+        one
+        for one in all_series
+        if one.identity.writes_amount and not one.identity.prepares and len(one.rounds) == 1
+    ]
 
 
 def _divide(series: Series, names: Sequence[str]) -> Iterator[Series]:

@@ -63,9 +63,8 @@ def reopen_run_file(path: Path) -> Opened:
             f"{path} cannot be written to: {reason_of(error)}; a run goes on in its own file"
         ) from error
     try:
-        require_own(
-            path, os.fstat(lock)
-        )  # a journal may have been laid next to it since it was read
+        # A journal may have been laid next to it since it was read.
+        require_own(path, os.fstat(lock))
         _lock(lock)
         return lock, open_again(path, wait_s=backlog.READER_WAIT_S)
     except BlockingIOError:

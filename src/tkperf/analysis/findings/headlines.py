@@ -32,7 +32,7 @@ from tkperf.analysis.results import CellResult, SectionResult, TestResult
 from tkperf.analysis.uncertainty.estimate import Uncertainty
 from tkperf.analysis.uncertainty.wording import two_digits
 from tkperf.quantity import IOPS, LATENCY_MEAN, Better, Quantity, percentile
-from tkperf.units import format_duration, format_number
+from tkperf.units import format_count, format_duration, format_number
 
 MOST = 6
 _LEAST_PERCENT = 0.01  # as of a rate that was offered and kept up with
@@ -119,7 +119,8 @@ def _of_section(test: TestResult, section: SectionResult) -> Iterator[_Candidate
         for number, peak in enumerate(choose_peaks(section)):
             chosen = ", ".join(filter(None, ("most", peak.below)))
             at = f"{chosen}, at {name_demand(peak.cell.workload)}"
-            noise = f" (within noise of {len(peak.rivals)} more)" if peak.rivals else ""
+            rivals = format_count(len(peak.rivals), "other demand")
+            noise = f" (within noise of {rivals})" if peak.rivals else ""
             yield from _figure(test, section, peak.cell, first, rank=number, most=at + noise)
         return
     cells = choose_cells(section.cells)

@@ -31,7 +31,7 @@ from tkperf.procedures.own_workloads.parts import (
 from tkperf.procedures.own_workloads.steps import workload_of
 from tkperf.procedures.own_workloads.tables import OwnWorkloadTable
 from tkperf.profiles import Profile
-from tkperf.purposes import find_purposes
+from tkperf.purposes import prepares
 from tkperf.quantity import QUANTITIES
 from tkperf.units import format_count, format_duration, format_mix
 from tkperf.workload import Arrival
@@ -223,7 +223,7 @@ def _plan_rounds(phase: RoundsPhase, table: OwnWorkloadTable) -> SectionPlan:
         name=phase.section,
         quantities=tuple(quantities),
         figures=tuple(figures),
-        prepares=bool(find_purposes(phase.section)),
+        prepares=prepares(phase.section),
     )
 
 
@@ -267,7 +267,7 @@ def _plan_stream(phase: StreamPhase, table: OwnWorkloadTable) -> SectionPlan:
             *(WINDOW if phase.tracked is not None else ()),
             *distributed(),
         ),
-        prepares=bool(find_purposes(phase.section)),
+        prepares=prepares(phase.section),
     )  # fmt: skip
 
 
