@@ -41,7 +41,7 @@ def keys() -> None:
 def show(**options: Any) -> None:
     """Check a workload file, say what it would do.
 
-    Its test is told step by step. What the file leaves out is the profile's: TC and QD,
+    It describes the test step by step. What the file leaves out is the profile's: TC and QD,
     preconditioning, the rule of steady state.
 
     \b
