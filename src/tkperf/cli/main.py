@@ -43,14 +43,12 @@ COMMANDS = {
     ),
     "resume": _Listed("resume", "resume", "Go on with the run in RUN_FILE, which was cut off."),
     "attach": _Listed("attach", "attach", "Watch the run in RUN_FILE, which goes on by itself."),
-    "status": _Listed(
-        "status", "status", "How runs stand: those under way, and those of this folder."
-    ),
+    "status": _Listed("status", "status", "List runs under way, and those of this folder."),
     "stop": _Listed("stop", "stop", "End the run in RUN_FILE in order, as Ctrl-C does."),
     "show": _Listed("show", "show", "The results in RUN_FILE, also during its run."),
     "report": _Listed("report", "report", "The report of RUN_FILE as HTML or PDF, or its data."),
     "compare": _Listed(
-        "compare", "compare_runs", "Runs beside each other, a cohort of drives, a drive over time."
+        "compare", "compare_runs", "Compare runs, a cohort of drives, or a drive over time."
     ),
     "check": _Listed("check", "check", "Check a data sheet's or an earlier run's numbers."),
     "import": _Listed(
@@ -141,7 +139,7 @@ def cli() -> None:
       tkperf tune /dev/sdb                                        settings of the host, for measuring
       tkperf show D3-S4510.tkperf                                 results again
       tkperf report D3-S4510.tkperf                               results as one HTML file
-      tkperf compare D3-S4510.tkperf D7-P5520.tkperf              two drives beside each other
+      tkperf compare D3-S4510.tkperf D7-P5520.tkperf              two drives side by side
     """
 
 

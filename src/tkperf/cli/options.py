@@ -215,7 +215,7 @@ def outlook_options(function: Function) -> Function:
         _target_option(
             "--rated",
             metavar="TBW|DWPD",
-            help="The drive's endurance, as 600TBW or 1DWPD: the run's share of it is told before.",
+            help="The drive's endurance, as 600TBW or 1DWPD: tkperf shows the run's share of it.",
         ),
         _target_option(
             "--warranty-years",
@@ -226,8 +226,8 @@ def outlook_options(function: Function) -> Function:
         _target_option(
             "--rate",
             metavar="RATE",
-            help="How fast it writes large blocks, as 530MB/s; default: 500MB/s is "
-            "assumed; 'tkperf plan' reads DEVICE for 10 s instead.",
+            help="How fast it writes large blocks, as 530MB/s; default: assume "
+            "500MB/s; 'tkperf plan' reads DEVICE for 10 s instead.",
         ),
         _target_option(
             "--like",
@@ -332,7 +332,7 @@ def view_options(function: Function) -> Function:
             "-q",
             "--quiet",
             is_flag=True,
-            help="No plan and no progress: only the question, results and errors.",
+            help="No plan and no progress: only the question, grave warnings, results and errors.",
         ),
         _output_option("-d", "--debug", is_flag=True, help="Every fio job in the log file."),
     )

@@ -31,11 +31,11 @@ def check(**options: Any) -> None:
     Ends with 0 if all are met, with 1 if not, with 2 if nothing could be checked. Values alone decide; margins
     are also given in standard uncertainties (sigma), and it says where the limit lies within the uncertainty
     (95 %). A claim may also
-    have at_most instead of at_least, section, direction (all, read, write), and what tells workloads of
+    have at_most instead of at_least, section, direction (all, read, write), and the keys that separate workloads of
     one mix and block size apart: access, zones, compressible_percent, region, offered_iops, arrival, jobs, io_depth;
-    not_found = true claims that what the course of a test may show is not there. [[quantiles]] has test, read_percent,
+    not_found = true claims that the course of a test has no such value, as of spikes. [[quantiles]] has test, read_percent,
     block_size and within_us = { "99" = 500, "99.9" = 900 }: 99 % of the I/Os complete within 500 us, 99.9 % within 900 us.
-    A wrong metric or key is answered with those that there are.
+    For a wrong metric or key tkperf lists those that exist.
 
     \b
     Example of a claims file:

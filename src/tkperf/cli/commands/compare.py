@@ -19,7 +19,7 @@ ARRANGEMENTS = ("runs", "cohort", "history")
     "--as",
     "wanted",
     type=OneOf(ARRANGEMENTS),
-    help="How to set them beside each other: each against the first (runs), drives of one model (cohort), one "
+    help="How to compare them: each against the first (runs), drives of one model (cohort), one "
     "drive over its dates (history). By default from three runs on by their models and serial numbers.",
 )
 @click.option(

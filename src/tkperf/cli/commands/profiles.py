@@ -19,7 +19,7 @@ class _Profiles(Group):
             return super().describe_unknown(ctx, name)
         shipped = built_in_profiles()
         if name in shipped or is_toml_path(name):
-            return f"a profile is explained by '{ctx.command_path} show {name}'"
+            return f"'{ctx.command_path} show {name}' explains this profile"
         return f"{not_known('profile', name, shipped)}; '{ctx.command_path} show NAME' explains one"
 
 

@@ -19,7 +19,7 @@ from tkperf.cli.kinds import OUTPUT_FILE, OUTPUT_FOLDER, RUN_FILE, InputFile
     "html",
     type=OUTPUT_FILE,
     metavar="FILE",
-    help="The HTML file; by default beside the run file, if nothing else is asked for.",
+    help="The HTML file; by default next to the run file, if nothing else is asked for.",
 )
 @click.option(
     "--pdf",

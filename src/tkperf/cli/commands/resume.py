@@ -57,9 +57,7 @@ def _split(_ctx: object, _param: object, given: tuple[str, ...]) -> tuple[str, .
     help="Measure another test, too, by the run's own profile and options.",
 )
 @strict_option
-@purge_command_option(
-    "The --purge-command that the run was begun with, which is not taken from its file."
-)
+@purge_command_option("The run's --purge-command again: none is taken from its file.")
 @consent_options
 @view_options
 def resume(
@@ -77,7 +75,7 @@ def resume(
     Everything is as the run was begun with: profile, options, tests, device. DEVICE says where the
     device is now, if it has another name since; it has to be the same one. It is erased, so it is
     confirmed again. What was cut off is measured again as its test needs it to be valid: a round, or
-    everything from the last purge on; it is named before the question.
+    everything from the last purge on; tkperf names it before the question.
 
     \b
     Examples:

@@ -14,7 +14,7 @@ from tkperf.cli.options import profile_option
 
 @click.group(cls=Group)
 def workload() -> None:
-    """Tests of your own: a workload file in TOML says the loads, phases and rule of steady state.
+    """Tests of your own: a workload file in TOML gives the loads, phases and rule of steady state.
 
     It runs with tkperf ssd, hdd or raid NAME DEVICE --test FILE.toml, reports and compares like
     any other test. tkperf workload keys lists every key of such a file.
@@ -41,7 +41,7 @@ def keys() -> None:
 def show(**options: Any) -> None:
     """Check a workload file, say what it would do.
 
-    Its test is told step by step. What the file leaves out is the profile's: TC and QD,
+    It describes the test step by step. What the file leaves out is the profile's: TC and QD,
     preconditioning, the rule of steady state.
 
     \b
