@@ -22,7 +22,7 @@ from tkperf.record import (
 from tkperf.runfile.columns import decode_samples
 from tkperf.runfile.limits import Meter
 from tkperf.runfile.rows import parse_outcome, parse_purge, parse_verdict
-from tkperf.runfile.salvage import Columns, Salvage, is_damage, read_rows
+from tkperf.runfile.salvage import Columns, LostRows, Salvage, is_damage, read_rows
 from tkperf.runfile.step_rows import STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
 from tkperf.runfile.values import BAD_ROW, convert
 from tkperf.telemetry.marking import find_stretches, is_throttled
@@ -121,8 +121,12 @@ class LogRows:
     def _read_steps(self, tests: Mapping[int, str], logs: Mapping[int, TestLog]) -> None:
         """The steps that can be read; those that cannot be are left out by what is known of them."""
         disturbances: dict[object, list[Columns]] | None = None
-        left_out_before, found = len(self._salvage.left_out), set()
-        for columns in self._salvage.rows("step", ", ".join(STEP_COLUMNS), after=self._after):
+        found: set[int] = set()
+        lost: list[LostRows] = []
+        names = ", ".join(STEP_COLUMNS)
+        for columns in read_rows(
+            self._db, "step", names, after=self._after, lost=lambda *rows: lost.append(rows)
+        ):
             if disturbances is None:
                 disturbances = {}
                 for row in self._salvage.rows("disturbance"):
@@ -142,8 +146,8 @@ class LogRows:
             place = step.section, step.kind, step.number, step.position
             self.places[tests[test_id], *place] = sequence
             self._add(columns, step, again)
-        if any("of table step" in each.what for each in self._salvage.left_out[left_out_before:]):
-            self._name_lost_steps(tests, found)
+        if lost or not self._after:
+            self._name_lost_steps(tests, found, lost)
 
     def _step(self, test: str, columns: Columns) -> StepRecord | None:
         """A step from its row; None where it is left out."""
@@ -184,28 +188,28 @@ class LogRows:
                 self._salvage.leave_out(f"fio job {job_id}", error)
         return self._jobs[job_id]
 
-    def _name_lost_steps(self, tests: Mapping[int, str], found: Collection[int]) -> None:
+    def _name_lost_steps(
+        self, tests: Mapping[int, str], found: Collection[int], lost: Sequence[LostRows]
+    ) -> None:
         """Steps whose rows are lost, by the index, so that their rounds are known to lack them."""
+        reason = lost[0][2] if lost else "its row is lost"
+        columns = "sequence, test_id, section, kind, number"
+        query = f"SELECT {columns} FROM step INDEXED BY step_by_test WHERE sequence > ?"  # noqa: S608 - own names only
         try:
-            for sequence, test_id, section, kind, number in self._db.execute(
-                "SELECT sequence, test_id, section, kind, number FROM step INDEXED BY step_by_test "
-                "WHERE sequence > ?",
-                (self._after,),
-            ):
+            for sequence, test_id, section, kind, number in self._db.execute(query, (self._after,)):
                 if sequence not in found and test_id in tests:
+                    test = tests[test_id]
+                    what = f"step {sequence} of {test} ({section}, {kind} {number})"
                     self._salvage.leave_out(
-                        f"step {sequence} of {tests[test_id]} ({section}, {kind} {number})",
-                        "its row is lost",
-                        test=tests[test_id],
-                        section=section,
-                        number=number,
-                        step=True,
+                        what, reason, test=test, section=section, number=number, step=True
                     )
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            for test in tests.values():
-                self._salvage.leave_out(f"perhaps steps of {test}", error, test=test, step=True)
+            for rows in lost:
+                self._salvage.leave_out_rows("step", *rows)
+                for test in tests.values():
+                    self._salvage.leave_out(f"perhaps steps of {test}", error, test=test, step=True)
 
     def _disturbances(
         self, test: str, step: Columns, rows: list[Columns]

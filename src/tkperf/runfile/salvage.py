@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from tkperf.errors import reason_of
@@ -18,8 +19,9 @@ _LONGEST_REASON = 300
 T = TypeVar("T")
 Columns = dict[str, Any]
 
-Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
+LostRows = tuple[int, int | None, sqlite3.DatabaseError]
 """First and last number of rows that were lost, None: all to the end; and why."""
+Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
 
 
 def is_damage(error: BaseException) -> bool:
@@ -116,12 +118,17 @@ class Salvage:
     def rows(self, table: str, columns: str = "*", *, after: int = 0) -> Iterator[Columns]:
         """The same one after the other, as ``read_rows`` has them."""
 
-        def lost(first: int, last: int | None, error: sqlite3.DatabaseError) -> None:
-            some = f"row {first}" if first == last else f"rows {first} to {last}"
-            which = f"rows from {first} on" if last is None else some
-            self.leave_out(f"{which} of table {table}", error)
+        return read_rows(
+            self.db, table, columns, after=after, lost=partial(self.leave_out_rows, table)
+        )
 
-        return read_rows(self.db, table, columns, after=after, lost=lost)
+    def leave_out_rows(
+        self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError
+    ) -> None:
+        """Rows that were lost with their page."""
+        some = f"row {first}" if first == last else f"rows {first} to {last}"
+        which = f"rows from {first} on" if last is None else some
+        self.leave_out(f"{which} of table {table}", error)
 
     def parse(
         self,
