@@ -23,7 +23,7 @@ from tkperf.runfile.writer import RunFileWriter
 # First bytes of SQLite's pages (fileformat2.html, 1.6); an overflow page begins with a page number.
 INNER, LEAF, OVERFLOW, INDEX = 5, 13, 0, (2, 10)
 TESTS = ("iops", "lat")
-EVERY = 3
+EVERY = 5
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def schema_pages(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 def damaged(whole: Path, folder: Path, fill: bytes) -> Iterator[tuple[int, bytes, Path]]:
-    """Each third page in its turn: its number from 0, what it was, and the file."""
+    """Each fifth page in its turn: its number from 0, what it was, and the file."""
     data, path = whole.read_bytes(), folder / "run.tkperf"
     for page in range(0, len(data) // PAGE_BYTES, EVERY):
         at = page * PAGE_BYTES
@@ -99,11 +99,16 @@ def test_a_page_costs_the_rows_on_it(
             assert len(lost) <= 1
         elif was[0] in INDEX:
             assert not lost
-        for key, step in after.items():
-            if step.job_file != before[key].job_file:
-                assert any(row.what.startswith("fio job ") for row in left_out)
-                step = replace(step, job_file=before[key].job_file)  # noqa: PLW2901
-            assert step == before[key] or any(row.number == step.number for row in left_out)
+        changed = [
+            key
+            for key, step in after.items()
+            if replace(step, job_file=before[key].job_file) != before[key]
+            and not any(row.number == step.number for row in left_out)
+        ]
+        # SQLite has no checksums: noise where the numbers of a long row go on may be read as others.
+        assert len(changed) <= (was[0] == OVERFLOW)
+        if any(step.job_file != before[key].job_file for key, step in after.items()):
+            assert was[0] == OVERFLOW or any("fio job " in row.what for row in left_out)
     assert {LEAF, OVERFLOW} < kinds
 
 

@@ -39,54 +39,63 @@ def read_rows(
 
     Around a page that cannot be read it goes on with the first row behind it.
     """
-    query = f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"  # noqa: S608 - own names only
-    last = after
-    while True:
+    first: int | None = after + 1
+    while first is not None:
+        begun = first
         try:
-            cursor = db.execute(query, (last,))
-            # dict(row) looks for each name among all of them.
-            names = [column[0] for column in cursor.description][1:]
-            for number, *values in cursor:
-                last = max(last, number)
-                yield dict(zip(names, values, strict=True))
+            for number, row in _select(db, table, columns, f">= {first}"):
+                begun = max(begun, number + 1)
+                yield row
         except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
-            beyond = _find_beyond(db, table, last)
-            lost(last + 1, beyond, error)
-            if beyond is None:
-                return
-            last = beyond
+            _require_damage(error)
+            first = _find_readable(db, table, begun)
+            if first != begun:
+                lost(begun, None if first is None else first - 1, error)
+                continue
         else:
             return
+        # sqlite3 reads a row ahead: this one may be whole, and the page of the next the damaged one.
+        first = None
+        for number, _ in list(_select(db, table, "1", f">= {begun} LIMIT 1")):
+            first = number + 1
+            try:
+                yield from (row for _, row in _select(db, table, columns, f"= {number}"))
+            except sqlite3.DatabaseError as error:
+                _require_damage(error)
+                lost(number, number, error)
 
 
-def _find_beyond(db: sqlite3.Connection, table: str, last: int) -> int | None:
-    """The number after which rows can be read again; None: after none."""
+def _select(
+    db: sqlite3.Connection, table: str, columns: str, numbers: str
+) -> Iterator[tuple[int, Columns]]:
+    """Rows of these numbers, each with its own."""
+    # ">=", as for ">" SQLite looks for that row first, which may be on the page that cannot be read.
+    cursor = db.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid {numbers}")  # noqa: S608 - own names only
+    # dict(row) looks for each name among all of them.
+    names = [column[0] for column in cursor.description][1:]
+    for number, *values in cursor:
+        yield number, dict(zip(names, values, strict=True))
 
-    def next_row(after: int) -> int | None:
-        """Raises DatabaseError where there is no way to it."""
-        query = f"SELECT rowid FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid LIMIT 1"  # noqa: S608
-        row = db.execute(query, (after,)).fetchone()
-        return None if row is None else row[0]
 
-    def is_readable(after: int) -> bool:
+def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None:
+    """The first number from which there is a way to the row of that number, or the next; None: there is none."""
+
+    def is_readable(number: int) -> bool:
         try:
-            next_row(after)
+            list(_select(db, table, "1", f">= {number} LIMIT 1"))
         except sqlite3.DatabaseError as error:
-            if not is_damage(error):
-                raise
+            _require_damage(error)
             return False
         return True
 
-    if is_readable(last):  # its page is there, so that it is the one row that goes on elsewhere
-        return next_row(last)
+    if is_readable(first):
+        return first
     step = 1
-    while not is_readable(last + step):
+    while not is_readable(first + step):
         step *= 2
-        if last + step >= _LAST_ROW:
+        if first + step >= _LAST_ROW:
             return None
-    unreadable, readable = last + step // 2, last + step
+    unreadable, readable = first + step // 2, first + step
     while readable - unreadable > 1:
         middle = (unreadable + readable) // 2
         if is_readable(middle):
@@ -94,6 +103,11 @@ def _find_beyond(db: sqlite3.Connection, table: str, last: int) -> int | None:
         else:
             unreadable = middle
     return readable
+
+
+def _require_damage(error: sqlite3.DatabaseError) -> None:
+    if not is_damage(error):
+        raise error
 
 
 class Salvage:

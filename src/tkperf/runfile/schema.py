@@ -49,12 +49,12 @@ _TABLES = {
     """,
     "job": "id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE",
     "step": f"""
-        sequence INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES host, {_PLACE},
+        sequence INTEGER PRIMARY KEY, host_id INTEGER NOT NULL REFERENCES host,
+        job_id INTEGER NOT NULL REFERENCES job, {_PLACE},
         duration_s REAL NOT NULL, gap_s REAL, planned_pause INTEGER NOT NULL,
-        foreign_read_bytes INTEGER, foreign_write_bytes INTEGER, host_use TEXT, watched INTEGER,
-        {_STATS}, cpu_busiest_thread_percent REAL, cpu_all_threads_percent REAL,
-        host_limited INTEGER NOT NULL, rates_known INTEGER NOT NULL,
-        job_id INTEGER NOT NULL REFERENCES job, seconds BLOB, second_histograms BLOB, fio_json BLOB
+        foreign_read_bytes INTEGER, foreign_write_bytes INTEGER, watched INTEGER,
+        cpu_busiest_thread_percent REAL, cpu_all_threads_percent REAL, host_limited INTEGER NOT NULL,
+        rates_known INTEGER NOT NULL, host_use TEXT, {_STATS}, seconds BLOB, second_histograms BLOB, fio_json BLOB
     """,
     "disturbance": """
         step_sequence INTEGER NOT NULL REFERENCES step, number INTEGER NOT NULL, code TEXT NOT NULL,
