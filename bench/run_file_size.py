@@ -33,7 +33,7 @@ from tkperf.measurement import NO_IO, IoStats, Measurement, Sample
 from tkperf.phases import Continuous
 from tkperf.record import RunStatus, StepKind, StepRecord
 from tkperf.run_info import RunInfo
-from tkperf.runfile import kept_seconds
+from tkperf.runfile import columns
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.workload import Access, ActiveRange, Workload
 
@@ -95,7 +95,7 @@ def thin(sample: Sample, share: float, chance: np.random.Generator) -> Sample:
 def write_day(path: Path, samples: list[Sample], output: bytes, *, full: bool = False) -> int:
     """Bytes of a run file with 1,440 slices of 60 consecutive seconds each."""
     chance = random.Random(1)
-    finest = mock.patch.object(kept_seconds, "coarsen", lambda histogram: histogram)
+    finest = mock.patch.object(columns, "coarsen", lambda histogram: histogram)
     with finest if full else nullcontext():
         writer = RunFileWriter(path)
         writer(RunStarted(info=_info(), tests=("writesat",)))

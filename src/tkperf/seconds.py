@@ -5,7 +5,7 @@ The same facts as ``Sample`` without the histograms, a hundred times cheaper to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from math import ceil
 
@@ -41,16 +41,6 @@ class Seconds:
     def end_s(self) -> float:
         """Where the last sample ends; 0 without samples."""
         return float(self.start_s[-1] + self.duration_s[-1]) if len(self) else 0.0
-
-
-def split(seconds: Seconds, counts: Iterable[int]) -> Iterator[Seconds]:
-    """So many of them at a time."""
-    columns = {column.name: getattr(seconds, column.name) for column in fields(Seconds)}
-    first = 0
-    for count in counts:
-        here = slice(first, first + count)
-        yield Seconds(**{name: values[here] for name, values in columns.items()})
-        first += count
 
 
 def join(pieces: Sequence[Seconds], starts_s: Sequence[float]) -> Seconds:

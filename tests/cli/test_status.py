@@ -72,6 +72,6 @@ def test_of_a_run_that_is_complete_no_step_is_read(
     def never(*_: object) -> None:
         raise AssertionError("a step is read")
 
-    monkeypatch.setattr("tkperf.runfile.left_out.parse_step", never)
+    monkeypatch.setattr("tkperf.runfile.log_rows.parse_step", never)
     assert read_state(path) == before
     assert before.elapsed_s == 9.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import sqlite3
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def mutate_database(rng: random.Random, path: Path) -> None:
 
 
 def _change_row(rng: random.Random, db: sqlite3.Connection) -> None:
-    tables = ("run", "test", "purge", "job", "step", "sample", "verdict", "warning", "note")
+    tables = ("run", "host", "test", "purge", "job", "step", "verdict", "warning", "note")
     table = rng.choice(tables)
     column = rng.choice([row[1] for row in db.execute(f"PRAGMA table_info({table})")])
     (rows,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
@@ -118,6 +119,9 @@ def _change_row(rng: random.Random, db: sqlite3.Connection) -> None:
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (odd,))
         case 1 | 2 | 3 if isinstance(value, bytes):
             odd_blob = mutate_bytes(rng, value)
+            with suppress(zlib.error):  # inside, as zlib has a checksum
+                if rng.random() < 0.7:
+                    odd_blob = zlib.compress(mutate_bytes(rng, zlib.decompress(value)))
             db.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", (odd_blob,))
         case _:
             odd_value = rng.choice(ODD_VALUES)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import lzma
 import sqlite3
-import time
 import tracemalloc
+import zlib
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.builders import io_stats, run_info
-from tests.runfile.older import as_older
 from tests.runfile.runs import a_run, a_step
 from tkperf import load
 from tkperf.analysis.export_json import render_json
@@ -24,7 +23,7 @@ from tkperf.events import Judged, PurgeEnded, SectionEnded, StepEnded, TestEnded
 from tkperf.measurement import NO_IO, Measurement, Sample
 from tkperf.phases import SectionOutcome
 from tkperf.record import PurgeRecord, RunStatus
-from tkperf.runfile.packed import pack
+from tkperf.runfile.columns import SECOND_COLUMNS, pack, unpack
 from tkperf.runfile.reader import RunFile
 from tkperf.steady_state import SteadyStateVerdict, judge
 
@@ -81,7 +80,7 @@ def test_undamaged_it_is_read(path: Path) -> None:
     [
         ("run", "value", "fact name of the run: it is not text in UTF-8, from byte 2 on"),
         ("step", "section", "step 2 of iops"),
-        ("job", "text", "step 2 of iops"),
+        ("job", "text", "fio job 1"),
         ("test", "plan", "plan of test iops"),
         ("verdict", "verdict", "verdict 3 of iops"),
         ("outcome", "outcome", "outcome"),
@@ -108,29 +107,36 @@ def test_results_name_seconds_that_cannot_be_read(path: Path) -> None:
     assert not [each for each in load(path).warnings if each.code == "left-out"]
     change(path, "UPDATE step SET seconds = substr(seconds, 1, length(seconds) / 2)")
     result = load(path)
-    assert DAMAGED in result.info.notices
+    assert any(notice.startswith(DAMAGED) for notice in result.info.notices)
     told = [each.text for each in result.warnings if each.code == "left-out"]
     assert any("the seconds of step 1 of round 1 of iops" in text for text in told)
 
 
-@pytest.mark.parametrize("lost", ["number = 4", "number = 0", "number = 2", "1"])
-def test_samples_that_were_lost_are_missed(path: Path, lost: str) -> None:
-    """Details are those of all rows: with one less they would be read as other latencies."""
-    as_older(path)
-    change(path, f"DELETE FROM sample WHERE {lost}")
-    with RunFile(path) as run_file:
-        (test, _) = run_file.record().tests
-        assert [len(each) for each in run_file.seconds(test)] == [0]
-        assert "the seconds of step 1 of round 1 of iops" in str(run_file.left_out[0])
-        with pytest.raises(RunFileError, match=r"a\.tkperf: it is damaged \("):
-            run_file.samples("iops", test.steps[0])
+def change_second(path: Path, column: str, value: int) -> None:
+    """Make one number of the second second another."""
+    with closing(sqlite3.connect(path)) as database:
+        ((blob,),) = database.execute("SELECT seconds FROM step").fetchall()
+    table = unpack(blob, 1000).reshape(len(SECOND_COLUMNS), -1)
+    table[SECOND_COLUMNS.index(column), 1] = value
+    change(path, "UPDATE step SET seconds = ?", pack(table))
 
 
-def test_a_count_that_its_histogram_denies_is_refused(path: Path) -> None:
-    """Of a second's I/Os about all have a latency."""
-    as_older(path)
-    change(path, "UPDATE sample SET write_ios = 1000000 WHERE number = 1")
-    assert "histograms do not fit their rows" in read_all(path)
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("duration_us", 0, "a second has an impossible time or count"),
+        ("duration_us", -1, "a second has an impossible time or count"),
+        ("start_us", -1, "a second has an impossible time or count"),
+        ("write_bytes", -1, "a second has an impossible time or count"),
+        ("write_latency_max_ns", -2, "a second has an impossible time or count"),
+        # Of a second's I/Os about all have a latency.
+        ("write_latency_ios", 1_000_000, "histograms do not fit their seconds"),
+    ],
+)
+def test_a_second_that_cannot_be_is_refused(path: Path, column: str, value: int, says: str) -> None:
+    """With all others of its step: one of them less would be read as another."""
+    change_second(path, column, value)
+    assert says in read_all(path)
 
 
 def test_latency_counts_that_trail_are_kept(tmp_path: Path) -> None:
@@ -166,23 +172,20 @@ MIB = 1 << 20
 @pytest.mark.parametrize(
     ("column", "most_bytes"),
     [
-        ("write_histogram", 2 * MIB),
-        ("seconds", 8 * MIB),
-        ("second_histograms", 4 * MIB),
-        ("sample_details", 4 * MIB),
+        ("write_histogram", MIB),
+        ("seconds", 150 * MIB),
+        ("second_histograms", 2 * MIB),
         ("fio_json", 600 * MIB),
     ],
 )
 def test_a_blob_that_unpacks_without_end_is_refused(
     path: Path, column: str, most_bytes: int
 ) -> None:
-    """A few kB of nothing but zeroes do not become as much memory as they say."""
+    """A few hundred kB of nothing but zeroes do not become as much memory as they say."""
     packer, zeroes = lzma.LZMACompressor(preset=0), bytes(8 * MIB)
-    bomb = pack(zeroes)
+    bomb = zlib.compress(bytes(300 * MIB))
     if column == "fio_json":
         bomb = b"".join(packer.compress(zeroes) for _ in range(36)) + packer.flush()
-    if column == "sample_details":
-        as_older(path)
     change(path, f"UPDATE step SET {column} = ?", bomb)
     tracemalloc.start()
     try:
@@ -196,20 +199,20 @@ def test_a_blob_that_unpacks_without_end_is_refused(
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("data", "says"),
     [
-        b"\xff" * 15_000,  # one number
-        b"\x00" + b"\xff\xff\xff\xff\x7f",  # no buckets, many planes of nothing
-        b"\xff\xff\x7f" + b"\x00" * 9000,  # more buckets than there are
-        b"\x00\x00\x00",  # more than belongs to it
+        (bytes(8 * 1856 + 1), "larger than it can be"),
+        (bytes(8 * 1856 - 1), "does not end where it should"),
+        (bytes(8 * 1855), "other buckets than fio's"),
+        (b"\xff" * 8 * 1856, "counts must be positive"),
     ],
 )
-def test_impossible_numbers_are_refused_at_once(path: Path, data: bytes) -> None:
-    """Whatever the length that a blob pretends to have."""
-    change(path, "UPDATE step SET write_histogram = ?", pack(data))
-    began_s = time.monotonic()
-    assert "write_histogram of step" in read_all(path)
-    assert time.monotonic() - began_s < 5
+def test_impossible_histograms_are_refused(path: Path, data: bytes, says: str) -> None:
+    """It has an I/O count for each of fio's buckets, no more and no less."""
+    change(path, "UPDATE step SET write_histogram = ?", zlib.compress(data))
+    said = read_all(path)
+    assert "write_histogram of step" in said
+    assert says in said
 
 
 @pytest.mark.parametrize("cut", [b"", b"x", b"\x00" * 4])
@@ -239,14 +242,7 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
         ("UPDATE step SET number = 0", "key number"),
         ("UPDATE step SET jobs = 'x'", "key jobs"),
         ("UPDATE step SET host_limited = 7", "key host_limited"),
-        ("UPDATE step SET job_id = 77", "key job_file"),
-        ("UPDATE sample SET duration_us = 0", "a sample has an impossible time or count"),
-        ("UPDATE sample SET duration_us = -1", "a sample has an impossible time or count"),
-        ("UPDATE sample SET start_us = -1", "a sample has an impossible time or count"),
-        ("UPDATE sample SET write_bytes = -1", "a sample has an impossible time or count"),
-        ("UPDATE sample SET write_ios = 1.5", "a sample has an impossible time or count"),
-        ("UPDATE sample SET write_ios = 9e999", "a sample has an impossible time or count"),
-        ("UPDATE sample SET write_ios = 'x'", "the seconds of step 1"),
+        ("UPDATE step SET job_id = 77", "fio job 77"),
         ("UPDATE purge SET duration_s = -1", "table purge, key duration_s"),
         ("UPDATE test SET name = 'iops'", "two tests of one name"),
         ("UPDATE test SET ended_s = -1", "test iops ends before it starts"),
@@ -265,15 +261,13 @@ def test_a_blob_is_one_whole_stream(path: Path, cut: bytes) -> None:
 )  # fmt: skip
 def test_what_tkperf_never_writes_is_refused(path: Path, statement: str, says: str) -> None:
     """The error names the file, the table and the key."""
-    if statement.startswith("UPDATE sample"):
-        as_older(path)
     change(path, statement)
     assert says in read_all(path)
     with RunFile(path) as run_file:
         record = run_file.record()
         assert (record.info.name, record.tests[0].name) == (run_info().name, "iops")
         result = analyse(record)
-    assert DAMAGED in result.info.notices or "sample" in statement
+    assert any(notice.startswith(DAMAGED) for notice in result.info.notices)
     render_json(result)
 
 
@@ -286,7 +280,6 @@ def nested(depth: int) -> str:
     [
         ("profile", "[" * 100_000, "recursion"),
         ("profile", nested(900), "key"),
-        ("hosts", nested(900), ""),
         ("device", json.dumps({"members": ["x"]}), "device.members 1: "),
         ("device", json.dumps({"members": 5}), "key device.members"),
         (
@@ -313,6 +306,14 @@ def test_facts_that_are_reckoned_with_are_checked(
         record = run_file.record()
     assert record.info.name == run_info().name
     assert len(record.tests[0].steps) == 1
+
+
+def test_facts_of_a_host_are_checked_too(path: Path) -> None:
+    """They are a row of their own; the other facts are there without them."""
+    change(path, "UPDATE host SET facts = ?", nested(900))
+    assert read_all(path)
+    with RunFile(path) as run_file:
+        assert run_file.record().info.name == run_info().name
 
 
 def test_facts_of_every_depth_that_is_written_are_read(path: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import lzma
 import re
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,14 +18,10 @@ from tkperf.events import (
     StepEnded,
     TestStarted,
 )
+from tkperf.histogram import coarsen
 from tkperf.measurement import NO_IO, Measurement, Sample
-from tkperf.runfile.encoding import encode_histogram
-from tkperf.runfile.kept_seconds import (
-    KeptSeconds,
-    encode_second_histograms,
-    encode_seconds,
-    read_samples,
-)
+from tkperf.runfile.columns import encode_histogram
+from tkperf.runfile.reader import RunFile
 from tkperf.runfile.schema import VERSION
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.steady_state import judge
@@ -39,18 +33,19 @@ def documented(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
 
 
-def run_documented_python(**given: object) -> dict[str, object]:
-    """What is defined by the Python of the page, run in its order beside these names."""
-    names: dict[str, object] = {"lzma": lzma, "itertools": itertools, **given}
+def run_documented_python(monkeypatch: pytest.MonkeyPatch, path: Path) -> dict[str, Any]:
+    """What the Python of the page, as it is, makes of a run file of the name that it has there."""
+    monkeypatch.chdir(path.parent)
+    names: dict[str, Any] = {}
     for code in documented("python"):
         exec(code, names)
     return names
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+def path(tmp_path: Path) -> Path:
     """A run of five rounds, of reads and writes and of writes alone; each has 150 seconds."""
-    path = tmp_path / "a.tkperf"
+    path = tmp_path / "run.tkperf"
     writer = RunFileWriter(path)
     writer(RunStarted(info=run_info(), tests=("iops",)))
     writer(TestStarted(test="iops", at_s=0))
@@ -59,8 +54,7 @@ def database(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     writer(Judged(test="iops", section="IOPS", number=1,
                   verdict=judge([1], [1.0], tracking="t", unit="u")))  # fmt: skip
     writer.close()
-    with closing(sqlite3.connect(path)) as connection:
-        yield connection
+    return path
 
 
 def measured(reads: bool) -> Measurement:
@@ -77,13 +71,13 @@ def measured(reads: bool) -> Measurement:
     return Measurement(duration_s=151.0, read=stats[0], write=stats[1], samples=samples)
 
 
-def test_the_queries_of_the_documentation_work(database: sqlite3.Connection) -> None:
+def test_the_queries_of_the_documentation_work(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every SQL example in docs/run-file.md runs on a run file and finds something."""
-    run_documented_python(db=database)
-    queries = documented("sql")
-    assert len(queries) >= 3
-    for query in queries:
-        assert database.execute(query).fetchall(), query
+    with closing(run_documented_python(monkeypatch, path)["db"]) as database:
+        queries = documented("sql")
+        assert len(queries) >= 3
+        for query in queries:
+            assert database.execute(query).fetchall(), query
 
 
 def test_every_table_is_documented(tmp_path: Path) -> None:
@@ -107,37 +101,45 @@ def test_the_version_is_documented() -> None:
     assert f"the version of the schema, now {VERSION}." in document
 
 
-def test_the_decoder_of_the_documentation_works(database: sqlite3.Connection) -> None:
-    """The few lines of Python in docs/run-file.md decode a histogram without tkperf."""
+def test_histograms_of_steps_are_decoded_by_the_documentation(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The function that decodes every blob of integers decodes those of steps."""
     latencies_ns = [1000, 1000, 2000, 50_000, 7_000_000] + [90_000] * 70_000
     histogram = io_stats(latencies_ns).histogram
-    names = run_documented_python(db=database)
-    found = dict(zip(histogram.indices.tolist(), histogram.counts.tolist(), strict=True))
-    assert names["read_histogram"](encode_histogram(histogram)) == found  # type: ignore[operator]
+    integers = run_documented_python(monkeypatch, path)["integers"]
+    assert integers(encode_histogram(histogram)).tolist() == histogram.dense().tolist()
 
 
-@pytest.mark.parametrize("reads", [True, False])
-def test_the_seconds_are_decoded_by_the_documentation(
-    database: sqlite3.Connection, reads: bool
+def test_ten_lines_of_the_documentation_read_every_second(
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every number and every histogram of every second, as tkperf itself reads them."""
-    names = run_documented_python(db=database)
-    samples = measured(reads).samples
-    seconds = list(names["read_seconds"](encode_seconds(samples)))  # type: ignore[operator]
-    histograms = names["read_second_histograms"](encode_second_histograms(samples), seconds)  # type: ignore[operator]
-    kept = KeptSeconds(
-        seconds=encode_seconds(samples), histograms=encode_second_histograms(samples)
-    )
-    for sample, second, buckets in zip(read_samples(kept), seconds, histograms, strict=True):
-        assert (second[0] / 1e6, second[1] / 1e6) == (sample.start_s, sample.duration_s)
-        for side, columns, counts in (
-            (sample.read, second[2:8], buckets[0]),
-            (sample.write, second[8:], buckets[1]),
-        ):
-            assert tuple(value or 0 for value in columns) == (
-                side.ios, side.bytes, side.latency_ios, side.latency_sum_ns,
-                side.latency_min_ns or 0, side.latency_max_ns or 0,
-            )  # fmt: skip
-            assert counts == dict(
-                zip(side.histogram.indices.tolist(), side.histogram.counts.tolist(), strict=True)
-            )
+    """Every number and every histogram, as tkperf itself reads them and as they were written."""
+    lines = [line for line in documented("python")[0].splitlines() if line.strip()]
+    assert len(lines) <= 10
+    steps = run_documented_python(monkeypatch, path)["steps"]
+    assert len(steps) == 5
+    with RunFile(path) as run_file:
+        (test,) = run_file.record().tests
+        read = [run_file.samples("iops", step) for step in test.steps]
+    for number, (samples, (table, buckets, ios)) in enumerate(
+        zip(read, steps.values(), strict=True)
+    ):
+        written = measured(number > 1).samples
+        for second, (sample, original) in enumerate(zip(samples, written, strict=True)):
+            row = table[:, second].tolist()
+            assert (row[0] / 1e6, row[1] / 1e6) == (sample.start_s, sample.duration_s)
+            assert row[:2] == [round(original.start_s * 1e6), round(original.duration_s * 1e6)]
+            for first, side, was, place in (
+                (2, sample.read, original.read, second),
+                (8, sample.write, original.write, len(samples) + second),
+            ):
+                known = [None if value == -1 else value for value in row[first : first + 6]]
+                for stats in (side, was):
+                    assert known == [
+                        stats.ios, stats.bytes, stats.latency_ios, stats.latency_sum_ns,
+                        stats.latency_min_ns, stats.latency_max_ns,
+                    ]  # fmt: skip
+                assert buckets[place].tolist() == side.histogram.indices.tolist()
+                assert ios[place].tolist() == side.histogram.counts.tolist()
+                assert side.histogram == coarsen(was.histogram)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from tkperf.events import RunEnded, RunStarted, StepEnded, TestStarted
 from tkperf.record import RunStatus
 from tkperf.runfile import schema, statements
 from tkperf.runfile.left_out import KILLED
+from tkperf.runfile.opening import require_resumable
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 
@@ -56,7 +59,7 @@ def test_a_file_that_could_not_be_made_does_not_stand_in_the_way(
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "migrate", fail)
+        patch.setattr(schema, "create_tables", fail)
         with pytest.raises(RunFileError, match=r"cannot create .*disk is full"):
             RunFileWriter(tmp_path / "a.tkperf")
     assert list(tmp_path.iterdir()) == []
@@ -203,8 +206,22 @@ def test_files_that_are_not_runs_are_named_as_such(tmp_path: Path) -> None:
     with sqlite3.connect(path) as newer:
         newer.execute("PRAGMA user_version = 999")
     newer.close()
-    with pytest.raises(RunFileError, match="newer tkperf"):
+    with pytest.raises(
+        RunFileError, match=r"by tkperf .*, a newer one \(format 999, this one reads"
+    ):
         RunFile(path)
+
+
+def test_a_format_of_before_the_first_release_is_named(tmp_path: Path) -> None:
+    """Some had the number that the first release has; which tkperf wrote it is said, not to be searched for."""
+    path, writer = a_run(tmp_path, steps=1)
+    writer.close()
+    with closing(sqlite3.connect(path)) as older, older:
+        older.execute("CREATE TABLE migration (number INTEGER PRIMARY KEY, name TEXT NOT NULL)")
+    says = f"was written by tkperf {run_info().tkperf_version} in a format that was never released"
+    for opened in (RunFile, require_resumable):
+        with pytest.raises(RunFileError, match=re.escape(says)):
+            opened(path)
 
 
 def test_a_file_cut_short_is_a_clear_error(tmp_path: Path) -> None:

@@ -241,8 +241,8 @@ def test_a_cell_that_lacks_a_round_has_no_mean(
     assert all(old.cell(cell.workload) == cell for cell in new.cells)
     complete = {each.number for each in new.rounds if each.complete}
     assert complete == {each.number for each in old.rounds if each.complete} - {window[1]}
-    assert DAMAGED in after.info.notices
-    assert DAMAGED not in before.info.notices
+    assert any(notice.startswith(DAMAGED) for notice in after.info.notices)
+    assert not any(notice.startswith(DAMAGED) for notice in before.info.notices)
     (said,) = [warning.text for warning in after.warnings if warning.code == "left-out"]
     assert said.startswith("left out: step ")
     assert "of iops" in said
@@ -291,7 +291,7 @@ def test_a_percentile_of_some_rounds_is_none(whole_run: Path, tmp_path: Path) ->
     [
         ("UPDATE outcome SET outcome = '5' WHERE test_id = 1", "how IOPS of test iops ended"),
         ("UPDATE purge SET method = x'00' WHERE test_id = 1", "purge"),
-        ("UPDATE run SET value = '{' WHERE key = 'hosts'", "fact hosts of the run"),
+        ("UPDATE host SET facts = '{'", "facts of host 1"),
         ("UPDATE run SET value = '[1]' WHERE key = 'status'", "how the run ended"),
         ("DELETE FROM run WHERE key = 'profile_name'", "fact profile_name of the run"),
     ],

@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,7 +48,6 @@ from tkperf.record import (
     TestRecord,
     VerdictRecord,
 )
-from tkperf.runfile import reader, schema
 from tkperf.runfile.reader import RunFile, read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.seconds import Seconds
@@ -356,57 +355,10 @@ def test_a_run_is_readable_while_it_is_written(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_an_older_file_is_read_through_the_migrations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file of an older version is brought up to date in memory; the file itself stays."""
+def test_an_import_was_not_watched(tmp_path: Path) -> None:
+    """Nobody looked for disturbances: they are not known, which is not none; so every output says."""
     path, writer = a_run(tmp_path, steps=2)
     writer.close()
-    before = path.read_bytes()
-
-    def m_renamed(connection: sqlite3.Connection) -> None:
-        connection.execute("UPDATE test SET name = 'lat'")
-
-    migrations: tuple[Callable[[sqlite3.Connection], None], ...] = (
-        *schema.MIGRATIONS,
-        m_renamed,
-    )
-    monkeypatch.setattr(schema, "MIGRATIONS", migrations)
-    monkeypatch.setattr(reader, "VERSION", len(migrations))
-    with RunFile(path) as run_file:
-        assert [test.name for test in run_file.record().tests] == ["lat"]
-        names = run_file._db.execute("SELECT number, name FROM migration").fetchall()
-    assert [tuple(row) for row in names] == [
-        (number, each.__name__) for number, each in enumerate(migrations, start=1)
-    ]
-    assert path.read_bytes() == before
-
-
-def test_a_file_from_before_disturbances_were_kept_stays_readable(tmp_path: Path) -> None:
-    """Nobody looked then: disturbances are not known, which is not none; so every output says."""
-    path, writer = a_run(tmp_path, steps=2)
-    writer.close()
-    with sqlite3.connect(path) as database:
-        for column in (
-            "planned_pause", "foreign_read_bytes", "foreign_write_bytes", "watched", "host_use",
-            "seconds", "second_histograms",
-        ):  # fmt: skip
-            database.execute(f"ALTER TABLE step DROP COLUMN {column}")
-        for column in (
-            "block_mix", "zones", "offered_iops", "arrival", "compressible_percent",
-            "region_offset_bytes", "region_length_bytes",
-        ):  # fmt: skip
-            database.execute(f"ALTER TABLE step DROP COLUMN {column}")
-        database.execute("ALTER TABLE test DROP COLUMN plan")
-        database.execute("ALTER TABLE test ADD COLUMN outcome TEXT")
-        for table in (
-            "disturbance", "under_way_sample", "under_way_part", "under_way", "resumption",
-            "outcome", "telemetry",
-        ):  # fmt: skip
-            database.execute(f"DROP TABLE {table}")
-        database.execute("DELETE FROM migration WHERE number > 3")
-        database.execute("PRAGMA user_version = 3")
-    database.close()
     for step in read_run(path).tests[0].steps:
         assert (step.foreign_read_bytes, step.foreign_write_bytes) == (None, None)
         assert (step.planned_pause, step.disturbances, step.host) == (False, None, None)

@@ -30,7 +30,7 @@ from tkperf.events import (
 )
 from tkperf.measurement import NO_IO, Sample
 from tkperf.record import RunStatus, StepKind
-from tkperf.runfile import backlog, rescue
+from tkperf.runfile import backlog
 from tkperf.runfile.reader import read_run
 from tkperf.runfile.writer import RunFileWriter
 from tkperf.telemetry.reading import Reading
@@ -200,7 +200,7 @@ def test_even_a_file_that_cannot_be_read_any_more_leaves_the_rest(
 
     real = writer._db
     writer._backlog._db = Dead()  # type: ignore[assignment]
-    saving = rescue.write_rescue
+    saving = backlog.write_rescue
 
     def save(*given: object) -> Path | None:
         trouble.error = None

@@ -10,10 +10,17 @@ from tkperf.units import format_capacity, format_count, format_duration
 IN_ROUNDS = (StepKind.ROUND, StepKind.AREA)
 # How many rows that could not be read are named one by one.
 MOST_NAMED = 20
-DAMAGED = (
-    "DAMAGED: not everything in the run file can be read; what is missing is named in the warnings "
-    "and is in no figure"
-)
+DAMAGED = "DAMAGED: "
+"""What the notice begins with that says so."""
+
+
+def count_left_out(left_out: Sequence[LeftOut]) -> str:
+    """The notice for every page."""
+    count = format_count(len(left_out), "part")
+    return (
+        f"{DAMAGED}{count} of the run file cannot be read; what is missing is named in the warnings and "
+        "is in no figure"
+    )
 
 
 def name_left_out(left_out: Sequence[LeftOut]) -> Iterator[RunWarning]:

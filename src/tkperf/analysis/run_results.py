@@ -11,6 +11,7 @@ from tkperf.analysis.characteristics import with_characteristics
 from tkperf.analysis.findings.build import with_findings
 from tkperf.analysis.incomplete import (
     DAMAGED,
+    count_left_out,
     describe_progress,
     describe_under_way,
     name_left_out,
@@ -119,7 +120,8 @@ def with_left_out(result: RunResult, left_out: Sequence[LeftOut]) -> RunResult:
     """The result with a notice on each of its pages that something could not be read, and what."""
     if not left_out:
         return result
-    notices = (*(notice for notice in result.info.notices if notice != DAMAGED), DAMAGED)
+    others = (notice for notice in result.info.notices if not notice.startswith(DAMAGED))
+    notices = (*others, count_left_out(left_out))
     before = tuple(warning for warning in result.warnings if warning.code != "left-out")
     info = replace(result.info, notices=notices)
     return replace(result, info=info, warnings=(*before, *name_left_out(left_out)))

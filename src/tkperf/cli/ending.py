@@ -129,7 +129,7 @@ def _read(options: RunOptions) -> tuple[RunResult, Page]:
     from tkperf.analysis.over_seconds import analyse_opened  # noqa: PLC0415 - only for an end
     from tkperf.runfile.reader import RunFile  # noqa: PLC0415
 
-    with RunFile(options.run_path, at_length=True) as opened, _transient(WRITING):
+    with RunFile(options.run_path) as opened, _transient(WRITING):
         record = opened.record()
         result = analyse_opened(opened, record)
         return result, _render(opened, record, result)

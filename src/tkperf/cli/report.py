@@ -65,7 +65,7 @@ def report(
             require_packages()
         if parquet_folder is not None:
             require_parquet()
-        opened = stack.enter_context(RunFile(run_file, at_length=True))
+        opened = stack.enter_context(RunFile(run_file))
         record = opened.record()
         # Not before: another process may have begun with the seconds.
         printer = stack.enter_context(start_printer()) if pdf_file else None

@@ -35,7 +35,7 @@ def print_run(path: Path) -> None:
     Raises:
         RunFileError: see RunFile.
     """
-    with RunFile(path, at_length=True) as opened:
+    with RunFile(path) as opened:
         record = opened.record()
         result = analyse_opened(opened, record)
         seconds = {

@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 import shutil
 import sqlite3
+import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from tkperf.errors import RunFileError, reason_of
 from tkperf.events import Event
-from tkperf.runfile.rescue import write_rescue
+from tkperf.runfile.schema import create_tables
 from tkperf.units import format_capacity, format_duration
 
 # A reader takes well below a second; one that keeps the file longer must not hold up the run.
@@ -39,13 +40,15 @@ RESCUE_AFTER_S = 5.0
 # How often the same trouble is told again.
 TELL_EVERY_S = 600.0
 TELL_AT_END_EVERY_S = 60.0
+# Where a run is saved whose file cannot be written, next to the usual one. The last is memory: gone
+# with the next boot, but not with tkperf.
+_FURTHER_FOLDERS = ("/var/tmp", "/dev/shm")  # noqa: S108 - mkdtemp makes a private folder in them
 
 Statement = tuple[str, Sequence[Sequence[object]]]
 """SQL, and the values of each row that it is executed for."""
 Tell = Callable[[str], None]
-
-
 Build = Callable[[Event], tuple[Statement, ...]]
+Fill = Callable[[sqlite3.Connection], None]
 
 
 @dataclass(slots=True, eq=False)
@@ -342,3 +345,55 @@ def explain(error: Exception) -> str:
     if is_busy(error):
         return "another program keeps it locked"
     return reason_of(error)
+
+
+def write_rescue(db: sqlite3.Connection, name: str, frame: Fill, rest: Fill) -> Path | None:
+    """A run file of what is in ``db`` and what waits to be. None where no folder takes it.
+
+    It is a run file like any other, so nothing has to be put together again.
+
+    Args:
+        name: of the file, in a new folder of its own.
+        frame: makes an empty database one of this run, for where ``db`` cannot even be read.
+        rest: writes what waits.
+    """
+    for folder in _folders():
+        try:
+            return _write_copy(folder, db, name, frame, rest)
+        except (sqlite3.Error, OSError):
+            continue
+    return None
+
+
+def _folders() -> Iterable[str]:
+    try:
+        yield tempfile.gettempdir()
+    except OSError:  # not one folder that can be written to
+        return
+    yield from _FURTHER_FOLDERS
+
+
+def _write_copy(folder: str, db: sqlite3.Connection, name: str, frame: Fill, rest: Fill) -> Path:
+    place = Path(tempfile.mkdtemp(prefix="tkperf-rescued-", dir=folder))
+    path = place / name
+    try:
+        with closing(sqlite3.connect(path, isolation_level=None)) as copy:
+            try:
+                db.backup(copy)
+            except sqlite3.Error:
+                path.unlink(missing_ok=True)
+                copy.close()
+                return _from_frame(path, frame, rest)
+            rest(copy)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+    return path
+
+
+def _from_frame(path: Path, frame: Fill, rest: Fill) -> Path:
+    with closing(sqlite3.connect(path, isolation_level=None)) as fresh:
+        create_tables(fresh)
+        frame(fresh)
+        rest(fresh)
+    return path

@@ -17,12 +17,12 @@ from tkperf.runfile.own import may_roll_back
 from tkperf.units import GIB, MIB, format_capacity
 
 MOST_FILE_BYTES = 2 * GIB
-# Of one reading, which is in memory at once: values, text and blobs (of a step its job's text,
-# which steps share), JSON, histograms unpacked.
+# Of one reading, which is in memory at once: values, text and blobs, JSON; histograms, unpacked, with
+# the jobs' texts, which steps share.
 VALUES, VALUES_PER_BYTE = 1 << 20, 2
 TEXT_BYTES, TEXT_PER_BYTE = 16 * MIB, 8
 JSON_BYTES, JSON_PER_BYTE = 4 * MIB, 1.25
-HISTOGRAM_BYTES, HISTOGRAMS_PER_BYTE = 16 * MIB, 16
+STEP_BYTES, STEPS_PER_BYTE = 16 * MIB, 16
 # Of all readings together, which take time: operations of SQLite, seconds unpacked.
 WORK, WORK_PER_BYTE = 50_000_000, 100
 UNPACKED_BYTES, UNPACKED_PER_BYTE = 256 * MIB, 200
@@ -30,8 +30,7 @@ MOST_TESTS, MOST_SECTIONS, MOST_RESUMPTIONS = 100, 1000, 1000
 
 _HEADER = b"SQLite format 3\0"
 _SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
-_JSON_COLUMNS = ("value", "outcome", "verdict")
-_SECONDS_COLUMNS = ("seconds", "second_histograms", "sample_details")
+_JSON_COLUMNS = ("value", "facts", "outcome", "verdict")
 _WORK_AT_ONCE = 10_000
 _SIZED = (str, bytes)  # str | bytes would be made anew for each value
 
@@ -58,7 +57,7 @@ class Meter:
         self._values_left = VALUES + VALUES_PER_BYTE * self._file_bytes
         self._text_left = TEXT_BYTES + TEXT_PER_BYTE * self._file_bytes
         self._json_left = JSON_BYTES + JSON_PER_BYTE * self._file_bytes
-        self._histograms_left = HISTOGRAM_BYTES + HISTOGRAMS_PER_BYTE * self._file_bytes
+        self._steps_left = STEP_BYTES + STEPS_PER_BYTE * self._file_bytes
 
     def watch(self, db: sqlite3.Connection) -> None:
         db.row_factory = self._row
@@ -74,9 +73,15 @@ class Meter:
         self._work_left -= _WORK_AT_ONCE
         return self.exhausted
 
-    def spend(self, values: int) -> None:
-        """Values that were in blobs."""
+    def hold(self, step_bytes: int) -> None:
+        """A step's histograms and the text of its job."""
+        self._steps_left -= step_bytes
+        self._require_budgets()
+
+    def unpack(self, values: int, bytes_: int) -> None:
+        """Seconds that were in a blob: values that are kept, and what they took unpacked."""
         self._values_left -= values
+        self._unpacked_left -= bytes_
         self._require_budgets()
 
     def _row(self, cursor: sqlite3.Cursor, values: tuple[object, ...]) -> sqlite3.Row:
@@ -92,7 +97,7 @@ class Meter:
             self._values_left,
             self._text_left,
             self._json_left,
-            self._histograms_left,
+            self._steps_left,
             self._unpacked_left,
         )
         if min(budgets) < 0:
@@ -100,27 +105,8 @@ class Meter:
 
     def _account(self, column: str, value: str | bytes) -> None:
         self._text_left -= len(value)
-        if isinstance(value, str):
-            if column in _JSON_COLUMNS:
-                self._json_left -= len(value)
-        elif column.endswith("_histogram"):
-            self._histograms_left -= find_unpacked_bytes(value)
-        elif column in _SECONDS_COLUMNS:
-            self._unpacked_left -= find_unpacked_bytes(value)
-
-
-def find_unpacked_bytes(blob: bytes) -> int:
-    """What a raw LZMA2 stream unpacks to, by the headers of its chunks; at least that, if damaged."""
-    total = at = 0
-    while at + 2 < len(blob) and (control := blob[at]):
-        size = int.from_bytes(blob[at + 1 : at + 3], "big") + 1
-        if control < 0x80:  # a chunk that is not packed
-            total += size
-            at += 3 + size
-            continue
-        total += size + ((control & 0x1F) << 16)
-        at += 5 + (control >= 0xC0) + int.from_bytes(blob[at + 3 : at + 5], "big") + 1
-    return total
+        if isinstance(value, str) and column in _JSON_COLUMNS:
+            self._json_left -= len(value)
 
 
 def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.Connection, Meter]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
@@ -21,39 +21,40 @@ from tkperf.record import (
     StepRecord,
     TestRecord,
 )
-from tkperf.runfile.disturbed import count_disturbed
-from tkperf.runfile.encoding import decompress
-from tkperf.runfile.kept_seconds import find_of_step, read_samples, read_steps
-from tkperf.runfile.left_out import Rows, step_name
+from tkperf.runfile.columns import (
+    SECOND_BYTES,
+    as_seconds,
+    decode_samples,
+    decode_seconds,
+    decompress_output,
+)
+from tkperf.runfile.left_out import Rows
 from tkperf.runfile.limits import ExcessError, Meter, open_metered, text_or_bytes
+from tkperf.runfile.log_rows import step_name
 from tkperf.runfile.own import OwnContent, read_own, require_own, state_of
-from tkperf.runfile.schema import APPLICATION_ID, VERSION, migrate
-from tkperf.runfile.seconds_aside import SecondsAside
+from tkperf.runfile.salvage import is_damage
+from tkperf.runfile.schema import require_schema
 from tkperf.runfile.values import BAD_ROW
 from tkperf.runfile.writers import is_being_written
 from tkperf.seconds import Seconds
 
 # No row of a log has a greater number: SQLite has none.
 _AFTER_ALL = 2**63 - 1
-_EMPTY = "A tkperf that was killed before its run began leaves such a file: it may be removed"
 
 
 class RunFile:
     """A run file opened for reading; also while it is written, and after a kill.
 
     ``briefly``: while it is written it is copied to memory, so that its writer waits for that alone,
-    and not while all of a long run is read. ``at_length``: of a long run that has ended all seconds will be
-    asked for, so that another process begins with them at once. ``own``: what it says will be acted on, so
-    that it is taken as it is now, with ``state``, and only if no other user can have written it.
+    and not while all of a long run is read. ``own``: what it says will be acted on, so that it is taken as
+    it is now, with ``state``, and only if no other user can have written it.
 
     Raises:
         RefusedError: another user can have written it; with ``own`` only.
-        RunFileError: missing, unreadable, damaged, not a run file, or made by a newer tkperf.
+        RunFileError: missing, unreadable, damaged as a whole, not a run file, or of another format.
     """
 
-    def __init__(
-        self, path: Path, *, briefly: bool = False, at_length: bool = False, own: bool = False
-    ) -> None:
+    def __init__(self, path: Path, *, briefly: bool = False, own: bool = False) -> None:
         self._path = path
         self._meter = Meter(0)
         self._written_when_copied: bool | None = None
@@ -70,38 +71,19 @@ class RunFile:
             self._db, self._meter = open_metered(
                 path, content=None if taken is None else taken.content
             )
-            (application_id,) = self._db.execute("PRAGMA application_id").fetchone()
-            (version,) = self._db.execute("PRAGMA user_version").fetchone()
-            if application_id != APPLICATION_ID:
-                raise RunFileError(
-                    f"{path} is not a run file of tkperf"
-                    + (f": it is empty. {_EMPTY}" if path.stat().st_size == 0 else "")
-                )
-            if version > VERSION:
-                raise RunFileError(
-                    f"{path} was written by a newer tkperf (format {version}, this one reads up "
-                    f"to {VERSION}): update tkperf"
-                )
+            require_schema(self._db, path)
             if briefly and is_being_written(path):
                 self._written_when_copied = True
-            if version < VERSION or self._written_when_copied:
-                self._db = _migrated_copy(self._db)
+                self._db = _copy_to_memory(self._db)
                 self._meter.watch(self._db)
         self._db.execute("PRAGMA query_only = ON")
-        self._rows = Rows(self._db)
+        self._rows = Rows(self._db, self._meter)
         self._seconds_read: dict[str, tuple[Seconds, ...]] = {}  # both results and pages ask
-        self._read_aside: dict[int, Seconds] = {}
-        with self._guard():
-            # Of an older file only this process has the copy that is up to date.
-            apart = at_length and version == VERSION and not is_being_written(path)
-            self._aside = SecondsAside(path, status) if apart else None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._aside is not None:
-            self._aside.close()
         self._db.close()
 
     def record(self) -> RunRecord:
@@ -114,7 +96,7 @@ class RunFile:
             # before SQLite locks the file: closing any descriptor of it drops such locks.
             written = self._is_being_written()
         with self._guard(), self._snapshot():
-            self._rows = Rows(self._db)
+            self._rows = Rows(self._db, self._meter)
             self._seconds_read.clear()
             return self._rows.record(name=self._path.stem, written=written)
 
@@ -124,7 +106,7 @@ class RunFile:
         with self._guard():
             written = self._is_being_written()
         with self._guard(), self._snapshot():
-            rows = Rows(self._db, after=after)
+            rows = Rows(self._db, self._meter, after=after)
             record = rows.record(name=self._path.stem, written=written)
             # Parts are numbered anew with each step.
             begun = _under_way_since(record)
@@ -132,7 +114,7 @@ class RunFile:
                 after_part = 0
             part, under_way = rows.samples_under_way(after_part)
             seconds = {
-                entry.sequence: self._seconds_kept(entry.sequence)
+                entry.sequence: self._samples_left(entry.sequence)
                 for entry in (rows.log if since is not None else rows.log[-1:])
                 if isinstance(entry.record, StepRecord)
             }
@@ -151,9 +133,9 @@ class RunFile:
         with self._guard():
             written = self._is_being_written()
         with self._guard(), self._snapshot():
-            rows = Rows(self._db, after=_AFTER_ALL)
+            rows = Rows(self._db, self._meter, after=_AFTER_ALL)
             record = rows.record(name=self._path.stem, written=written)
-            return Outline(record=record, disturbed_steps=count_disturbed(self._db, record))
+            return Outline(record=record, disturbed_steps=rows.count_disturbed(record))
 
     def _is_being_written(self) -> bool:
         """Of a copy whether it was: what it says of the run's end is as old."""
@@ -161,12 +143,25 @@ class RunFile:
             return self._written_when_copied
         return is_being_written(self._path)
 
-    def _seconds_kept(self, sequence: int) -> tuple[Sample, ...]:
-        """Those of a step that can be read."""
+    def _samples_left(self, sequence: int) -> tuple[Sample, ...]:
+        """The seconds of a step; none where they cannot be read."""
         try:
-            return read_samples(find_of_step(self._db, sequence, histograms=True))
-        except BAD_ROW:
+            return self._samples(sequence)
+        except _DAMAGED_ROW as error:
+            _require_damage(error)
             return ()
+
+    def _samples(self, sequence: int) -> tuple[Sample, ...]:
+        samples = decode_samples(*self._blobs(sequence, "seconds", "second_histograms"))
+        filled = sum(
+            stats.histogram.indices.size for each in samples for stats in (each.read, each.write)
+        )
+        self._meter.unpack(0, len(samples) * SECOND_BYTES + 16 * filled)
+        return samples
+
+    def _blobs(self, sequence: int, *columns: str) -> Sequence[bytes | None]:
+        query = f"SELECT {', '.join(columns)} FROM step WHERE sequence = ?"  # noqa: S608 - own names only
+        return tuple(self._db.execute(query, (sequence,)).fetchone())
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
@@ -179,9 +174,9 @@ class RunFile:
 
     def samples(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """The seconds of a step, histograms in buckets of at most 1/16 of their value."""
+        sequence = self._find(test, step)
         with self._guard(), self._snapshot():
-            sequence = self._step_row(test, step)["sequence"]
-            return read_samples(find_of_step(self._db, sequence, histograms=True))
+            return self._samples(sequence)
 
     def samples_left(self, test: str, step: StepRecord) -> tuple[Sample, ...]:
         """The same, but none where they cannot be read: that is then among ``left_out``."""
@@ -205,38 +200,31 @@ class RunFile:
         return self._seconds_read[test.name]
 
     def _seconds(self, test: TestRecord) -> Iterator[Seconds]:
-        sequences = self._rows.sequences[test.name][: len(test.steps)]
-        if self._aside is not None:
-            self._read_aside |= self._aside.take()
-        left = read_steps(self._db, [each for each in sequences if each not in self._read_aside])
-        for step, sequence in zip(test.steps, sequences, strict=False):
-            # None are taken out: in a stranger's file several steps may have one number.
-            made = sequence in self._read_aside
-            seconds = self._read_aside[sequence] if made else next(left)
-            if isinstance(seconds, Exception):
-                self._rows.leave_out(
-                    f"the seconds of {step_name(test.name, step)}", seconds, test=test.name
-                )
-                yield Seconds()
-                continue
-            self._meter.spend(len(fields(Seconds)) * len(seconds))
+        for step, sequence in zip(test.steps, self._rows.sequences[test.name], strict=False):
+            try:
+                seconds = as_seconds(decode_seconds(*self._blobs(sequence, "seconds")))
+            except _DAMAGED_ROW as error:
+                _require_damage(error)
+                what = f"the seconds of {step_name(test.name, step)}"
+                self._rows.leave_out(what, error, test=test.name)
+                seconds = Seconds()
+            self._meter.unpack(len(fields(Seconds)) * len(seconds), len(seconds) * SECOND_BYTES)
             yield seconds
 
     def engine_output(self, test: str, step: StepRecord) -> bytes:
         """fio's last JSON document of the step; of a stream, only its newest slice has one."""
+        sequence = self._find(test, step)
         with self._guard(), self._snapshot():
-            return decompress(self._step_row(test, step)["fio_json"])
+            return decompress_output(*self._blobs(sequence, "fio_json"))
 
-    def _step_row(self, test: str, step: StepRecord) -> sqlite3.Row:
-        row: sqlite3.Row | None = self._db.execute(
-            "SELECT step.sequence, step.fio_json FROM step JOIN test ON test.id = test_id WHERE test.name = ? "
-            "AND section = ? AND kind = ? AND number = ? AND position = ? "
-            "ORDER BY sequence DESC LIMIT 1",
-            (test, step.section, step.kind, step.number, step.position),
-        ).fetchone()
-        if row is None:
+    def _find(self, test: str, step: StepRecord) -> int:
+        """The sequence of a step."""
+        if not self._rows.places:
+            self.record()
+        place = test, step.section, step.kind, step.number, step.position
+        if place not in self._rows.places:
             raise RunFileError(f"{self._path} has no such step: {test}, {step.section}")
-        return row
+        return self._rows.places[place]
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
@@ -276,6 +264,13 @@ class RunFile:
 
 # Damaged bytes lead to this before anything notices.
 _DAMAGED = (sqlite3.Error, OSError, ExcessError, *BAD_ROW)
+_DAMAGED_ROW = (sqlite3.DatabaseError, *BAD_ROW)
+
+
+def _require_damage(error: Exception) -> None:
+    """Go on only where one row is damaged: a lock, say, concerns all of them."""
+    if isinstance(error, sqlite3.Error) and not is_damage(error):
+        raise error
 
 
 def _take_own(path: Path, status: os.stat_result) -> OwnContent:
@@ -290,16 +285,13 @@ def _under_way_since(record: RunRecord) -> float | None:
     return next((test.under_way.started_s for test in record.tests if test.under_way), None)
 
 
-def _migrated_copy(old: sqlite3.Connection) -> sqlite3.Connection:
-    """A run file in memory, an older one brought up to date: the file of an old run never changes."""
+def _copy_to_memory(db: sqlite3.Connection) -> sqlite3.Connection:
     copy = sqlite3.connect(":memory:", isolation_level=None)
-    copy.row_factory = sqlite3.Row
     copy.text_factory = text_or_bytes
-    (page_bytes,) = old.execute("PRAGMA page_size").fetchone()
+    (page_bytes,) = db.execute("PRAGMA page_size").fetchone()
     copy.execute(f"PRAGMA page_size = {page_bytes}")  # backup() wants the same in memory
-    old.backup(copy)
-    old.close()
-    migrate(copy)
+    db.backup(copy)
+    db.close()
     return copy
 
 

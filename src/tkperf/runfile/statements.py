@@ -30,14 +30,18 @@ from tkperf.events import (
 from tkperf.measurement import IoStats, Sample
 from tkperf.record import RunStatus, RunWarning, StepKind, StepRecord
 from tkperf.runfile.backlog import Statement
-from tkperf.runfile.encoding import compress, encode_histogram
+from tkperf.runfile.columns import (
+    compress_output,
+    encode_histogram,
+    encode_second_histograms,
+    encode_seconds,
+    possible_samples,
+)
 from tkperf.runfile.facts import mend_fact
-from tkperf.runfile.kept_seconds import encode_second_histograms, encode_seconds
-from tkperf.runfile.possible import possible_samples
 from tkperf.runfile.rows import CHECKS
-from tkperf.runfile.step_rows import render_host_use
+from tkperf.runfile.schema import HOST_ID
+from tkperf.runfile.step_rows import render_host_use, workload_columns
 from tkperf.runfile.values import BAD_ROW
-from tkperf.runfile.workload_columns import workload_columns
 
 # Texts of jobs are kept once.
 _JOB_ID = "(SELECT id FROM job WHERE text = ?)"
@@ -108,7 +112,7 @@ class Statements:
             case Warned():
                 self._insert("warning", **msgspec.to_builtins(event.warning))
             case TelemetrySeen():
-                self._insert("telemetry", **msgspec.to_builtins(event.reading))
+                self._insert("telemetry", host_id=HOST_ID, **msgspec.to_builtins(event.reading))
             case Noted():
                 self._insert("note", **msgspec.to_builtins(event.note))
             case TestEnded():
@@ -164,6 +168,9 @@ class Statements:
             "ended_utc": None,
             "ended_because": None,
         }
+        hosts = facts.pop("hosts", ()) or (None,)
+        for host_id, host in enumerate(hosts, start=HOST_ID):
+            self._insert("host", id=host_id, facts=None if host is None else json.dumps(host))
         for key, value in facts.items():
             self._insert("run", key=key, value=json.dumps(value))
 
@@ -258,6 +265,7 @@ class Statements:
         self._insert(
             "step",
             sequence=sequence,
+            host_id=HOST_ID,
             test_id=self._test_id,
             **_place_columns(step),
             started_s=step.started_s,
@@ -275,7 +283,7 @@ class Statements:
             host_limited=measurement.host_limited,
             rates_known=measurement.rates_known,
             job_file=step.job_file,
-            fio_json=compress(step.engine_output),
+            fio_json=compress_output(step.engine_output),
             seconds=encode_seconds(samples),
             second_histograms=encode_second_histograms(samples),
         )
@@ -298,7 +306,7 @@ class Statements:
             self._begun = begun
             self._insert(
                 "under_way",
-                id=1,
+                host_id=HOST_ID,
                 test_id=self._test_id,
                 **_place_columns(begun),
                 planned_bytes=begun.planned_bytes,
@@ -308,6 +316,7 @@ class Statements:
         self._insert(
             "under_way_part",
             number=self._parts_kept,
+            host_id=HOST_ID,
             seconds=encode_seconds(samples),
             second_histograms=encode_second_histograms(samples),
         )

@@ -1,10 +1,12 @@
-"""Steps from the rows of a run file, and what of each was not measured because it cannot be."""
+"""Steps and their workloads as rows of a run file and back; what cannot be in them was not measured."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Mapping, Sequence
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 
@@ -13,7 +15,7 @@ from tkperf.histogram import EMPTY
 from tkperf.host_use import HostUse
 from tkperf.measurement import CpuUse, IoStats, Measurement, Sample, add_all
 from tkperf.record import StepKind, StepRecord, UnfinishedStep
-from tkperf.runfile.encoding import decode_histogram
+from tkperf.runfile.columns import SIDES, decode_histogram
 from tkperf.runfile.values import (
     BAD_ROW,
     Amount,
@@ -25,8 +27,94 @@ from tkperf.runfile.values import (
     Number,
     convert,
 )
-from tkperf.runfile.workload_columns import WORKLOAD_COLUMNS, parse_workload
 from tkperf.strict import describe_mistake
+from tkperf.workload import Access, ActiveRange, Arrival, BlockShare, Workload, Zone
+
+_MOST_SHARES = 64
+_MOST_CHARACTERS = 4096
+
+
+class _WorkloadRow(msgspec.Struct, kw_only=True):
+    """``block_mix`` and ``zones`` are JSON; null is the usual."""
+
+    access: Access
+    read_percent: int
+    block_size_bytes: int
+    jobs: int
+    io_depth: int
+    block_mix: Annotated[str, msgspec.Meta(max_length=_MOST_CHARACTERS)] | None = None
+    zones: Annotated[str, msgspec.Meta(max_length=_MOST_CHARACTERS)] | None = None
+    offered_iops: Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)] | None = None
+    arrival: Arrival | None = None
+    compressible_percent: int | None = None
+    region_offset_bytes: Count | None = None
+    region_length_bytes: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] | None = None
+
+
+WORKLOAD_COLUMNS = _WorkloadRow.__struct_fields__
+
+
+def workload_columns(workload: Workload) -> dict[str, object]:
+    """The values of ``WORKLOAD_COLUMNS``; null where the workload has nothing unusual."""
+    region, offered = workload.region, workload.offered_iops
+    return {
+        "access": workload.access,
+        "read_percent": workload.read_percent,
+        "block_size_bytes": workload.block_size_bytes,
+        "jobs": workload.jobs,
+        "io_depth": workload.io_depth,
+        "block_mix": json.dumps(workload.block_mix) if workload.block_mix else None,
+        "zones": json.dumps(workload.zones) if workload.zones else None,
+        "offered_iops": offered,
+        "arrival": None if offered is None else workload.arrival,
+        "compressible_percent": workload.compressible_percent,
+        "region_offset_bytes": region and region.offset_bytes,
+        "region_length_bytes": region and region.length_bytes,
+    }
+
+
+def parse_workload(table: str, columns: Mapping[str, Any]) -> Workload:
+    """The workload of a row.
+
+    Raises:
+        ValueError: a column holds what cannot be; names the table and the column.
+    """
+    try:
+        row = msgspec.convert(columns, _WorkloadRow)
+        return Workload(
+            access=row.access,
+            read_percent=row.read_percent,
+            block_size_bytes=row.block_size_bytes,
+            jobs=row.jobs,
+            io_depth=row.io_depth,
+            block_mix=_shares(row.block_mix, BlockShare),
+            zones=_shares(row.zones, Zone),
+            offered_iops=row.offered_iops,
+            arrival=row.arrival or Arrival.LINEAR,
+            compressible_percent=row.compressible_percent,
+            region=_region(row),
+        )
+    except msgspec.ValidationError as error:
+        raise ValueError(
+            f"table {table}{describe_mistake(error, _WorkloadRow, columns)}"
+        ) from error
+
+
+def _shares(text: str | None, type_: type[BlockShare | Zone]) -> tuple[Any, ...]:
+    if text is None:
+        return ()
+    shares = msgspec.json.decode(text, type=list[tuple[Count, Count]])
+    if not 0 < len(shares) <= _MOST_SHARES:
+        raise ValueError(f"{len(shares)} shares")
+    return tuple(type_(*share) for share in shares)
+
+
+def _region(row: _WorkloadRow) -> ActiveRange | None:
+    if row.region_length_bytes is None:
+        return None
+    return ActiveRange(
+        offset_bytes=row.region_offset_bytes or 0, length_bytes=row.region_length_bytes
+    )
 
 
 class _StepRow(msgspec.Struct):
@@ -101,16 +189,16 @@ def _optional_columns() -> dict[str, Any]:
 
 
 _OPTIONAL = _optional_columns()
-_SIDES = ("read", "write")
 # Of table step what ``parse_step`` looks at: not its seconds, which are most of a file.
 STEP_COLUMNS = (
     "sequence",
     "test_id",
+    "job_id",
     *(name for name in _StepRow.__struct_fields__ if name != "job_file"),
     *WORKLOAD_COLUMNS,
     *_FlagsRow.__struct_fields__,
     *_SeenRow.__struct_fields__,
-    *(f"{side}_{name}" for side in _SIDES for name in (*_SideRow.__struct_fields__, "histogram")),
+    *(f"{side}_{name}" for side in SIDES for name in (*_SideRow.__struct_fields__, "histogram")),
     "host_use",
 )
 

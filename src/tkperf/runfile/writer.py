@@ -162,6 +162,6 @@ def _frame_of(db: sqlite3.Connection) -> tuple[Statement, ...]:
     """The facts and tests of a run that goes on: without them nothing that follows can be read."""
     return tuple(
         (f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)  # noqa: S608 - own names only
-        for table in ("run", "test", "resumption")
+        for table in ("run", "host", "test", "resumption")
         if (rows := db.execute(f"SELECT * FROM {table}").fetchall())  # noqa: S608
     )

@@ -1,0 +1,307 @@
+"""Seconds and histograms as columns of integers, each blob of them compressed by zlib.
+
+A blob is an array of little-endian 64-bit integers, regrouped: all lowest bytes, then all second
+bytes, and so on; bytes that are alike lie together, which halves what zlib makes of them.
+docs/run-file.md reads them with numpy. Reading is strict and bounded: a file may be damaged, or made
+to do harm.
+"""
+
+from __future__ import annotations
+
+import lzma
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tkperf.histogram import BUCKETS, Histogram, IntArray, coarsen
+from tkperf.measurement import IoStats, Sample
+from tkperf.seconds import Seconds
+
+SIDES = ("read", "write")
+SIDE_COLUMNS = ("ios", "bytes", "latency_ios", "latency_sum_ns", "latency_min_ns", "latency_max_ns")
+SECOND_COLUMNS = (
+    "start_us",
+    "duration_us",
+    *(f"{side}_{column}" for side in SIDES for column in SIDE_COLUMNS),
+)
+NOT_MEASURED = -1
+"""An extreme latency that is not known; any other negative number is damage."""
+SECOND_BYTES = 8 * len(SECOND_COLUMNS)
+
+_INTEGER_BYTES = 8
+_EXTREMES = tuple(
+    number for number, name in enumerate(SECOND_COLUMNS) if name.endswith(("_min_ns", "_max_ns"))
+)
+_MOST = 2**63 - 1
+# Of one step: a day and a half without a byte, or more where they take some.
+_ALWAYS_SECONDS = 1 << 17
+# Buckets filled in all seconds of a step, two integers each; real ones take about a byte.
+_ALWAYS_FILLED, _FILLED_PER_BYTE = 4 << 20, 8
+# fio takes its counts one after the other while threads go on, and so does a histogram's total
+# differ from the count beside it: by little, but by more where fio itself was held up.
+_MOST_TRAILING_IOS, _MOST_TRAILING_SHARE = 1024, 0.5
+# fio's last document, of a thousand threads with every bucket filled: about a third of it.
+_MOST_OUTPUT_BYTES, _ALWAYS_OUTPUT_BYTES, _OUTPUT_PER_BYTE = 256 << 20, 16 << 20, 100
+
+_ENDS_ELSEWHERE = "it does not end where it should"
+_DO_NOT_FIT = "histograms do not fit their seconds"
+
+
+class Unpacker(Protocol):
+    """What the decompressors of zlib and lzma have in common."""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+
+
+def pack(numbers: IntArray) -> bytes:
+    """A blob of integers."""
+    columns = np.ascontiguousarray(numbers, dtype="<i8").reshape(-1, 1)
+    return zlib.compress(columns.view(np.uint8).T.tobytes(), 9)
+
+
+def unpack(blob: bytes, most: int) -> IntArray:
+    """The integers of a blob, at most so many.
+
+    Raises:
+        ValueError: damaged, or more.
+    """
+    try:
+        data = _unpack_with(zlib.decompressobj(), blob, _INTEGER_BYTES * most)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    if len(data) % _INTEGER_BYTES:
+        raise ValueError(_ENDS_ELSEWHERE)
+    planes = np.frombuffer(data, dtype=np.uint8).reshape(_INTEGER_BYTES, -1)
+    return planes.T.copy().view("<i8").ravel().astype(np.int64, copy=False)
+
+
+def _unpack_with(unpacker: Unpacker, blob: bytes, most_bytes: int) -> bytes:
+    """What was compressed; a small blob can say that it is more than memory holds."""
+    data = unpacker.decompress(blob, most_bytes + 1)
+    if len(data) > most_bytes:
+        raise ValueError("it is larger than it can be")
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError(_ENDS_ELSEWHERE)
+    return data
+
+
+def encode_histogram(histogram: Histogram) -> bytes | None:
+    """The I/Os in each of fio's buckets. None when there are none."""
+    return pack(histogram.dense()) if histogram.total else None
+
+
+def decode_histogram(blob: bytes | None) -> Histogram:
+    """Raises ValueError when the blob is damaged."""
+    if blob is None:
+        return Histogram()
+    counts = unpack(blob, BUCKETS)
+    if counts.size != BUCKETS:
+        raise ValueError("a histogram has other buckets than fio's")
+    return Histogram.from_dense(counts)
+
+
+def encode_seconds(samples: Sequence[Sample]) -> bytes | None:
+    """All of ``SECOND_COLUMNS``, one after the other. None without samples."""
+    if not samples:
+        return None
+    # The rest of a step may be shorter than a microsecond.
+    rows = [
+        (
+            round(sample.start_s * 1e6),
+            max(1, round(sample.duration_s * 1e6)),
+            *_side_of(sample.read),
+            *_side_of(sample.write),
+        )
+        for sample in samples
+    ]
+    return pack(np.array(rows, dtype=np.int64).T)
+
+
+def _side_of(stats: IoStats) -> Iterator[int]:
+    for name in SIDE_COLUMNS:
+        value: int | None = getattr(stats, name)
+        yield NOT_MEASURED if value is None else value
+
+
+def encode_second_histograms(samples: Sequence[Sample]) -> bytes | None:
+    """Coarse ones: of each second how many buckets are filled, which, and their I/Os; reads first."""
+    if not samples:
+        return None
+    histograms = [coarsen(getattr(sample, side).histogram) for side in SIDES for sample in samples]
+    return pack(
+        np.concatenate(
+            [
+                np.array([each.indices.size for each in histograms], dtype=np.int64),
+                *(each.indices for each in histograms),
+                *(each.counts for each in histograms),
+            ]
+        )
+    )
+
+
+def decode_seconds(blob: bytes | None) -> IntArray:
+    """``SECOND_COLUMNS`` as rows of a table.
+
+    Raises:
+        ValueError: damaged, or not what seconds can be.
+    """
+    if blob is None:
+        return np.zeros((len(SECOND_COLUMNS), 0), dtype=np.int64)
+    numbers = unpack(blob, len(SECOND_COLUMNS) * (_ALWAYS_SECONDS + len(blob)))
+    table = numbers.reshape(len(SECOND_COLUMNS), -1)
+    lowest = table.min(axis=1, initial=_MOST)
+    lowest[[*_EXTREMES]] -= NOT_MEASURED
+    if lowest.min() < 0 or table[1].min(initial=1) < 1:
+        raise ValueError("a second has an impossible time or count")
+    return table
+
+
+def decode_samples(seconds: bytes | None, histograms: bytes | None) -> tuple[Sample, ...]:
+    """A step's seconds as records, histograms in buckets of at most 1/16 of their value.
+
+    Raises:
+        ValueError: damaged, or the two do not belong together.
+    """
+    table = decode_seconds(seconds)
+    if (seconds is None) != (histograms is None):
+        raise ValueError("seconds lack their histograms")
+    if histograms is None:
+        return ()
+    own = iter(_decode_histograms(histograms, 2 * table.shape[1]))
+    first, width = 2, len(SIDE_COLUMNS)
+    read = _as_stats(table[first : first + width], own)
+    write = _as_stats(table[first + width :], own)
+    return tuple(
+        Sample(start_s=start_us / 1e6, duration_s=duration_us / 1e6, read=r, write=w)
+        for start_us, duration_us, r, w in zip(*table[:2].tolist(), read, write, strict=True)
+    )
+
+
+def _decode_histograms(blob: bytes, count: int) -> Iterator[Histogram]:
+    most = min(_ALWAYS_FILLED + _FILLED_PER_BYTE * len(blob), count * BUCKETS)
+    numbers = unpack(blob, count + 2 * most)
+    if numbers.size < count or (numbers[:count] < 0).any():
+        raise ValueError(_DO_NOT_FIT)
+    buckets, counts = numbers[count:].reshape(2, -1)
+    ends = numbers[:count].cumsum()
+    if count and ends[-1] != buckets.size:
+        raise ValueError(_DO_NOT_FIT)
+    first = 0
+    for end in ends.tolist():
+        yield Histogram(buckets[first:end].copy(), counts[first:end].copy())
+        first = end
+
+
+def _as_stats(side: IntArray, histograms: Iterator[Histogram]) -> list[IoStats]:
+    stats = [
+        IoStats(
+            ios=ios,
+            bytes=moved,
+            latency_ios=latency_ios,
+            latency_sum_ns=sum_ns,
+            latency_min_ns=None if least == NOT_MEASURED else least,
+            latency_max_ns=None if most == NOT_MEASURED else most,
+            histogram=next(histograms),
+        )
+        for ios, moved, latency_ios, sum_ns, least, most in side.T.tolist()
+    ]
+    if find_misfits(stats).any():
+        raise ValueError(_DO_NOT_FIT)
+    return stats
+
+
+def find_misfits(stats: Sequence[IoStats]) -> NDArray[np.bool_]:
+    """Which seconds have a histogram of other I/Os than they count, if any of them has one."""
+    totals = np.array([each.histogram.total for each in stats], dtype=np.int64)
+    latency_ios = np.array([each.latency_ios for each in stats], dtype=np.int64)
+    apart = np.abs(totals - latency_ios)
+    allowed = _MOST_TRAILING_IOS + _MOST_TRAILING_SHARE * np.maximum(totals, latency_ios)
+    odd: NDArray[np.bool_] = (latency_ios < 0) | (apart > allowed if totals.any() else False)
+    return odd
+
+
+def as_seconds(table: IntArray) -> Seconds:
+    """Both directions together, for drawing and statistics."""
+    start_s, duration_s = table[:2] / 1e6
+    read, write = table[2:8], table[8:]
+    # Sums of two may be more than 63 bits hold.
+    ios, moved, latency_ios, sum_ns = read[:4].astype(np.float64) + write[:4]
+    highest = np.maximum(read[5], write[5])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Seconds(
+            start_s=start_s,
+            duration_s=duration_s,
+            iops=ios / duration_s,
+            megabytes_per_s=moved / duration_s / 1e6,
+            latency_mean_us=np.where(latency_ios > 0, sum_ns / latency_ios / 1000, np.nan),
+            latency_max_us=np.where(highest != NOT_MEASURED, highest / 1000, np.nan),
+        )
+
+
+def possible_samples(samples: Sequence[Sample]) -> tuple[tuple[Sample, ...], str | None]:
+    """The samples that a reader would take, and how many of what was impossible in others; None if nothing.
+
+    An impossible extreme becomes "not measured", a second that cannot be at all is left out.
+    """
+    kept = [sample for sample in samples if _is_possible(sample)]
+    for side in SIDES:
+        odd = find_misfits([getattr(sample, side) for sample in kept])
+        kept = [sample for sample, is_odd in zip(kept, odd, strict=True) if not is_odd]
+    mended = tuple(_mend(sample) for sample in kept)
+    clauses = []
+    if gone := len(samples) - len(kept):
+        clauses.append(f"{gone} of {len(samples)} seconds")
+    if changed := sum(new is not old for new, old in zip(mended, kept, strict=True)):
+        clauses.append(f"the extreme latencies of {changed} of {len(samples)} seconds")
+    return mended, ", ".join(clauses) or None
+
+
+def _is_possible(sample: Sample) -> bool:
+    # Kept in microseconds.
+    times = 0 <= sample.start_s * 1e6 <= _MOST and 0 < sample.duration_s * 1e6 <= _MOST
+    return times and all(
+        0 <= count <= _MOST
+        for stats in (sample.read, sample.write)
+        for count in (stats.ios, stats.bytes, stats.latency_ios, stats.latency_sum_ns)
+    )
+
+
+def _mend(sample: Sample) -> Sample:
+    read, write = _mend_side(sample.read), _mend_side(sample.write)
+    same = read is sample.read and write is sample.write
+    return sample if same else replace(sample, read=read, write=write)
+
+
+def _mend_side(stats: IoStats) -> IoStats:
+    least, most = (
+        None if value is None or not 0 <= value <= _MOST else value
+        for value in (stats.latency_min_ns, stats.latency_max_ns)
+    )
+    if (least, most) == (stats.latency_min_ns, stats.latency_max_ns):
+        return stats
+    return replace(stats, latency_min_ns=least, latency_max_ns=most)
+
+
+def compress_output(data: bytes) -> bytes | None:
+    """Raw fio output, as a standard .xz stream that any tool opens: half of what zlib leaves. None when empty."""
+    return lzma.compress(data, preset=6) if data else None
+
+
+def decompress_output(blob: bytes | None) -> bytes:
+    """Raises ValueError when the blob is damaged."""
+    if not blob:
+        return b""
+    most_bytes = min(_MOST_OUTPUT_BYTES, _ALWAYS_OUTPUT_BYTES + _OUTPUT_PER_BYTE * len(blob))
+    unpacker = lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_MOST_OUTPUT_BYTES)
+    try:
+        return _unpack_with(unpacker, blob, most_bytes)
+    except (lzma.LZMAError, EOFError, ValueError) as error:
+        raise ValueError(f"output of fio: {error}") from error

@@ -1,0 +1,294 @@
+"""The log of a run file: what was done and judged, in its order, as far as it can be read."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tkperf.disturbance.codes import Disturbance
+from tkperf.measurement import Sample
+from tkperf.phases import SectionOutcome
+from tkperf.record import (
+    LogEntry,
+    Logged,
+    PurgeRecord,
+    Resumption,
+    RunRecord,
+    StepRecord,
+    UnfinishedStep,
+    VerdictRecord,
+)
+from tkperf.runfile.columns import decode_samples
+from tkperf.runfile.limits import Meter
+from tkperf.runfile.rows import parse_outcome, parse_purge, parse_verdict
+from tkperf.runfile.salvage import Columns, LostRows, Salvage, is_damage, read_rows
+from tkperf.runfile.step_rows import STEP_COLUMNS, parse_disturbance, parse_step, parse_under_way
+from tkperf.runfile.values import BAD_ROW, convert
+from tkperf.telemetry.marking import find_stretches, is_throttled
+from tkperf.units import drop_controls
+
+
+@dataclass(slots=True)
+class TestLog:
+    """What was done and judged in a test, in its order."""
+
+    steps: list[StepRecord] = field(default_factory=list)
+    sequences: list[int] = field(default_factory=list)
+    set_aside: list[tuple[int, StepRecord]] = field(default_factory=list)
+    purges: list[PurgeRecord] = field(default_factory=list)
+    verdicts: list[VerdictRecord] = field(default_factory=list)
+    outcomes: list[SectionOutcome] = field(default_factory=list)
+
+    def add(self, record: PurgeRecord | VerdictRecord | SectionOutcome) -> None:
+        match record:
+            case PurgeRecord():
+                self.purges.append(record)
+            case VerdictRecord():
+                self.verdicts.append(record)
+            case SectionOutcome():
+                self.outcomes.append(record)
+
+    def add_step(self, sequence: int, step: StepRecord, set_aside: bool) -> None:
+        """``set_aside``: it was measured again."""
+        if set_aside:
+            self.set_aside.append((sequence, step))
+        else:
+            self.steps.append(step)
+            self.sequences.append(sequence)
+
+
+class LogRows:
+    """The rows of the log that come after one of them.
+
+    Attributes:
+        log: all that was read, in its order.
+        places: the sequence of each step by test, section, kind, number and position; of a step that was
+            measured again that of its last time.
+    """
+
+    def __init__(
+        self, salvage: Salvage, meter: Meter, resumptions: Sequence[Resumption], *, after: int
+    ) -> None:
+        self._salvage = salvage
+        self._db = salvage.db
+        self._meter = meter
+        self._resumptions = resumptions
+        self._after = after
+        self.log: list[LogEntry] = []
+        self.places: dict[tuple[object, ...], int] = {}
+        self._jobs: dict[object, str | Exception] = {}
+
+    def read(self, tests: Mapping[int, str]) -> dict[int, TestLog]:
+        """What was done and judged in each of these tests, by the number of its row."""
+        logs = {test_id: TestLog() for test_id in tests}
+        self._read_steps(tests, logs)
+        self._read_others(tests, logs)
+        self.log.sort(key=lambda entry: entry.sequence)
+        return logs
+
+    def _read_others(self, tests: Mapping[int, str], logs: Mapping[int, TestLog]) -> None:
+        def parse(row: Columns) -> tuple[Columns, PurgeRecord | VerdictRecord | SectionOutcome]:
+            if "outcome" in row:
+                return row, parse_outcome(row)
+            return row, parse_purge(row) if "method" in row else parse_verdict(row)
+
+        for table in ("purge", "verdict", "outcome"):
+            rows = self._salvage.rows(table, after=self._after)
+            for row, record in self._salvage.parse(
+                (row for row in rows if row["test_id"] in tests),
+                parse,
+                lambda row: _other_name(row, tests),
+            ):
+                again = self._is_set_aside(row)
+                self._add(row, record, again)
+                if not again:
+                    logs[row["test_id"]].add(record)
+
+    def _is_set_aside(self, columns: Columns) -> bool:
+        return any(
+            resumption.test_id == columns["test_id"] and resumption.sets_aside(columns["sequence"])
+            for resumption in self._resumptions
+        )
+
+    def _add(self, row: Columns, record: Logged, set_aside: bool) -> None:
+        self.log.append(
+            LogEntry(
+                sequence=row["sequence"], test_id=row["test_id"], record=record, set_aside=set_aside
+            )
+        )
+
+    def _read_steps(self, tests: Mapping[int, str], logs: Mapping[int, TestLog]) -> None:
+        """The steps that can be read; those that cannot be are left out by what is known of them."""
+        disturbances: dict[object, list[Columns]] | None = None
+        found: set[int] = set()
+        lost: list[LostRows] = []
+        names = ", ".join(STEP_COLUMNS)
+        for columns in read_rows(
+            self._db, "step", names, after=self._after, lost=lambda *rows: lost.append(rows)
+        ):
+            if disturbances is None:
+                disturbances = {}
+                for row in self._salvage.rows("disturbance"):
+                    disturbances.setdefault(row["step_sequence"], []).append(row)
+            sequence, test_id = columns["sequence"], columns["test_id"]
+            found.add(sequence)
+            if test_id not in tests:
+                continue
+            step = self._step(tests[test_id], columns)
+            if step is None:
+                continue
+            by = disturbances.get(sequence, [])
+            if others := self._disturbances(tests[test_id], columns, by):
+                step = replace(step, disturbances=others)
+            again = self._is_set_aside(columns)
+            logs[test_id].add_step(sequence, step, again)
+            place = step.section, step.kind, step.number, step.position
+            self.places[tests[test_id], *place] = sequence
+            self._add(columns, step, again)
+        if lost or not self._after:
+            self._name_lost_steps(tests, found, lost)
+
+    def _step(self, test: str, columns: Columns) -> StepRecord | None:
+        """A step from its row; None where it is left out."""
+        job = self._job(columns["job_id"])
+        columns["job_file"] = "" if isinstance(job, Exception) else job
+        try:
+            step, unread = parse_step(columns)
+        except BAD_ROW as error:
+            section, number = columns["section"], columns["number"]
+            self._salvage.leave_out(
+                _row_name(test, columns),
+                error,
+                test=test,
+                section=section if isinstance(section, str) else None,
+                number=number if isinstance(number, int) else None,
+                step=True,
+            )
+            return None
+        histograms = step.measurement.read.histogram, step.measurement.write.histogram
+        self._meter.hold(len(step.job_file) + sum(16 * each.indices.size for each in histograms))
+        for column, reason in unread.items():
+            what = f"{column} of {_row_name(test, columns)}"
+            self._salvage.leave_out(
+                what, reason, test=test, section=step.section, number=step.number
+            )
+        return step
+
+    def _job(self, job_id: object) -> str | Exception:
+        """The text of a job, which steps share, so that they are not lost with it."""
+        if job_id not in self._jobs:
+            try:
+                row = self._db.execute("SELECT text FROM job WHERE id = ?", (job_id,)).fetchone()
+                self._jobs[job_id] = convert("job", row["text"] if row else None, str)
+            except (sqlite3.DatabaseError, *BAD_ROW) as error:
+                if isinstance(error, sqlite3.Error) and not is_damage(error):
+                    raise
+                self._jobs[job_id] = error
+                self._salvage.leave_out(f"fio job {job_id}", error)
+        return self._jobs[job_id]
+
+    def _name_lost_steps(
+        self, tests: Mapping[int, str], found: Collection[int], lost: Sequence[LostRows]
+    ) -> None:
+        """Steps whose rows are lost, by the index, so that their rounds are known to lack them."""
+        reason = lost[0][2] if lost else "its row is lost"
+        columns = "sequence, test_id, section, kind, number"
+        query = f"SELECT {columns} FROM step INDEXED BY step_by_test WHERE sequence > ?"  # noqa: S608 - own names only
+        try:
+            for sequence, test_id, section, kind, number in self._db.execute(query, (self._after,)):
+                if sequence not in found and test_id in tests:
+                    test = tests[test_id]
+                    what = f"step {sequence} of {test} ({section}, {kind} {number})"
+                    self._salvage.leave_out(
+                        what, reason, test=test, section=section, number=number, step=True
+                    )
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+            for rows in lost:
+                self._salvage.leave_out_rows("step", *rows)
+                for test in tests.values():
+                    self._salvage.leave_out(f"perhaps steps of {test}", error, test=test, step=True)
+
+    def _disturbances(
+        self, test: str, step: Columns, rows: list[Columns]
+    ) -> tuple[Disturbance, ...]:
+        name = f"what disturbed {_row_name(test, step)}"
+        return tuple(self._salvage.parse(rows, parse_disturbance, lambda _: name, test=test))
+
+    def count_disturbed(self, record: RunRecord) -> int | None:
+        """How many steps that count something disturbed, without their rows being parsed.
+
+        None where nobody looked, as at a simulated drive.
+        """
+        tests = {test.id for test in record.tests}
+        stretches = find_stretches(record)
+        disturbed_by_others = {row["step_sequence"] for row in self._salvage.rows("disturbance")}
+        # Of a damaged file what cannot be a time is 0.
+        columns = (
+            "sequence, test_id, CAST(started_s AS REAL) AS began_s, "
+            "CAST(started_s + duration_s AS REAL) AS ended_s, watched AND (foreign_read_bytes IS NOT "
+            "NULL OR foreign_write_bytes IS NOT NULL OR host_use IS NOT NULL) AS is_watched"
+        )
+        looked = disturbed = 0
+        for row in read_rows(self._db, "step", columns, lost=lambda *_: None):
+            if row["test_id"] in tests and not self._is_set_aside(row):
+                looked += bool(row["is_watched"])
+                disturbed += row["sequence"] in disturbed_by_others or is_throttled(
+                    stretches, row["began_s"], row["ended_s"]
+                )
+        return disturbed if looked or disturbed else None
+
+    def under_way(self, test: str, test_id: int) -> UnfinishedStep | None:
+        rows = [row for row in self._salvage.rows("under_way") if row["test_id"] == test_id]
+
+        def parse(columns: Columns) -> UnfinishedStep:
+            return parse_under_way(columns, self.samples_under_way()[1])
+
+        name = f"what was measured of the step of {test} that did not end"
+        return next(self._salvage.parse(rows, parse, lambda _: name, test=test), None)
+
+    def samples_under_way(self, after_part: int = 0) -> tuple[int, list[Sample]]:
+        """The number of the newest part of the step under way, and the seconds of those after one.
+
+        Raises:
+            ValueError: one of them cannot be read.
+        """
+
+        def lost(_first: int, _last: int | None, error: sqlite3.DatabaseError) -> None:
+            raise ValueError(str(error)) from error
+
+        samples: list[Sample] = []
+        newest = after_part
+        columns = "number, seconds, second_histograms"
+        for row in read_rows(self._db, "under_way_part", columns, after=after_part, lost=lost):
+            newest = row["number"]
+            samples += decode_samples(row["seconds"], row["second_histograms"])
+        return newest, samples
+
+
+def _other_name(row: Columns, tests: Mapping[int, str]) -> str:
+    test = tests[row["test_id"]]
+    if "outcome" in row:
+        return f"how {row['section']} of test {test} ended"
+    return f"{'purge' if 'method' in row else 'verdict'} {row['sequence']} of {test}"
+
+
+def step_name(test: str, step: StepRecord) -> str:
+    return (
+        f"step {step.position + 1} of {step.kind.value} {step.number} of {test}, {step.section} "
+        f"({step.workload.mix_and_size})"
+    )
+
+
+def _row_name(test: str, columns: Columns) -> str:
+    """A step that cannot be read, by what its row says all the same."""
+    shown = {
+        key: drop_controls(str(columns[key]))[:40]
+        for key in ("section", "kind", "number", "read_percent", "block_size_bytes")
+    }
+    return (
+        f"step {columns['sequence']} of {test} ({shown['section']}, {shown['kind']} "
+        f"{shown['number']}, {shown['read_percent']} % reads of {shown['block_size_bytes']} bytes)"
+    )

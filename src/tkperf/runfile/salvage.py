@@ -1,0 +1,159 @@
+"""Rows of a table in spite of damage: a page of the file that cannot be read costs the rows on it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeVar
+
+from tkperf.errors import reason_of
+from tkperf.record import LeftOut
+from tkperf.runfile.values import BAD_ROW
+
+# What is in the way, the file or its disk, and not merely a lock.
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
+_LAST_ROW = 2**63 - 1
+_LONGEST_REASON = 300
+
+T = TypeVar("T")
+Columns = dict[str, Any]
+
+LostRows = tuple[int, int | None, sqlite3.DatabaseError]
+"""First and last number of rows that were lost, None: all to the end; and why."""
+Lost = Callable[[int, int | None, sqlite3.DatabaseError], None]
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether a part of the database cannot be read, and others may."""
+    return (
+        isinstance(error, sqlite3.DatabaseError)
+        and getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+    )
+
+
+def read_rows(
+    db: sqlite3.Connection, table: str, columns: str, *, after: int = 0, lost: Lost
+) -> Iterator[Columns]:
+    """The rows with a number above ``after``, by column, in the order of their numbers.
+
+    Around a page that cannot be read it goes on with the first row behind it.
+    """
+    first: int | None = after + 1
+    while first is not None:
+        begun = first
+        try:
+            for number, row in _select(db, table, columns, f">= {first}"):
+                begun = max(begun, number + 1)
+                yield row
+        except sqlite3.DatabaseError as error:
+            _require_damage(error)
+            first = _find_readable(db, table, begun)
+            if first != begun:
+                lost(begun, None if first is None else first - 1, error)
+                continue
+        else:
+            return
+        # sqlite3 reads a row ahead: this one may be whole, and the page of the next the damaged one.
+        first = None
+        for number, _ in list(_select(db, table, "1", f">= {begun} LIMIT 1")):
+            first = number + 1
+            try:
+                yield from (row for _, row in _select(db, table, columns, f"= {number}"))
+            except sqlite3.DatabaseError as error:
+                _require_damage(error)
+                lost(number, number, error)
+
+
+def _select(
+    db: sqlite3.Connection, table: str, columns: str, numbers: str
+) -> Iterator[tuple[int, Columns]]:
+    """Rows of these numbers, each with its own."""
+    # ">=", as for ">" SQLite looks for that row first, which may be on the page that cannot be read.
+    cursor = db.execute(f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid {numbers}")  # noqa: S608 - own names only
+    # dict(row) looks for each name among all of them.
+    names = [column[0] for column in cursor.description][1:]
+    for number, *values in cursor:
+        yield number, dict(zip(names, values, strict=True))
+
+
+def _find_readable(db: sqlite3.Connection, table: str, first: int) -> int | None:
+    """The first number from which there is a way to the row of that number, or the next; None: there is none."""
+
+    def is_readable(number: int) -> bool:
+        try:
+            list(_select(db, table, "1", f">= {number} LIMIT 1"))
+        except sqlite3.DatabaseError as error:
+            _require_damage(error)
+            return False
+        return True
+
+    if is_readable(first):
+        return first
+    step = 1
+    while not is_readable(first + step):
+        step *= 2
+        if first + step >= _LAST_ROW:
+            return None
+    unreadable, readable = first + step // 2, first + step
+    while readable - unreadable > 1:
+        middle = (unreadable + readable) // 2
+        if is_readable(middle):
+            readable = middle
+        else:
+            unreadable = middle
+    return readable
+
+
+def _require_damage(error: sqlite3.DatabaseError) -> None:
+    if not is_damage(error):
+        raise error
+
+
+class Salvage:
+    """Rows of an open database as records; what no reader can take is left out, by its name.
+
+    One bad row, as of a damaged disk, must not hide days of good ones.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self.left_out: list[LeftOut] = []
+
+    def leave_out(self, what: str, reason: object, **place: Any) -> None:
+        """``place``: test, section and number, where they are known."""
+        words = reason_of(reason) if isinstance(reason, BaseException) else str(reason)
+        self.left_out.append(LeftOut(what=what, reason=words[:_LONGEST_REASON], **place))
+
+    def all_rows(self, table: str) -> list[Columns]:
+        """All of a table that can be read."""
+        return list(self.rows(table))
+
+    def rows(self, table: str, columns: str = "*", *, after: int = 0) -> Iterator[Columns]:
+        """The same one after the other, as ``read_rows`` has them."""
+
+        return read_rows(
+            self.db, table, columns, after=after, lost=partial(self.leave_out_rows, table)
+        )
+
+    def leave_out_rows(
+        self, table: str, first: int, last: int | None, error: sqlite3.DatabaseError
+    ) -> None:
+        """Rows that were lost with their page."""
+        some = f"row {first}" if first == last else f"rows {first} to {last}"
+        which = f"rows from {first} on" if last is None else some
+        self.leave_out(f"{which} of table {table}", error)
+
+    def parse(
+        self,
+        rows: Iterable[Columns],
+        parse: Callable[[Columns], T],
+        name: Callable[[Columns], str],
+        **place: Any,
+    ) -> Iterator[T]:
+        """Rows as records; one that cannot be is left out by its name."""
+        for columns in rows:
+            try:
+                yield parse(columns)
+            except BAD_ROW as error:
+                self.leave_out(name(columns), error, **place)

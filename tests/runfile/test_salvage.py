@@ -1,0 +1,144 @@
+"""Pages of a run file that cannot be read cost the rows on them: all others are shown, what is lost is named."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tests.builders import run_info
+from tests.runfile.runs import a_step
+from tkperf.cli.main import cli
+from tkperf.errors import RunFileError
+from tkperf.events import RunEnded, RunStarted, StepEnded, TestEnded, TestStarted, Warned
+from tkperf.record import RunRecord, RunStatus, RunWarning, StepRecord
+from tkperf.runfile.reader import RunFile
+from tkperf.runfile.schema import PAGE_BYTES
+from tkperf.runfile.writer import RunFileWriter
+
+# First bytes of SQLite's pages (fileformat2.html, 1.6); an overflow page begins with a page number.
+INNER, LEAF, OVERFLOW, INDEX = 5, 13, 0, (2, 10)
+TESTS = ("iops", "lat")
+EVERY = 5
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two tests of 100 steps each: a table of several inner pages."""
+    path = tmp_path_factory.mktemp("whole") / "run.tkperf"
+    writer = RunFileWriter(path)
+    writer(RunStarted(info=run_info(), tests=TESTS))
+    for number in range(100):
+        writer(Warned(warning=RunWarning(code="preparation", text=f"{number} " * 20)))
+    for at_s, test in enumerate(TESTS):
+        writer(TestStarted(test=test, at_s=at_s))
+        for number in range(1, 101):
+            output = random.Random(number).randbytes(100 * (number % 20))
+            record = a_step(number, engine_output=output, job_file=f"[job]\n# {number}" * 9)
+            writer(StepEnded(test=test, record=record))
+        writer(TestEnded(test=test, status=RunStatus.COMPLETE, at_s=at_s + 1))
+    writer(RunEnded(status=RunStatus.COMPLETE, because=None, ended_utc="u"))
+    writer.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def schema_pages(tmp_path_factory: pytest.TempPathFactory) -> int:
+    """So many pages has a file of nothing but tables."""
+    path = tmp_path_factory.mktemp("empty") / "run.tkperf"
+    RunFileWriter(path).close()
+    return path.stat().st_size // PAGE_BYTES
+
+
+def damaged(whole: Path, folder: Path, fill: bytes) -> Iterator[tuple[int, bytes, Path]]:
+    """Each fifth page in its turn: its number from 0, what it was, and the file."""
+    data, path = whole.read_bytes(), folder / "run.tkperf"
+    for page in range(0, len(data) // PAGE_BYTES, EVERY):
+        at = page * PAGE_BYTES
+        path.write_bytes(data[:at] + fill + data[at + PAGE_BYTES :])
+        yield page, data[at : at + PAGE_BYTES], path
+
+
+def steps_of(record: RunRecord) -> dict[tuple[str, int], StepRecord]:
+    return {(test.name, step.number): step for test in record.tests for step in test.steps}
+
+
+@pytest.mark.parametrize(
+    "fill", [bytes(PAGE_BYTES), b"\xff" * PAGE_BYTES, random.Random(1).randbytes(PAGE_BYTES)],
+    ids=["zeroes", "ones", "noise"],
+)  # fmt: skip
+def test_a_page_costs_the_rows_on_it(
+    whole: Path, schema_pages: int, fill: bytes, tmp_path: Path
+) -> None:
+    """What is left is what it was, and every step that is not is named with its test and round."""
+    with RunFile(whole) as run_file:
+        before = steps_of(run_file.record())
+    assert len(before) == 200
+    kinds = set()
+    for page, was, path in damaged(whole, tmp_path, fill):
+        try:
+            with RunFile(path) as run_file:
+                record = run_file.record()
+                for test in record.tests:
+                    run_file.seconds(test)
+                left_out = run_file.left_out
+        except RunFileError:
+            assert page < schema_pages, f"page {page} made the file unreadable"
+            continue
+        kinds.add(was[0])
+        after = steps_of(record)
+        lost = before.keys() - after.keys()
+        assert {(row.test, row.number) for row in left_out if row.step} >= lost
+        if was[0] == LEAF:
+            assert len(lost) <= int.from_bytes(was[3:5], "big")
+        elif was[0] == OVERFLOW:
+            assert len(lost) <= 1
+        elif was[0] in INDEX:
+            assert not lost
+        changed = [
+            key
+            for key, step in after.items()
+            if replace(step, job_file=before[key].job_file) != before[key]
+            and not any(row.number == step.number for row in left_out)
+        ]
+        # SQLite has no checksums: noise where the numbers of a long row go on may be read as others.
+        assert len(changed) <= (was[0] == OVERFLOW)
+        if any(step.job_file != before[key].job_file for key, step in after.items()):
+            assert was[0] == OVERFLOW or any("fio job " in row.what for row in left_out)
+    assert {LEAF, OVERFLOW} < kinds
+
+
+def test_what_is_lost_is_disclosed(whole: Path, schema_pages: int, tmp_path: Path) -> None:
+    """As results with a notice and warnings, and exit code 0; so they are with any leaf of the steps."""
+    for page, was, path in damaged(whole, tmp_path, bytes(PAGE_BYTES)):
+        if was[0] != LEAF or page < schema_pages:
+            continue
+        with RunFile(path) as run_file:
+            lost = [row for row in run_file.record().left_out if row.step]
+        if lost:
+            done = CliRunner().invoke(cli, ["show", str(path)], env={"COLUMNS": "400"})
+            assert done.exit_code == 0
+            assert f"DAMAGED: {len(lost)} part" in done.output
+            assert f"left out: {lost[0].what}" in done.output
+            return
+    pytest.fail("no page has a step")
+
+
+def test_tests_whose_rows_are_lost_are_found_by_their_order(whole: Path, tmp_path: Path) -> None:
+    """A small table has one page: with it no step would have a test."""
+    data = whole.read_bytes()
+    at = next(
+        at
+        for at in range(0, len(data), PAGE_BYTES)
+        if data[at] == LEAF and b"iopscomplete" in data[at : at + PAGE_BYTES]
+    )
+    path = tmp_path / "run.tkperf"
+    path.write_bytes(data[:at] + bytes(PAGE_BYTES) + data[at + PAGE_BYTES :])
+    with RunFile(path) as run_file:
+        record = run_file.record()
+    assert [(test.name, len(test.steps)) for test in record.tests] == [("iops", 100), ("lat", 100)]
+    assert "of table test" in record.left_out[0].what
