@@ -173,6 +173,15 @@ def test_a_run_of_no_suite(run_file: Path) -> None:
     assert_refused(run_file, 6, "is of no suite that tkperf")
 
 
+@pytest.mark.parametrize(("option", "value"), [("no_purge", "no"), ("tune", "/etc"), ("strict", 1)])
+def test_a_switch_that_is_neither_on_nor_off(option: str, value: object, run_file: Path) -> None:
+    """Whatever is not empty would count as yes."""
+    options = fact(run_file, "options")
+    assert isinstance(options, dict)
+    edit(run_file, options=options | {option: value})
+    assert_refused(run_file, 6, f"option {option} is")
+
+
 def test_a_run_in_segments(run_file: Path) -> None:
     profile = fact(run_file, "profile")
     assert isinstance(profile, dict)

@@ -156,12 +156,15 @@ def test_a_step_half_written_is_taken_back_by_our_own_journal(
 def test_a_journal_that_others_can_have_laid_is_not_played_back(
     change: Change, half_written: Path
 ) -> None:
-    """By nobody who only looks: root's file would then say what they wrote."""
+    """By nobody who only looks: root's file would then say what they wrote. Nor does it become root's by that."""
     change(half_written)
     before = half_written.read_bytes()
+    journal = half_written.with_name(f"{half_written.name}-journal")
+    status, content = journal.stat(), journal.read_bytes()
     with pytest.raises(RunFileError, match="copy both"):
         read_run(half_written)
     assert half_written.read_bytes() == before
+    assert (journal.stat(), journal.read_bytes()) == (status, content)
 
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])

@@ -248,12 +248,22 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
 
     Raises:
         UsageError: it cannot be had from this file.
+        RunFileError: an option is not what tkperf writes.
     """
     options = info.options
 
     def text(key: str) -> str | None:
         value = options.get(key)
         return None if value is None else str(value)
+
+    def flag(key: str, *, default: bool = False) -> bool:
+        value = options.get(key, default)
+        if not isinstance(value, bool):
+            raise RunFileError(
+                f"{request.path}: damaged: option {key} is {str(value)[:40]!r}, not true or false; "
+                "the run cannot go on"
+            )
+        return value
 
     path = request.device if request.device is not None else str(info.device.get("path"))
     return RunRequest(
@@ -265,11 +275,11 @@ def _request_of(request: ResumeRequest, info: RunInfo, names: Sequence[str]) -> 
         ioengine=None if info.is_simulated else info.ioengine,
         purge_method=text("purge"),
         purge_command=request.purge_command,
-        no_purge=bool(options.get("no_purge")),
-        strict=request.strict or bool(options.get("strict")),
-        accept_disturbed=bool(options.get("accept_disturbed")),
-        tune=bool(options.get("tune")),
-        telemetry=bool(options.get("telemetry", True)),
+        no_purge=flag("no_purge"),
+        strict=request.strict or flag("strict"),
+        accept_disturbed=flag("accept_disturbed"),
+        tune=flag("tune"),
+        telemetry=flag("telemetry", default=True),
     )
 
 
@@ -323,7 +333,10 @@ def _replay(
 ) -> Replay:
     """Of the test that was cut off, at the demand that a search before it found."""
     test = find_test(record.info.suite, under_way.name, record.info.profile)
-    assert test is not None, "the plan has it"
+    if test is None:
+        raise RunFileError(
+            f"{request.path}: damaged: its profile has no test {under_way.name[:40]!r}; the run cannot go on"
+        )
     profile = plan.profile
     for name in record.planned:
         profile = at_found_demand(profile, done.get(name, ()))

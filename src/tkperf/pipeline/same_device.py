@@ -49,16 +49,17 @@ def _differences(
     for key in (*_OWN, "logical_block_bytes"):
         if recorded.get(key) is not None and recorded[key] != facts.get(key):
             yield f"{_WORDS.get(key, key)} {facts.get(key) or 'not known'}, not {recorded[key]}"
+    behind = recorded.get("loop_backing")
+    known = behind is not None and behind == identity.loop_backing
     if identity.kind is TargetKind.FILE:
         yield from _other_file(recorded, identity)
-    elif not any(recorded.get(key) for key in ("serial", "wwn")):
+    elif not known and not any(recorded.get(key) for key in ("serial", "wwn")):
         # Nothing tells it from another of its kind but where it is.
         for key in ("path", "backing"):
             if recorded.get(key) != facts.get(key):
                 yield f"{key} {facts.get(key)}, not {recorded.get(key)}"
     # Path and size of a loop device may be those of another image by now.
-    behind = recorded.get("loop_backing")
-    if behind is not None and behind != identity.loop_backing:
+    if behind is not None and not known:
         yield f"behind it is {identity.loop_backing or 'nothing known'}, not {behind}"
 
 

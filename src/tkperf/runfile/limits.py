@@ -13,7 +13,8 @@ import stat
 from pathlib import Path
 
 from tkperf.errors import RunFileError
-from tkperf.runfile.own import may_roll_back
+from tkperf.runfile.own import has_journal, may_roll_back, others_can_lay
+from tkperf.runfile.writers import is_being_written
 from tkperf.units import GIB, MIB, format_capacity
 
 MOST_FILE_BYTES = 2 * GIB
@@ -125,7 +126,8 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
         db = _open(path, status)
     else:
         db = sqlite3.connect(":memory:", isolation_level=None)
-        db.deserialize(content)
+        if content:
+            db.deserialize(content)
     db.text_factory = text_or_bytes
     try:
         meter.watch(db)
@@ -140,13 +142,24 @@ def open_metered(path: Path, *, content: bytes | None = None) -> tuple[sqlite3.C
 
 
 def _open(path: Path, status: os.stat_result) -> sqlite3.Connection:
+    """Open a database by its name.
+
+    A journal of another user must not come to SQLite: as root it would give the journal to the owner of
+    the database, even where the database is only read, and later roll it back as its own.
+    """
     real = path.resolve()
+    found = has_journal(real)
+    if found and not may_roll_back(real, status):
+        raise RunFileError(
+            f"{path} was left by a kill, and another user can have written the journal next to it: copy both "
+            "to a folder that only you may write to, if you know who wrote them"
+        )
     # Read-write where allowed: after a kill SQLite must roll the journal back.
-    writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-    mode = "rw" if writable and may_roll_back(real, status) else "ro"
-    return sqlite3.connect(
-        f"{real.as_uri()}?mode={mode}", uri=True, timeout=10, isolation_level=None
-    )
+    writable = found and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    options = "mode=rw" if writable else "mode=ro"
+    if not found and others_can_lay(real) and not is_being_written(path):
+        options += "&immutable=1"  # nobody writes it, so that no journal that comes now is read
+    return sqlite3.connect(f"{real.as_uri()}?{options}", uri=True, timeout=10, isolation_level=None)
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:

@@ -97,6 +97,20 @@ def _of_file(path: Path, status: os.stat_result) -> Iterator[str]:
         yield f"others can write to {path}: chmod go-w if none of them has"
 
 
+def has_journal(real: Path) -> bool:
+    return os.path.lexists(_journal_of(real))
+
+
+def others_can_lay(real: Path) -> bool:
+    """Whether another user than root and the effective one can put files next to a run file."""
+    folder = real.parent.stat()
+    return folder.st_uid not in (0, os.geteuid()) or bool(folder.st_mode & _OTHERS_WRITE)
+
+
+def _journal_of(real: Path) -> Path:
+    return real.with_name(real.name + "-journal")
+
+
 def may_roll_back(real: Path, status: os.stat_result) -> bool:
     """Whether the journal next to a run file is of those who can write to the file anyway.
 
@@ -104,7 +118,7 @@ def may_roll_back(real: Path, status: os.stat_result) -> bool:
     anybody, as in the home of the user who calls sudo: another user's journal belongs to that user.
     """
     try:
-        journal = real.with_name(real.name + "-journal").lstat()
+        journal = _journal_of(real).lstat()
     except FileNotFoundError:
         return False
     folder_mode = real.parent.stat().st_mode
